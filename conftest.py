@@ -1,0 +1,8 @@
+"""Settings for all tests: one thread, no display, the folder with real data."""
+
+import os
+
+# Before numpy is imported: tests run in parallel processes, each with one thread.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+os.environ.setdefault("MPLBACKEND", "Agg")

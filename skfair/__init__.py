@@ -1,0 +1,60 @@
+"""Fairness-constrained clustering and classification, compatible with scikit-learn.
+
+Sub-packages are imported on first use, so ``import skfair`` costs next to nothing: numba,
+pandas and matplotlib are loaded only when something needs them.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+from skfair._version import __version__
+
+_SUBPACKAGES = (
+    "classification",
+    "cluster",
+    "datasets",
+    "exceptions",
+    "inspection",
+    "metrics",
+    "model_selection",
+)
+
+__all__ = [
+    "__version__",
+    "show_versions",
+    "classification",
+    "cluster",
+    "datasets",
+    "exceptions",
+    "inspection",
+    "metrics",
+    "model_selection",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a public sub-package when it is first asked for."""
+    if name in _SUBPACKAGES:
+        return import_module(f"skfair.{name}")
+    raise AttributeError(f"module 'skfair' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, sub-packages included."""
+    return sorted(__all__)
+
+
+def show_versions() -> None:
+    """Print the versions of skfair, of Python and of the libraries it stands on.
+
+    Paste the output into every bug report.
+
+    Examples
+    --------
+    >>> import skfair
+    >>> skfair.show_versions()  # doctest: +ELLIPSIS
+    skfair...
+    """
+    from skfair.utils.versions import version_table
+
+    print(version_table())

@@ -1,0 +1,1 @@
+"""Fair clustering estimators."""

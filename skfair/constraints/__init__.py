@@ -1,0 +1,1 @@
+"""Fairness rules in score space: one file per rule."""

@@ -1,0 +1,42 @@
+"""Data sets for fair clustering and classification.
+
+``make_*`` draws data whose fairness is known by construction, ``fetch_*`` downloads the usual
+public tables from OpenML, and ``load_local`` reads a folder of parquet files. Nothing here
+touches the network except a ``fetch_*`` call.
+"""
+
+from skfair.datasets.fetchers import (
+    fetch_acs_income,
+    fetch_adult,
+    fetch_bank,
+    fetch_communities_crime,
+    fetch_compas,
+    fetch_german_credit,
+)
+from skfair.datasets.generators_graph import make_fair_sbm, make_random_laplacian
+from skfair.datasets.generators_loans import make_loans
+from skfair.datasets.generators_points import (
+    make_elliptical,
+    make_grouped_blobs,
+    make_three_groups,
+)
+from skfair.datasets.generators_scores import make_group_scores
+from skfair.datasets.local import load_local, local_datasets
+
+__all__ = [
+    "make_grouped_blobs",
+    "make_elliptical",
+    "make_three_groups",
+    "make_fair_sbm",
+    "make_random_laplacian",
+    "make_loans",
+    "make_group_scores",
+    "fetch_adult",
+    "fetch_bank",
+    "fetch_compas",
+    "fetch_german_credit",
+    "fetch_communities_crime",
+    "fetch_acs_income",
+    "load_local",
+    "local_datasets",
+]

@@ -1,0 +1,63 @@
+"""Helpers shared by the data sets: exact group sizes, and the one shape every data set has.
+
+``split_counts`` turns shares into whole numbers of rows, so a generator asked for 30 % gives
+30 % and not a random number near it. ``pack_dataset`` builds the ``Bunch`` (or the triple) that
+the tabular generator, the fetchers and the local loader all return, so that a script written
+for one of them runs on the others.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import Bunch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def split_counts(n_samples: int, shares: Sequence[float]) -> npt.NDArray[np.int64]:
+    """Split ``n_samples`` rows by ``shares`` (summing to 1), each off by less than one row.
+
+    Largest remainder: round every part down, then give the rows left over to the parts that
+    lost most; of equal losses the earlier part wins.
+    """
+    exact = n_samples * np.asarray(shares, dtype=np.float64)
+    # 1000 * 0.29 is 289.99999999999994: without the nudge a share loses a row it is owed.
+    counts = np.floor(exact + 1e-9).astype(np.int64)
+    order = np.argsort(counts - exact, kind="stable")
+    counts[order[: n_samples - counts.sum()]] += 1
+    return counts
+
+
+def pack_dataset(
+    *,
+    data: "pd.DataFrame",
+    target: "pd.Series | None",
+    sensitive: "pd.DataFrame",
+    frame: "pd.DataFrame",
+    descr: str,
+    as_frame: bool,
+    return_X_y: bool,
+    **extra: Any,
+) -> Any:
+    """Return ``(X, y, sensitive_features)`` or the ``Bunch`` that also names the columns."""
+    X: Any = data
+    y: Any = target
+    groups: Any = sensitive
+    if not as_frame:
+        X, groups = data.to_numpy(), sensitive.to_numpy(dtype=object)
+        y = None if target is None else target.to_numpy()
+    if return_X_y:
+        return X, y, groups
+    return Bunch(
+        data=X,
+        target=y,
+        sensitive_features=groups,
+        frame=frame if as_frame else None,
+        feature_names=list(data.columns),
+        sensitive_names=list(sensitive.columns),
+        DESCR=descr,
+        **extra,
+    )

@@ -1,0 +1,265 @@
+"""Loan applications whose unfairness is known, because it is a parameter.
+
+``make_loans`` gives what a real table gives (numbers, words, gaps, two sensitive attributes) and
+what a real table never gives: a dial for the bias. Bias enters as it does in life, in two ways.
+The past shows in the features (lower incomes, fewer home owners), so leaving the sensitive
+columns out does not help; and the decision itself asks more of some groups.
+
+The one idea: the same random numbers are drawn whatever the bias, which is applied to them
+afterwards. Two tables with one seed and different biases describe the same people, and raising
+the bias can only turn grants into refusals.
+"""
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
+
+from skfair.datasets._packing import pack_dataset, split_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = npt.NDArray[np.float64]
+
+# Attribute -> level -> (default share, weight of the bias against this level).
+_LEVELS: dict[str, dict[str, tuple[float, float]]] = {
+    "sex": {"female": (0.45, 1.0), "male": (0.55, 0.0)},
+    "ethnicity": {"A": (0.7, 0.0), "B": (0.2, 0.7), "C": (0.1, 1.0)},
+}
+
+# Purpose -> (share of the applications, typical amount in thousands).
+_PURPOSES = {
+    "car": (0.35, 14.0),
+    "home": (0.25, 60.0),
+    "business": (0.2, 30.0),
+    "education": (0.2, 9.0),
+}
+
+# What the applicant leaves blank; the purpose, the amount and the age are always on the form.
+_INCOMPLETE = ("income", "employment_years", "credit_history", "housing")
+
+# How much of a decision is luck: the scale of the logistic noise beside the merit.
+_CHANCE = 0.7
+
+# At bias 1: log-points of income, logits of owning a home, points of merit in the decision.
+_INCOME_BIAS, _HOUSING_BIAS, _DECISION_BIAS = 0.1, 0.5, 0.8
+
+_DESCR = """Synthetic loan applications
+One row per applicant; `granted` is 1 when the loan was granted.
+Amounts and incomes are in thousands. Made with bias={bias}: 0 means that the decision depends on
+the application alone and that the applications do not depend on sex or ethnicity.
+"""
+
+
+@validate_params(
+    {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "bias": [Interval(Real, 0, None, closed="left")],
+        "group_shares": [Mapping, None],
+        "missing_rate": [Interval(Real, 0, 1, closed="left")],
+        "as_frame": ["boolean"],
+        "return_X_y": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_loans(
+    n_samples: int = 1000,
+    *,
+    bias: float = 1.0,
+    group_shares: Mapping[str, Mapping[str, float]] | None = None,
+    missing_rate: float = 0.05,
+    as_frame: bool = True,
+    return_X_y: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> Any:
+    """Draw loan applications, with a known bias against some groups.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of applications.
+    bias : float, default=1.0
+        Strength of the bias against women and against the ethnic groups B and (more) C. At 0
+        sex and ethnicity have no influence on anything. At 1 women are granted a loan about
+        0.2 less often than men; at 2, about 0.35 less often.
+    group_shares : dict or None, default=None
+        Shares of the groups, as ``{"sex": {"female": 0.45, "male": 0.55}, "ethnicity": {"A":
+        0.7, "B": 0.2, "C": 0.1}}`` (the default). An attribute left out keeps its default; a
+        level left out has share 0. The shares of an attribute sum to 1. They hold exactly (up to
+        one row); the two attributes are independent.
+    missing_rate : float, default=0.05
+        Share of missing cells, at least 0 and below 1, in each of the columns income,
+        employment_years, credit_history and housing, at random rows. The sensitive columns and
+        the target are complete.
+    as_frame : bool, default=True
+        Return pandas objects; False returns arrays (of dtype object where words occur).
+    return_X_y : bool, default=False
+        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The same integer gives the same applicants, also under another bias.
+
+    Returns
+    -------
+    dataset : Bunch
+        With the attributes
+
+        data : DataFrame of shape (n_samples, 9)
+            age (years), income, loan_amount (thousands), employment_years, credit_history
+            ("good", "short", "late payments"), housing ("own", "rent", "family"), purpose
+            ("car", "home", "business", "education"), sex ("female", "male"), ethnicity ("A",
+            "B", "C").
+        target : Series of shape (n_samples,)
+            ``granted``: 1 or 0.
+        sensitive_features : DataFrame of shape (n_samples, 2)
+            The columns sex and ethnicity of ``data``.
+        frame : DataFrame or None
+            ``data`` and ``target`` side by side; None with ``as_frame=False``.
+        feature_names, sensitive_names : list of str
+            The columns of ``data`` and of ``sensitive_features``.
+        DESCR : str
+            What the table is.
+
+    See Also
+    --------
+    make_group_scores : Scores with a known distribution in each group.
+
+    Notes
+    -----
+    The decision follows a logistic model in log income, the amount asked for relative to the
+    income, employment, credit history and housing. A logistic regression on the encoded columns
+    reaches an accuracy of about 0.8, which is close to the best possible: the rest is chance.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_loans
+    >>> loans = make_loans(2000, random_state=0)
+    >>> loans.data.shape
+    (2000, 9)
+    >>> rates = loans.target.groupby(loans.sensitive_features["sex"]).mean()
+    >>> bool(rates["male"] - rates["female"] > 0.15)
+    True
+    """
+    import pandas as pd
+
+    rng = check_random_state(random_state)
+    shares = _check_group_shares(group_shares)
+    sensitive = pd.DataFrame(
+        {name: _draw_levels(n_samples, levels, rng) for name, levels in shares.items()}
+    )
+    burden = {
+        name: sensitive[name].map({level: w for level, (_, w) in levels.items()}).to_numpy(float)
+        for name, levels in _LEVELS.items()
+    }
+    data, merit = _applications(n_samples, bias * (burden["sex"] + burden["ethnicity"]), rng)
+    chance = rng.logistic(scale=_CHANCE, size=n_samples)
+    penalty = bias * _DECISION_BIAS * (burden["sex"] + burden["ethnicity"])
+    target = pd.Series((merit + chance > penalty).astype(np.int64), name="granted")
+    for column in _INCOMPLETE:
+        blank = rng.permutation(n_samples)[: round(missing_rate * n_samples)]
+        data.loc[blank, column] = np.nan
+    data = pd.concat([data, sensitive], axis=1)
+    return pack_dataset(
+        data=data,
+        target=target,
+        sensitive=sensitive,
+        frame=pd.concat([data, target], axis=1),
+        descr=_DESCR.format(bias=bias),
+        as_frame=as_frame,
+        return_X_y=return_X_y,
+    )
+
+
+def _check_group_shares(
+    group_shares: Mapping[str, Mapping[str, float]] | None,
+) -> dict[str, dict[str, float]]:
+    """Return the share of every level of every attribute, the defaults filled in."""
+    given = {} if group_shares is None else dict(group_shares)
+    unknown = [name for name in given if name not in _LEVELS]
+    if unknown:
+        raise ValueError(
+            f"group_shares names the attribute {unknown[0]!r}, which make_loans does not have. "
+            f"Use {' and '.join(map(repr, _LEVELS))}."
+        )
+    return {
+        name: _check_shares(name, given[name], list(levels))
+        if name in given
+        else {level: share for level, (share, _) in levels.items()}
+        for name, levels in _LEVELS.items()
+    }
+
+
+def _check_shares(name: str, shares: Mapping[str, float], levels: list[str]) -> dict[str, float]:
+    """Return the share of each level, after checking that they are shares."""
+    where = f"group_shares[{name!r}]={shares!r}"
+    if not isinstance(shares, Mapping):
+        raise ValueError(f"{where} is no dict. Pass the share of each level of {levels}.")
+    unknown = [level for level in shares if level not in levels]
+    if unknown:
+        raise ValueError(f"{where} names the level {unknown[0]!r}. The levels are {levels}.")
+    total = sum(shares.values())
+    if any(share < 0 for share in shares.values()) or not math.isclose(total, 1, abs_tol=1e-6):
+        raise ValueError(
+            f"{where} are no shares: they sum to {total:.4g}. Pass numbers from 0 to 1 that sum "
+            "to 1."
+        )
+    return {level: shares.get(level, 0.0) / total for level in levels}
+
+
+def _draw_levels(
+    n: int, shares: dict[str, float], rng: np.random.RandomState
+) -> npt.NDArray[np.object_]:
+    """Return exactly the asked share of each level, in random order."""
+    counts = split_counts(n, list(shares.values()))
+    names = np.array(list(shares), dtype=object)
+    return np.asarray(rng.permutation(np.repeat(names, counts)))
+
+
+def _applications(
+    n: int, burden: FloatArray, rng: np.random.RandomState
+) -> tuple["pd.DataFrame", FloatArray]:
+    """Return the application forms and the merit of each, 0 being the threshold.
+
+    ``burden`` is the bias times the weight of each person's groups; it touches features only.
+    """
+    import pandas as pd
+
+    age = np.clip(rng.normal(40, 12, n), 18, 75).round()
+    employment = np.minimum(rng.gamma(2.0, 4.0, n), age - 18).round(1)
+    log_income = 3.5 + 0.02 * np.minimum(employment, 20) + rng.normal(0, 0.4, n)
+    log_income -= _INCOME_BIAS * burden
+
+    names = np.array(list(_PURPOSES), dtype=object)
+    purpose_shares, typical = np.array(list(_PURPOSES.values())).T
+    purpose = rng.choice(len(names), size=n, p=purpose_shares)
+    log_amount = np.log(typical[purpose]) + 0.5 * (log_income - 3.7) + rng.normal(0, 0.5, n)
+
+    reliability = rng.normal(0, 1, n)
+    late, short = reliability < -0.8, (reliability >= -0.8) & (reliability < -0.2)
+    history = np.select([late, short], ["late payments", "short"], "good").astype(object)
+
+    wealth = 1.5 * (log_income - 3.7) + 0.04 * (age - 40) - _HOUSING_BIAS * burden
+    wealth += rng.logistic(size=n)
+    owns, rents = wealth > 0.3, rng.random_sample(n) < 0.8
+    housing = np.select([owns, rents], ["own", "rent"], "family").astype(object)
+
+    merit = 0.5 + 2.0 * (log_income - 3.7) - 1.0 * (log_amount - log_income + 0.7)
+    merit += 0.8 * (history == "good") - 1.8 * late + 0.7 * owns + 0.05 * (employment - 8)
+    data = pd.DataFrame(
+        {
+            "age": age.astype(np.int64),
+            "income": np.exp(log_income).round(1),
+            "loan_amount": np.exp(log_amount).round(1),
+            "employment_years": employment,
+            "credit_history": history,
+            "housing": housing,
+            "purpose": names[purpose],
+        }
+    )
+    return data, merit

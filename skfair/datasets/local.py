@@ -1,0 +1,260 @@
+"""Read data sets from a folder on your disk, with no network.
+
+The folder holds parquet files and ``datasets.json``, an object with one entry per data set that
+says what the columns mean: which is the target and which label is positive, which columns or
+rules give the groups, which columns are no features. ``load_local`` returns the same Bunch as
+``make_loans`` and the ``fetch_*`` functions; a data set with an ``edges_file`` is a graph and
+comes with its adjacency matrix.
+
+The one idea: what a column means stands beside the data, once, and not in every script.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import validate_params
+from sklearn.utils._sparse import _align_api_if_sparse
+
+from skfair.datasets._packing import pack_dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Folder = str | os.PathLike[str] | None
+
+_VARIABLE = "SKFAIR_DATA"
+_INDEX = "datasets.json"
+
+
+@validate_params(
+    {
+        "name": [str],
+        "folder": [str, os.PathLike, None],
+        "return_X_y": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -> Any:
+    """Load one data set of a local folder.
+
+    Parameters
+    ----------
+    name : str
+        A name listed by :func:`local_datasets`.
+    folder : str, path-like or None, default=None
+        The folder with ``datasets.json``; None takes the environment variable
+        ``SKFAIR_DATA``. Rules in that file are run by ``pandas.DataFrame.eval``: load only
+        folders whose origin you trust.
+    return_X_y : bool, default=False
+        Return ``(data, target, sensitive_features)`` instead of the Bunch; for a graph
+        ``(adjacency, target, sensitive_features)``.
+
+    Returns
+    -------
+    dataset : Bunch
+        With the attributes
+
+        data : DataFrame
+            The features: every column except target, ``meta_columns`` and ``leak_columns``.
+            No columns when the data set is a graph.
+        target : Series or None
+            1 where ``target_rule`` holds or, without such a rule, where the target column
+            equals ``positive_label``; 0 elsewhere. None for a data set without target.
+        sensitive_features : DataFrame
+            One column of group names per sensitive attribute.
+        frame : DataFrame
+            The whole table as it lies in the folder.
+        feature_names, sensitive_names, dropped_columns : list of str
+            The columns of ``data``, those of ``sensitive_features``, and the columns of
+            ``frame`` that are neither features nor the target.
+        adjacency : CSR matrix, only for a graph
+            Symmetric, 1 for an edge, with an empty diagonal, of type float64.
+        DESCR : str
+            Task, notes, reference and licence.
+
+    Raises
+    ------
+    FileNotFoundError
+        When no folder is named, or it does not hold what it should.
+    ValueError
+        When the name is not in the folder.
+    ImportError
+        When no reader of parquet files is installed.
+
+    See Also
+    --------
+    local_datasets : The names in the folder.
+
+    Notes
+    -----
+    An entry of ``datasets.json`` has the keys ``file`` and ``sensitive`` and, as needed,
+    ``target``, ``positive_label``, ``target_rule``, ``meta_columns``, ``leak_columns``,
+    ``edges_file`` (with the columns ``node_1`` and ``node_2``, row numbers of ``file``),
+    ``task``, ``notes``, ``original_reference`` and ``licence``. A sensitive attribute has a
+    ``name`` and either a ``column`` or a ``rule``; the groups of a rule are named by its
+    ``labels``, an object with the keys "True" and "False".
+
+    Examples
+    --------
+    >>> from skfair.datasets import load_local
+    >>> adult = load_local("adult", "path/to/folder")  # doctest: +SKIP
+    >>> adult.sensitive_names  # doctest: +SKIP
+    ['sex', 'race', 'race_white']
+    """
+    import pandas as pd
+
+    path, entries = _read_index(folder)
+    if name not in entries:
+        raise ValueError(
+            f"There is no data set {name!r} in {str(path)!r}. It holds {', '.join(entries)}."
+        )
+    entry = entries[name]
+    frame = _read_table(path / entry["file"])
+    sensitive = {spec["name"]: _groups(frame, spec) for spec in entry["sensitive"]}
+    dropped = [*(entry.get("meta_columns") or []), *(entry.get("leak_columns") or [])]
+    not_features = {*dropped, entry.get("target")}
+    is_graph = "edges_file" in entry
+    # The columns of a node table number and name the nodes: they describe, nothing to learn from.
+    features = [] if is_graph else [c for c in frame.columns if c not in not_features]
+    dataset = pack_dataset(
+        data=frame[features],
+        target=_target(frame, entry),
+        sensitive=pd.DataFrame(sensitive, index=frame.index),
+        frame=frame,
+        descr=_description(name, entry),
+        as_frame=True,
+        return_X_y=False,
+        dropped_columns=dropped,
+    )
+    if is_graph:
+        dataset.adjacency = _adjacency(_read_table(path / entry["edges_file"]), len(frame), name)
+    if return_X_y:
+        X = dataset.adjacency if is_graph else dataset.data
+        return X, dataset.target, dataset.sensitive_features
+    return dataset
+
+
+@validate_params({"folder": [str, os.PathLike, None]}, prefer_skip_nested_validation=True)
+def local_datasets(folder: _Folder = None) -> list[str]:
+    """List the data sets of a local folder.
+
+    Parameters
+    ----------
+    folder : str, path-like or None, default=None
+        The folder with ``datasets.json``; None takes the environment variable
+        ``SKFAIR_DATA``.
+
+    Returns
+    -------
+    names : list of str
+        The names, in the order of ``datasets.json``.
+
+    See Also
+    --------
+    load_local : Load one of them.
+
+    Examples
+    --------
+    >>> from skfair.datasets import local_datasets
+    >>> local_datasets("path/to/folder")  # doctest: +SKIP
+    ['adult', 'bank', 'compas']
+    """
+    return list(_read_index(folder)[1])
+
+
+def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
+    """Return the folder and the entries of its datasets.json."""
+    given = os.environ.get(_VARIABLE) if folder is None else os.fspath(folder)
+    source = f"the environment variable {_VARIABLE}" if folder is None else "folder"
+    if not given:
+        raise FileNotFoundError(
+            f"No folder with data sets: folder is {folder!r} and the environment variable "
+            f"{_VARIABLE} is not set. Pass folder=, or set {_VARIABLE} to a folder that holds "
+            f"{_INDEX} and the parquet files it names."
+        )
+    path = Path(given)
+    if not path.is_dir():
+        raise FileNotFoundError(
+            f"{source} names {given!r}, which is no folder. Pass one that holds {_INDEX} and "
+            "the parquet files it names."
+        )
+    if not (path / _INDEX).is_file():
+        raise FileNotFoundError(
+            f"{source} names {given!r}, which holds no {_INDEX}. Write one that describes its "
+            "data sets (see skfair.datasets.load_local), or pass another folder."
+        )
+    entries: dict[str, Any] = json.loads((path / _INDEX).read_text(encoding="utf-8"))
+    return path, entries
+
+
+def _read_table(file: Path) -> "pd.DataFrame":
+    """Read a parquet file; say so when it or the library for it is absent."""
+    import pandas as pd
+
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"{_INDEX} names {file.name!r}, but {str(file.parent)!r} does not hold it. Put the "
+            "file there, or correct the entry."
+        )
+    try:
+        return pd.read_parquet(file)
+    except ImportError as error:
+        raise ImportError(
+            f"Reading {file.name!r} takes a library for parquet files, and none is installed. "
+            "Install pyarrow: pip install pyarrow."
+        ) from error
+
+
+def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | None":
+    """Return 1 for the positive answer and 0 otherwise, or None without a target."""
+    if entry.get("target_rule"):
+        positive: Any = frame.eval(entry["target_rule"], engine="python")
+    elif entry.get("target"):
+        positive = frame[entry["target"]] == entry["positive_label"]
+    else:
+        return None
+    target: pd.Series = positive.astype(np.int64).rename(entry.get("target"))
+    return target
+
+
+def _groups(frame: "pd.DataFrame", spec: Mapping[str, Any]) -> "pd.Series":
+    """Return the group name of every row for one sensitive attribute."""
+    if "column" in spec:
+        return frame[spec["column"]].astype(str)
+    names = spec.get("labels", {"True": spec["rule"], "False": "not"})
+    holds: Any = frame.eval(spec["rule"], engine="python")
+    groups: pd.Series = holds.map({True: names["True"], False: names["False"]})
+    return groups
+
+
+def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
+    """Return the symmetric 0/1 matrix of an edge list."""
+    ends = edges[["node_1", "node_2"]].to_numpy()
+    outside = (ends < 0) | (ends >= n_nodes)
+    if outside.any():
+        raise ValueError(
+            f"The edges of {name!r} name the node {ends[outside][0]}, but there are {n_nodes} "
+            f"nodes, numbered from 0 to {n_nodes - 1}. Number the nodes by their rows."
+        )
+    start, end = ends[ends[:, 0] != ends[:, 1]].T
+    both = (np.concatenate([start, end]), np.concatenate([end, start]))
+    adjacency = sp.csr_array((np.ones(len(both[0])), both), shape=(n_nodes, n_nodes))
+    # An edge listed twice was added up.
+    adjacency.sum_duplicates()
+    adjacency.data[:] = 1.0
+    return _align_api_if_sparse(adjacency)
+
+
+def _description(name: str, entry: Mapping[str, Any]) -> str:
+    """Put the notes of an entry into one text."""
+    parts = [name]
+    for key in ("task", "notes", "original_reference", "licence"):
+        if entry.get(key):
+            parts.append(f"{key.replace('_', ' ').capitalize()}: {entry[key]}")
+    meanings = [s["meaning"] for s in entry["sensitive"] if "meaning" in s]
+    return "\n\n".join([*parts, *meanings])

@@ -1,0 +1,111 @@
+"""Group metrics, reports and scorers.
+
+All metrics are called alike: ``metric(y_true, y_pred_or_score, *, sensitive_features, ...)`` for
+supervised models and ``metric(labels, *, sensitive_features, ...)`` for clusterings. They import
+nothing that enforces fairness, so a model is never measured by the code that constrained it.
+"""
+
+from skfair.metrics.clusters import (
+    balance_score,
+    cluster_balances,
+    kl_fairness_error,
+    share_deviation,
+    share_ratio,
+)
+from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
+from skfair.metrics.fronts import coverage, hypervolume, nondominated
+from skfair.metrics.intervals import NoiseFloor, noise_floor, suggest_interval
+from skfair.metrics.labels import (
+    accuracy_parity_difference,
+    accuracy_parity_ratio,
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    equal_opportunity_difference,
+    equal_opportunity_ratio,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+    false_positive_parity_difference,
+    false_positive_parity_ratio,
+    independence_gap,
+    predictive_parity_difference,
+    predictive_parity_ratio,
+    separation_gap,
+    sufficiency_gap,
+)
+from skfair.metrics.partial import (
+    partial_ccdf_gap,
+    partial_demographic_parity_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_group_auc_gap,
+    partial_statistical_parity_gap,
+)
+from skfair.metrics.reports import Report, fairness_report, group_report
+from skfair.metrics.scorers import (
+    FairnessScorer,
+    get_scorer,
+    get_scorer_names,
+    make_fairness_scorer,
+)
+from skfair.metrics.scores import (
+    group_auc_gap,
+    inter_group_pairwise_gap,
+    intra_group_pairwise_gap,
+    statistical_parity_gap,
+    wasserstein_gap,
+)
+
+__all__ = [
+    # labels
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equal_opportunity_ratio",
+    "false_positive_parity_difference",
+    "false_positive_parity_ratio",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+    "predictive_parity_difference",
+    "predictive_parity_ratio",
+    "accuracy_parity_difference",
+    "accuracy_parity_ratio",
+    "independence_gap",
+    "separation_gap",
+    "sufficiency_gap",
+    # scores
+    "statistical_parity_gap",
+    "wasserstein_gap",
+    "group_auc_gap",
+    "inter_group_pairwise_gap",
+    "intra_group_pairwise_gap",
+    # scores within a percentile interval
+    "partial_statistical_parity_gap",
+    "partial_demographic_parity_gap",
+    "partial_group_auc_gap",
+    "partial_equal_opportunity_gap",
+    "partial_equalized_odds_gap",
+    "partial_ccdf_gap",
+    "noise_floor",
+    "NoiseFloor",
+    "suggest_interval",
+    # clusterings
+    "balance_score",
+    "cluster_balances",
+    "share_deviation",
+    "share_ratio",
+    "kl_fairness_error",
+    "kmeans_cost",
+    "normalized_cut",
+    "price_of_fairness",
+    "hypervolume",
+    "coverage",
+    "nondominated",
+    # reports and scorers
+    "group_report",
+    "fairness_report",
+    "Report",
+    "make_fairness_scorer",
+    "get_scorer",
+    "get_scorer_names",
+    "FairnessScorer",
+]

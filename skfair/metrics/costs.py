@@ -1,0 +1,313 @@
+"""What a clustering costs: k-means cost, normalised cut, and the price of fairness.
+
+Labels are names, not numbers: -1, the noise of DBSCAN, is a cluster like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array, gen_batches
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from skfair.utils.factorize import IntArray
+from skfair.utils.validation import check_clusters, check_weights
+
+FloatArray = NDArray[np.float64]
+
+# Numbers converted to float64 at a time: 2 MB, which stays in the cache of one core.
+_CHUNK = 1 << 18
+
+
+def kmeans_cost(
+    X: Any, labels: Any, *, centers: Any = None, sample_weight: Any = None, mean: bool = False
+) -> float:
+    r"""Compute the k-means cost of a clustering: the sum of squared distances to the centres.
+
+    .. math:: \sum_i w_i \|x_i - c_{l_i}\|^2
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The data; float32 and float64 are read without a copy.
+    labels : array-like of shape (n_samples,)
+        Cluster of each row; any labels unless ``centers`` is given.
+    centers : array-like of shape (n_clusters, n_features), default=None
+        The centres; labels are then the row numbers of the centres. If None, the weighted means of
+        the clusters, so that the value is the smallest cost that these labels can have.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, at least 0.
+    mean : bool, default=False
+        Whether to divide by the number of rows (by the total weight).
+
+    Returns
+    -------
+    cost : float
+        At least 0, smaller is better.
+
+    See Also
+    --------
+    price_of_fairness : Compares the cost with that of an unconstrained clustering.
+    normalized_cut : The cost of spectral clustering.
+
+    Notes
+    -----
+    O(n d) time, O(nnz + K d) for sparse X. Distances are summed in float64, directly and not as a
+    difference of large sums, so data far from the origin lose no digits. Besides the centres (for
+    sparse X a few tables of their size) only a chunk of X is held in float64.
+
+    Examples
+    --------
+    >>> from skfair.metrics import kmeans_cost
+    >>> X = [[0.0], [2.0], [5.0]]
+    >>> kmeans_cost(X, ["a", "a", "b"])
+    2.0
+    >>> kmeans_cost(X, [0, 0, 1], centers=[[0.0], [5.0]])
+    4.0
+    """
+    validate_parameter_constraints({"mean": ["boolean"]}, {"mean": mean}, "kmeans_cost")
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_samples, n_features = X.shape
+    if centers is not None:
+        centers = check_array(centers, dtype=np.float64, input_name="centers")
+        if centers.shape[1] != n_features:
+            raise ValueError(
+                f"centers has {centers.shape[1]} features but X has {n_features}. Pass one row per "
+                "cluster and one column per feature of X."
+            )
+    codes, n_clusters = check_clusters(labels, None if centers is None else len(centers), n_samples)
+    weights = check_weights(sample_weight, n_samples)
+    if weights is None:
+        weights = np.ones(n_samples)
+    if sparse.issparse(X):
+        total = _sparse_cost(_canonical(X), codes, weights, centers, n_clusters)
+    else:
+        total = _dense_cost(X, codes, weights, centers, n_clusters)
+    return total / float(weights.sum()) if mean else total
+
+
+def normalized_cut(affinity: Any, labels: Any) -> float:
+    r"""Compute the normalised cut of a clustering of a graph.
+
+    .. math:: \sum_k \frac{\sum_{i \in C_k, j \notin C_k} w_{ij}}{\sum_{i \in C_k} d_i},
+        \qquad d_i = \sum_j w_{ij}
+
+    Parameters
+    ----------
+    affinity : {array-like, sparse matrix} of shape (n_samples, n_samples)
+        Symmetric matrix of the weights of the edges, at least 0. The diagonal counts in the
+        degrees, as it does in the normalised Laplacian.
+    labels : array-like of shape (n_samples,)
+        Cluster of each node; any labels.
+
+    Returns
+    -------
+    cut : float
+        Between 0 and the number of clusters, smaller is better.
+
+    See Also
+    --------
+    kmeans_cost : The cost of k-means.
+    price_of_fairness : Compares the cut with that of an unconstrained clustering.
+
+    Notes
+    -----
+    O(n^2), or O(nnz) for a sparse matrix. A dense matrix is read in blocks of rows. A cluster
+    without edges (isolated nodes only) contributes 0: nothing of it is cut. That is the limit for
+    vanishing weights on the diagonal, and what the normalised Laplacian of SciPy gives.
+
+    Examples
+    --------
+    >>> from skfair.metrics import normalized_cut
+    >>> path = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
+    >>> round(normalized_cut(path, [0, 0, 1, 1]), 3)
+    0.667
+    """
+    affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
+    n_nodes, n_columns = affinity.shape
+    if n_nodes != n_columns:
+        raise ValueError(
+            f"affinity must be a square matrix of the weights between rows, got shape "
+            f"{affinity.shape}. To measure clusters of data X, pass a graph of them, for example "
+            "sklearn.metrics.pairwise.rbf_kernel(X)."
+        )
+    codes, n_clusters = check_clusters(labels, None, n_nodes)
+    if sparse.issparse(affinity):
+        affinity = _canonical(affinity)
+    lowest = float(affinity.min())
+    if lowest < 0:
+        raise ValueError(
+            f"affinity has negative weights (smallest: {lowest:g}). Pass similarities, at least 0; "
+            "distances d turn into similarities with exp(-d), for example."
+        )
+    measure = _sparse_cut if sparse.issparse(affinity) else _dense_cut
+    cut, degree, asymmetry = measure(affinity, codes)
+    if asymmetry > _symmetry_tolerance(affinity):
+        raise ValueError(
+            f"affinity is not symmetric: an entry and its mirror image differ by {asymmetry:g}. "
+            "Pass (affinity + affinity.T) / 2, for example for a graph of nearest neighbours."
+        )
+    cuts = np.bincount(codes, weights=cut, minlength=n_clusters)
+    volumes = np.bincount(codes, weights=degree, minlength=n_clusters)
+    return float((cuts / np.where(volumes > 0, volumes, 1.0)).sum())
+
+
+def price_of_fairness(cost: float, reference_cost: float) -> float:
+    r"""Compute by which share a fair clustering costs more than an unconstrained one.
+
+    .. math:: \frac{\text{cost}}{\text{reference cost}} - 1
+
+    Parameters
+    ----------
+    cost : float
+        Cost of the fair clustering, at least 0.
+    reference_cost : float
+        Cost of the clustering without constraints, above 0, measured by the same function.
+
+    Returns
+    -------
+    price : float
+        0.05 means 5 % more. Negative if the fair clustering is cheaper, which shows that the
+        reference is not optimal.
+
+    See Also
+    --------
+    kmeans_cost : The cost of k-means.
+    normalized_cut : The cost of spectral clustering.
+
+    Examples
+    --------
+    >>> from skfair.metrics import price_of_fairness
+    >>> price_of_fairness(3.0, 2.0)
+    0.5
+    """
+    validate_parameter_constraints(
+        {
+            "cost": [Interval(Real, 0, None, closed="left")],
+            "reference_cost": [Interval(Real, 0, None, closed="neither")],
+        },
+        {"cost": cost, "reference_cost": reference_cost},
+        "price_of_fairness",
+    )
+    return float(cost) / float(reference_cost) - 1.0
+
+
+def _canonical(matrix: Any) -> Any:
+    """Return a CSR matrix without repeated entries; the caller's matrix is left as it is."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _dense_cost(
+    X: NDArray[Any], codes: IntArray, weights: FloatArray, centers: FloatArray | None, n_rows: int
+) -> float:
+    """Sum the weighted squared distances to the centres (default: the means), chunk by chunk."""
+    n_samples, n_features = X.shape
+    # A chunk of at least as many rows as there are centres keeps their updates O(n d) in total.
+    batches = list(gen_batches(n_samples, max(n_rows, _CHUNK // n_features, 1)))
+    if centers is None:
+        centers = np.zeros((n_rows, n_features))
+        for rows in batches:
+            block = X[rows].astype(np.float64, copy=False)
+            pointers = np.arange(len(block) + 1)
+            members = sparse.csc_array(
+                (weights[rows], codes[rows], pointers), shape=(n_rows, len(block))
+            )
+            centers += members @ block
+        masses = np.bincount(codes, weights=weights, minlength=n_rows)
+        centers /= np.where(masses > 0, masses, 1.0)[:, None]
+    total = 0.0
+    for rows in batches:
+        gaps = X[rows] - centers[codes[rows]]  # float64 even if X is float32
+        total += float(np.einsum("ij,ij->i", gaps, gaps) @ weights[rows])
+    return total
+
+
+def _sparse_cost(
+    X: Any, codes: IntArray, weights: FloatArray, centers: FloatArray | None, n_rows: int
+) -> float:
+    """Sum the weighted squared distances of CSR rows to the centres (default: the means).
+
+    The stored entries contribute w (x - c)^2 one by one. The zeros of column j in cluster k have
+    the weight of the cluster without that of its stored entries, and contribute it times c_kj^2.
+    Both terms are sums of positive numbers.
+    """
+    shape = (n_rows, X.shape[1])
+    size = shape[0] * shape[1]
+    stored, n_stored, sums = np.zeros(size), np.zeros(size), np.zeros(size)
+    for cells, values, weight in _entries(X, codes, weights, size):
+        stored += np.bincount(cells, weights=weight, minlength=size)
+        n_stored += np.bincount(cells, weights=weight > 0, minlength=size)
+        if centers is None:
+            sums += np.bincount(cells, weights=weight * values, minlength=size)
+    masses = np.bincount(codes, weights=weights, minlength=n_rows)
+    n_members = np.bincount(codes, weights=weights > 0, minlength=n_rows)
+    if centers is None:
+        centers = sums.reshape(shape) / np.where(masses > 0, masses, 1.0)[:, None]
+    zeros = np.maximum(masses[:, None] - stored.reshape(shape), 0.0)
+    # In a full column the difference is rounding error, which c^2 would blow up.
+    zeros[n_stored.reshape(shape) == n_members[:, None]] = 0.0
+    total = float(np.einsum("kj,kj,kj->", zeros, centers, centers))
+    flat = centers.ravel()
+    for cells, values, weight in _entries(X, codes, weights, size):
+        gaps = values - flat[cells]
+        total += float((gaps * gaps) @ weight)
+    return total
+
+
+def _entries(
+    X: Any, codes: IntArray, weights: FloatArray, size: int
+) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
+    """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
+    # At least as many entries as the tables have cells keep the updates of the tables O(nnz).
+    step = max(_CHUNK, size)
+    cuts = np.searchsorted(X.indptr, np.arange(0, X.nnz, step, dtype=X.indptr.dtype), side="right")
+    bounds = np.unique(np.concatenate((cuts - 1, [X.shape[0]])))
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        lengths = np.diff(X.indptr[start : stop + 1])
+        part = slice(int(X.indptr[start]), int(X.indptr[stop]))
+        cells = np.repeat(codes[start:stop], lengths) * X.shape[1]
+        cells += X.indices[part]
+        yield cells, X.data[part], np.repeat(weights[start:stop], lengths)
+
+
+def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    n_nodes = len(affinity)
+    cut, degree = np.empty(n_nodes), np.empty(n_nodes)
+    asymmetry = 0.0
+    for rows in gen_batches(n_nodes, max(1, _CHUNK // n_nodes)):
+        block = affinity[rows].astype(np.float64)  # a copy, multiplied in place below
+        degree[rows] = block.sum(axis=1)
+        asymmetry = max(asymmetry, float(np.abs(block - affinity[:, rows].T).max()))
+        block *= codes[rows, None] != codes
+        cut[rows] = block.sum(axis=1)
+    return cut, degree, asymmetry
+
+
+def _sparse_cut(affinity: Any, codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the cut weight and the degree of each node, and the largest asymmetry."""
+    if affinity.dtype.kind != "f":
+        affinity = affinity.astype(np.float64)  # differences of unsigned integers wrap around
+    n_nodes = affinity.shape[0]
+    asymmetry = float(abs(affinity - affinity.T).max())
+    rows = np.repeat(np.arange(n_nodes), np.diff(affinity.indptr))
+    outside = affinity.data * (codes[rows] != codes[affinity.indices])
+    cut, degree = (
+        np.bincount(rows, weights=values, minlength=n_nodes).astype(np.float64)
+        for values in (outside, affinity.data)
+    )
+    return cut, degree, asymmetry
+
+
+def _symmetry_tolerance(affinity: Any) -> float:
+    """Allow the rounding errors of a kernel computed in the matrix's own precision."""
+    precision = np.finfo(affinity.dtype).eps if affinity.dtype.kind == "f" else 0.0
+    return float(max(1e-10, 100 * precision)) * float(affinity.max())

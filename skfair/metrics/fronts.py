@@ -1,0 +1,246 @@
+"""Compare trade-off fronts of clusterings: points with a cost (smaller is better) and a balance.
+
+A point dominates another one when it costs no more, is no less balanced, and differs in one of the
+two. The quality of a whole front is measured by the area that it dominates (hypervolume) and two
+fronts are compared by the share of points of one that the other covers. Everything here needs one
+sort and a running maximum: sorted by cost, the best balance so far tells all.
+
+Any two criteria will do, one to be minimised and one to be maximised; for two costs pass the
+negative of one of them.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from skfair.utils.validation import check_scores, one_dimensional
+
+FloatArray = NDArray[np.float64]
+
+
+def nondominated(costs: Any, balances: Any) -> NDArray[np.bool_]:
+    """Mark the points that no other point dominates.
+
+    A point is dominated if another one costs no more and is no less balanced, and is strictly
+    better in one of the two. Of equal points the first is kept.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n_points,)
+        Costs, smaller is better.
+    balances : array-like of shape (n_points,)
+        Balances, larger is better.
+
+    Returns
+    -------
+    mask : ndarray of bool of shape (n_points,)
+        True for the points of the front.
+
+    See Also
+    --------
+    hypervolume : The area that a front dominates.
+
+    Notes
+    -----
+    O(m log m) for m points.
+
+    Examples
+    --------
+    >>> from skfair.metrics import nondominated
+    >>> nondominated([1.0, 2.0, 2.0, 3.0], [0.2, 0.5, 0.1, 0.5])
+    array([ True,  True, False, False])
+    """
+    cost, balance = _read_front(costs, balances)
+    # By cost, at equal cost the best balance first; the sort is stable, so of equal points the
+    # first leads.
+    order = np.lexsort((-balance, cost))
+    best = np.maximum.accumulate(balance[order])
+    improves = np.ones(order.size, dtype=np.bool_)
+    improves[1:] = best[1:] > best[:-1]
+    mask = np.empty(order.size, dtype=np.bool_)
+    mask[order] = improves
+    return mask
+
+
+def hypervolume(
+    costs: Any,
+    balances: Any,
+    *,
+    ref_cost: float,
+    ref_balance: float = 0.0,
+    ideal_cost: float | None = None,
+    ideal_balance: float | None = None,
+) -> float:
+    r"""Compute the area that a front dominates, up to a reference point.
+
+    .. math:: \left| \bigcup_i [f_i, f_{ref}] \times [b_{ref}, b_i] \right|,
+
+    for points of cost :math:`f_i` and balance :math:`b_i`. With an ideal point it is divided by the
+    area of the whole box, so that 1 is a front that contains the ideal point.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n_points,)
+        Costs, smaller is better.
+    balances : array-like of shape (n_points,)
+        Balances, larger is better.
+    ref_cost : float
+        Cost beyond which nothing counts, for example the cost of a single cluster, or twice that of
+        k-means (which tells good fronts apart more clearly).
+    ref_balance : float, default=0.0
+        Balance below which nothing counts.
+    ideal_cost : float, default=None
+        Smallest cost that can be reached, for example that of k-means.
+    ideal_balance : float, default=None
+        Largest balance that can be reached, for example that of the whole sample. Pass both ideals
+        or none.
+
+    Returns
+    -------
+    area : float
+        Larger is better; with an ideal point between 0 and 1. 0 for a front without points.
+
+    See Also
+    --------
+    coverage : The share of one front that another one dominates.
+    nondominated : The points that form the front.
+
+    Notes
+    -----
+    O(m log m) for m points. Dominated points and duplicates change nothing. Points that are worse
+    than the reference in cost or in balance contribute nothing; points that are better than the
+    ideal count as if they lay on the edge of the box, so the value never exceeds 1.
+
+    Examples
+    --------
+    >>> from skfair.metrics import hypervolume
+    >>> hypervolume([1.0, 2.0], [0.5, 1.0], ref_cost=3.0)
+    1.5
+    >>> hypervolume(
+    ...     [1.0, 2.0], [0.5, 1.0], ref_cost=3.0, ideal_cost=1.0, ideal_balance=1.0
+    ... )
+    0.75
+    """
+    cost, balance = _read_front(costs, balances)
+    _check_box(
+        ref_cost=ref_cost,
+        ref_balance=ref_balance,
+        ideal_cost=ideal_cost,
+        ideal_balance=ideal_balance,
+    )
+    inside = (cost < ref_cost) & (balance > ref_balance)
+    cost, balance = cost[inside], balance[inside]
+    if ideal_cost is None or ideal_balance is None:
+        return _area(cost, balance, ref_cost, ref_balance)
+    cost, balance = np.maximum(cost, ideal_cost), np.minimum(balance, ideal_balance)
+    box = (ref_cost - ideal_cost) * (ideal_balance - ref_balance)
+    return min(1.0, _area(cost, balance, ref_cost, ref_balance) / box)  # rounding can exceed 1
+
+
+def coverage(costs_a: Any, balances_a: Any, costs_b: Any, balances_b: Any) -> float:
+    r"""Compute the share of the points of b that some point of a equals or dominates.
+
+    .. math:: C(a, b) = \frac{|\{j : \exists i: f^a_i \le f^b_j,\; b^a_i \ge b^b_j\}|}{m_b}
+
+    Parameters
+    ----------
+    costs_a, balances_a : array-like of shape (n_points_a,)
+        Costs (smaller is better) and balances (larger is better) of the first front.
+    costs_b, balances_b : array-like of shape (n_points_b,)
+        Costs and balances of the second front, at least one point.
+
+    Returns
+    -------
+    share : float
+        Between 0 and 1; 0 if ``a`` has no points. ``coverage(a, b)`` and ``coverage(b, a)`` do not
+        add up to 1, so report both.
+
+    See Also
+    --------
+    hypervolume : A measure of a single front.
+
+    Notes
+    -----
+    O((m_a + m_b) log m_a). Pass nondominated points: every point of ``b`` counts, also one that
+    another point of ``b`` dominates.
+
+    Examples
+    --------
+    >>> from skfair.metrics import coverage
+    >>> coverage([1.0, 2.0], [0.5, 1.0], [1.0, 1.5], [0.5, 0.8])
+    0.5
+    """
+    cost_a, balance_a = _read_front(costs_a, balances_a, "_a")
+    cost_b, balance_b = _read_front(costs_b, balances_b, "_b")
+    if not cost_b.size:
+        raise ValueError(
+            "costs_b is empty: the share of no points is undefined. Pass at least one point."
+        )
+    order = np.argsort(cost_a)
+    # Best balance among the first 0, 1, 2, ... cheapest points of a.
+    best = np.append(-np.inf, np.maximum.accumulate(balance_a[order]))
+    n_cheaper = np.searchsorted(cost_a[order], cost_b, side="right")
+    return float(np.mean(best[n_cheaper] >= balance_b))
+
+
+def _read_front(costs: Any, balances: Any, suffix: str = "") -> tuple[FloatArray, FloatArray]:
+    """Return costs and balances as float64 arrays of one length; NaN and infinity raise."""
+    cost, balance = (
+        check_scores(values, name) if len(one_dimensional(values, name)) else np.empty(0)
+        for values, name in ((costs, f"costs{suffix}"), (balances, f"balances{suffix}"))
+    )
+    if cost.size != balance.size:
+        raise ValueError(
+            f"costs{suffix} has {cost.size} points but balances{suffix} has {balance.size}. Pass "
+            "one cost and one balance per point."
+        )
+    return cost, balance
+
+
+def _area(cost: FloatArray, balance: FloatArray, ref_cost: float, ref_balance: float) -> float:
+    """Sum the slabs between neighbouring costs, each as high as the best balance so far."""
+    order = np.argsort(cost)
+    heights = np.maximum.accumulate(balance[order]) - ref_balance
+    widths = np.diff(cost[order], append=ref_cost)
+    return float(widths @ heights)
+
+
+def _check_box(
+    *, ref_cost: float, ref_balance: float, ideal_cost: float | None, ideal_balance: float | None
+) -> None:
+    """Raise unless reference and ideal are the corners of a box."""
+    finite = Interval(Real, None, None, closed="neither")
+    validate_parameter_constraints(
+        {
+            "ref_cost": [finite],
+            "ref_balance": [finite],
+            "ideal_cost": [finite, None],
+            "ideal_balance": [finite, None],
+        },
+        {
+            "ref_cost": ref_cost,
+            "ref_balance": ref_balance,
+            "ideal_cost": ideal_cost,
+            "ideal_balance": ideal_balance,
+        },
+        caller_name="hypervolume",
+    )
+    if ideal_cost is None and ideal_balance is None:
+        return
+    if ideal_cost is None or ideal_balance is None:
+        raise ValueError(
+            f"ideal_cost and ideal_balance go together, got ideal_cost={ideal_cost!r} and "
+            f"ideal_balance={ideal_balance!r}. Pass both to normalise, or none."
+        )
+    if not (ideal_cost < ref_cost and ref_balance < ideal_balance):
+        raise ValueError(
+            "The ideal must be better than the reference in both criteria, got "
+            f"ideal_cost={ideal_cost!r} for ref_cost={ref_cost!r} and "
+            f"ideal_balance={ideal_balance!r} for ref_balance={ref_balance!r}. Pass a smaller "
+            "ideal_cost and a larger ideal_balance than those of the reference."
+        )

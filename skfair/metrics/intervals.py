@@ -1,0 +1,194 @@
+"""Helpers for partial fairness: what noise alone would show, and which interval to look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_random_state
+
+from skfair.metrics.partial import Intervals
+from skfair.metrics.scores import scored_rows
+from skfair.metrics.sorted_scores import SortedScores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+
+class NoiseFloor(NamedTuple):
+    """What a metric shows when the groups are in truth alike.
+
+    Attributes
+    ----------
+    mean : float
+        Mean value over the permutations.
+    upper : float
+        95th percentile: a measured value below it is not evidence of a difference.
+    values : ndarray of shape (n_permutations,)
+        All values.
+    """
+
+    mean: float
+    upper: float
+    values: FloatArray
+
+
+def noise_floor(
+    metric: Callable[..., float],
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    n_permutations: int = 100,
+    random_state: Any = None,
+    **params: Any,
+) -> NoiseFloor:
+    """Measure what a metric shows by chance, for groups of these sizes.
+
+    The groups are dealt out again at random, which keeps their sizes and destroys any relation to
+    the scores; what the metric still shows is noise. A gap can be trusted only well above it, and
+    no model can be expected to get below it on new data.
+
+    Parameters
+    ----------
+    metric : callable
+        Any metric of this package with the signature
+        ``metric(y_true, y_score, *, sensitive_features, ...)``.
+    y_true : array-like of shape (n_samples,) or None
+        True labels, passed on.
+    y_score : array-like of shape (n_samples,)
+        Scores or predicted labels, passed on.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The groups to permute.
+    n_permutations : int, default=100
+        More make the result steadier; the cost is proportional.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations.
+    **params
+        Further arguments of the metric, such as ``interval``.
+
+    Returns
+    -------
+    floor : NoiseFloor
+        ``mean``, ``upper`` (95th percentile) and all ``values``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.metrics import noise_floor, statistical_parity_gap
+    >>> scores, sex = np.linspace(0, 1, 200), np.repeat(["f", "m"], 100)
+    >>> floor = noise_floor(
+    ...     statistical_parity_gap, None, scores, sensitive_features=sex, random_state=0
+    ... )
+    >>> floor.values.shape, 0.05 < floor.mean < floor.upper < 0.3
+    ((100,), True)
+    """
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}.")
+    rng = check_random_state(random_state)
+    if isinstance(sensitive_features, dict):
+        import pandas as pd
+
+        sensitive_features = pd.DataFrame(sensitive_features)
+    if hasattr(sensitive_features, "reset_index"):
+        # Permuted labels of a pandas index would look like rows out of order.
+        sensitive_features = sensitive_features.reset_index(drop=True)
+    values = np.empty(n_permutations)
+    for i in range(n_permutations):
+        shuffled = _safe_indexing(sensitive_features, rng.permutation(_n_rows(sensitive_features)))
+        if hasattr(shuffled, "reset_index"):
+            shuffled = shuffled.reset_index(drop=True)
+        values[i] = metric(y_true, y_score, sensitive_features=shuffled, **params)
+    return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
+
+
+def _n_rows(values: Any) -> int:
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
+
+
+def suggest_interval(
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    rate: float | None = None,
+    threshold: float = 0.0,
+    sample_weight: Any = None,
+    step: float = 0.05,
+    min_width: float = 0.1,
+) -> pd.DataFrame:
+    """List percentile intervals around a decision, the most unfair first.
+
+    Appendix B of partial_fairness_idca proposes the interval that covers the rate of positive
+    decisions and on which an unconstrained model is most unfair. Many intervals often reach the
+    largest gap at once, so this returns a table to choose from: the intervals within 5 % of the
+    largest gap come first, the widest of them on top.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_samples,)
+        Scores of an unconstrained model.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several attributes are crossed.
+    rate : float, default=None
+        Share of positive decisions, for example the historical admission rate. By default the share
+        of scores above ``threshold``.
+    threshold : float, default=0.0
+        Used when ``rate`` is None.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    step : float, default=0.05
+        Distance of the interval ends that are tried.
+    min_width : float, default=0.1
+        Shortest interval that is tried.
+
+    Returns
+    -------
+    table : DataFrame
+        Columns ``low``, ``high``, ``width`` and ``gap`` (partial statistical parity), best first.
+
+    Notes
+    -----
+    Sorts once; each candidate costs O(n G).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.metrics import suggest_interval
+    >>> scores = np.concatenate([np.linspace(0, 1, 100), np.linspace(0, 0.8, 100)])
+    >>> sex = np.repeat(["f", "m"], 100)
+    >>> table = suggest_interval(scores, sensitive_features=sex, rate=0.2)
+    >>> list(table.columns), bool((table["low"] <= 0.2).all())
+    (['low', 'high', 'width', 'gap'], True)
+    """
+    import pandas as pd
+
+    if not 0 < step <= 0.5 or not 0 < min_width <= 1:
+        raise ValueError(
+            f"step must be in (0, 0.5] and min_width in (0, 1], got {step} and {min_width}."
+        )
+    rows = scored_rows(y_score, sensitive_features, sample_weight)
+    if rate is None:
+        rate = float(np.average(rows.scores > threshold, weights=rows.weights))
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate must be in [0, 1], got {rate}.")
+    groups = rows.groups
+    first, second = np.triu_indices(groups.n_groups, k=1)
+    if not first.size:
+        raise ValueError("suggest_interval compares groups, but there is only one group.")
+    s = SortedScores(rows.scores, groups.codes[0], groups.n_groups, rows.weights)
+    ends = np.unique(np.append(np.arange(0, 1, step), 1.0).round(12))
+    table = []
+    for low in ends[ends <= rate]:
+        for high in ends[(ends >= rate) & (ends - low >= min_width - 1e-12)]:
+            level = Intervals((low, high), groups.levels).levels_at(s, 0, normalize=True)
+            gap = float(s.largest_gaps(level, first, second).max())
+            table.append((low, high, high - low, gap))
+    frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"])
+    near_worst = frame["gap"] >= 0.95 * frame["gap"].max()
+    order = np.lexsort((-frame["gap"], -frame["width"] * near_worst, ~near_worst))
+    return frame.iloc[order].reset_index(drop=True)

@@ -1,0 +1,347 @@
+"""Scorers: fairness metrics for GridSearchCV, cross_validate and friends.
+
+A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
+itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
+X (``sensitive_columns=``), which works without routing. And it passes them on to an estimator whose
+prediction method takes them.
+
+A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
+``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
+
+from sklearn.base import is_clusterer
+
+# The base class is what GridSearchCV, ScoringMonitor and TunedThresholdClassifierCV recognise as a
+# scorer; scikit-learn offers no public name for it.
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from skfair.metrics import clusters, labels, scores
+from skfair.metrics import partial as partial_metrics
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.utils.columns import take_columns
+from skfair.utils.response import get_response, response_method_of, takes_groups
+from skfair.utils.text import listed
+
+# What each leading parameter of a metric stands for: which response it needs, if any.
+_RESPONSES: dict[str, str | tuple[str, ...] | None] = {
+    "X": None,
+    "y_true": None,
+    "y_pred": "predict",
+    "labels": "predict",
+    "y_score": ("decision_function", "predict_proba"),
+}
+
+Metric = Callable[..., float]
+
+
+def _gaps(module: Any, *names: str) -> dict[str, tuple[Metric, bool]]:
+    return {f"neg_{name}": (getattr(module, name), False) for name in names}
+
+
+# Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
+# when smaller is negated, and its scorer's name says so.
+_SCORERS: dict[str, tuple[Metric, bool]] = {
+    **{
+        (name if spec.kind == "ratio" else f"neg_{name}"): (
+            getattr(labels, name),
+            spec.kind == "ratio",
+        )
+        for name, spec in LABEL_METRICS.items()
+    },
+    **_gaps(
+        scores,
+        "statistical_parity_gap",
+        "wasserstein_gap",
+        "group_auc_gap",
+        "inter_group_pairwise_gap",
+        "intra_group_pairwise_gap",
+    ),
+    **_gaps(
+        partial_metrics,
+        "partial_statistical_parity_gap",
+        "partial_demographic_parity_gap",
+        "partial_group_auc_gap",
+        "partial_equal_opportunity_gap",
+        "partial_equalized_odds_gap",
+        "partial_ccdf_gap",
+    ),
+    "balance_score": (clusters.balance_score, True),
+    "share_ratio": (clusters.share_ratio, True),
+    **_gaps(clusters, "share_deviation", "kl_fairness_error"),
+}
+
+
+class FairnessScorer(_BaseScorer):
+    """A scorer of a fairness metric; made by :func:`make_fairness_scorer`.
+
+    Examples
+    --------
+    >>> from skfair.metrics import get_scorer
+    >>> get_scorer("neg_demographic_parity_difference")
+    make_fairness_scorer(demographic_parity_difference, greater_is_better=False)
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        sign: int,
+        kwargs: dict[str, Any],
+        response_method: Any,
+        sensitive_columns: Any = None,
+    ) -> None:
+        super().__init__(metric, sign, kwargs, response_method)
+        self._sensitive_columns = sensitive_columns
+        self._inputs = [
+            name
+            for name, parameter in inspect.signature(metric).parameters.items()
+            if parameter.kind is not parameter.KEYWORD_ONLY and name in _RESPONSES
+        ]
+        # Set directly, not through set_score_request, which refuses while routing is off.
+        self._metadata_request = MetadataRequest(owner=self)
+        if sensitive_columns is None and "sensitive_features" not in kwargs:
+            self._metadata_request.score.add_request(param="sensitive_features", alias=True)
+        self._metadata_request.score.add_request(param="sample_weight", alias=None)
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y_true: Any = None,
+        *,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> float:
+        """Score a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier or clusterer.
+        X : array-like
+            The rows to predict.
+        y_true : array-like, default=None
+            True labels; not needed by every metric.
+        sample_weight : array-like, default=None
+            Weights of the rows.
+        **kwargs
+            ``sensitive_features``, unless the scorer reads them from X.
+
+        Returns
+        -------
+        score : float
+            The metric, negated if smaller is better.
+        """
+        if sample_weight is not None:
+            kwargs["sample_weight"] = sample_weight
+        return self._score(_call, estimator, X, y_true, **kwargs)
+
+    def set_score_request(self, **kwargs: Any) -> FairnessScorer:
+        """Request more metadata, such as ``sample_weight=True``; the groups stay requested.
+
+        Parameters
+        ----------
+        **kwargs
+            Name of the metadata and True, False, None or an alias.
+
+        Returns
+        -------
+        scorer : FairnessScorer
+            The scorer itself.
+        """
+        for param, alias in kwargs.items():
+            self._metadata_request.score.add_request(param=param, alias=alias)
+        return self
+
+    def _score(
+        self, method_caller: Any, estimator: Any, X: Any, y_true: Any = None, **kwargs: Any
+    ) -> float:
+        """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
+        kwargs = {**self._kwargs, **kwargs}
+        groups = kwargs.pop("sensitive_features", None)
+        if self._sensitive_columns is not None:
+            if groups is not None:
+                raise ValueError(
+                    "The scorer got sensitive_features and reads sensitive_columns of X as well. "
+                    "Use one of the two."
+                )
+            groups = take_columns(X, self._sensitive_columns)
+        if groups is None:
+            raise ValueError(
+                f"{self!r} got no sensitive_features. Either enable metadata routing "
+                "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
+                "to fit or cross_validate(params=...), or make the scorer with "
+                "sensitive_columns=, the names of the columns of X that hold the groups."
+            )
+        values: dict[str, Any] = {"X": X, "y_true": y_true}
+        for name in self._inputs:
+            default = _RESPONSES[name]
+            if default is None:
+                continue
+            wanted = self._response_method or default
+            method = response_method_of(estimator, wanted)
+            if takes_groups(estimator, method):
+                # Not shared: the cache is keyed by the method alone, and another scorer's call
+                # without groups would answer for this one.
+                values[name] = get_response(
+                    estimator,
+                    X,
+                    method,
+                    sensitive_features=groups,
+                    pos_label=self._pos_label(estimator),
+                )
+            elif is_clusterer(estimator):
+                values[name] = getattr(estimator, method)(X)
+            else:
+                values[name] = method_caller(
+                    estimator, method, X, pos_label=self._pos_label(estimator)
+                )
+        arguments = [values[name] for name in self._inputs]
+        result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
+        return cast(float, self._sign * result)
+
+    def _pos_label(self, estimator: Any) -> Any:
+        """Return the positive class to score, None for what has no classes."""
+        if not hasattr(estimator, "classes_"):
+            return None
+        wanted = self._get_pos_label()
+        # The default, 1, must not stand in the way of a classifier of strings scored by rank.
+        return wanted if wanted in list(estimator.classes_) else None
+
+    def __repr__(self) -> str:
+        extra = (
+            ""
+            if self._sensitive_columns is None
+            else (f", sensitive_columns={self._sensitive_columns!r}")
+        )
+        arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
+        name = getattr(self._score_func, "__name__", repr(self._score_func))
+        return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
+
+
+def _call(estimator: Any, method: str, X: Any, pos_label: Any = None) -> Any:
+    """Predict without a cache: what a single scorer uses."""
+    return get_response(estimator, X, method, pos_label=pos_label)
+
+
+def make_fairness_scorer(
+    metric: Metric,
+    *,
+    greater_is_better: bool | None = None,
+    response_method: str | Sequence[str] | None = None,
+    sensitive_columns: Any = None,
+    **kwargs: Any,
+) -> FairnessScorer:
+    """Make a scorer from a fairness metric.
+
+    Parameters
+    ----------
+    metric : callable
+        A metric of :mod:`skfair.metrics`, or a function whose positional parameters are named
+        ``y_true``, ``y_pred``, ``y_score``, ``labels`` or ``X`` and which takes
+        ``sensitive_features`` as a keyword.
+    greater_is_better : bool, default=None
+        Whether larger values are better; a metric for which they are not is negated. None is
+        allowed for the metrics of this package.
+    response_method : str or sequence of str, default=None
+        Prediction method(s) to use. By default ``predict`` for labels, ``decision_function`` or
+        ``predict_proba`` for scores.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the groups. By default the groups arrive as metadata, which needs
+        ``sklearn.set_config(enable_metadata_routing=True)``.
+    **kwargs
+        Further arguments of the metric, such as ``interval`` or ``pos_label``.
+
+    Returns
+    -------
+    scorer : FairnessScorer
+        Call it as ``scorer(estimator, X, y, sensitive_features=...)``, or pass it as ``scoring=``.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skfair.metrics import demographic_parity_difference, make_fairness_scorer
+    >>> X, y, sex = [[0], [1], [2], [3]], [0, 0, 1, 1], ["f", "m", "f", "m"]
+    >>> scorer = make_fairness_scorer(demographic_parity_difference)
+    >>> float(scorer(DummyClassifier().fit(X, y), X, y, sensitive_features=sex))
+    -0.0
+    """
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function, got {metric!r}. For a name use "
+            "skfair.metrics.get_scorer(name)."
+        )
+    known = dict(_SCORERS.values())
+    underlying = metric.func if isinstance(metric, partial) else metric
+    if greater_is_better is None:
+        if underlying not in known:
+            raise ValueError(
+                "greater_is_better must be given for a metric that is not from skfair.metrics: "
+                "True if larger values are better, False if smaller ones are."
+            )
+        greater_is_better = known[underlying]
+    scorer = FairnessScorer(
+        metric, 1 if greater_is_better else -1, kwargs, response_method, sensitive_columns
+    )
+    if not scorer._inputs:
+        raise ValueError(
+            f"metric {metric!r} has no positional parameter named y_true, y_pred, y_score, labels "
+            "or X, so it is not known what to pass."
+        )
+    return scorer
+
+
+def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
+    """Make a ready-made scorer by name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
+        when smaller, and is negated.
+    **kwargs
+        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, or arguments of the metric.
+
+    Returns
+    -------
+    scorer : FairnessScorer
+        A new scorer.
+
+    Examples
+    --------
+    >>> from skfair.metrics import get_scorer
+    >>> get_scorer("equalized_odds_ratio", sensitive_columns=["sex"])
+    make_fairness_scorer(equalized_odds_ratio, greater_is_better=True, sensitive_columns=['sex'])
+    """
+    if name not in _SCORERS:
+        hint = f" Did you mean 'neg_{name}'?" if f"neg_{name}" in _SCORERS else ""
+        raise ValueError(
+            f"{name!r} is not a fairness scorer.{hint} The names, from get_scorer_names(): "
+            f"{listed(get_scorer_names())}."
+        )
+    metric, greater_is_better = _SCORERS[name]
+    return make_fairness_scorer(metric, greater_is_better=greater_is_better, **kwargs)
+
+
+def get_scorer_names() -> list[str]:
+    """List the names that :func:`get_scorer` knows.
+
+    Returns
+    -------
+    names : list of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> from skfair.metrics import get_scorer_names
+    >>> "neg_demographic_parity_difference" in get_scorer_names()
+    True
+    """
+    return sorted(_SCORERS)

@@ -1,0 +1,269 @@
+"""Cross-validation splits stratified by class and group.
+
+A group's rates are estimated on its rows in the test part, so these must not be left to chance.
+The rows are lined up cell by cell (group x class), shuffled within the cells, and dealt out in turn
+like cards: every cell is spread as evenly as its size allows, also when it has fewer rows than
+there are folds, and the parts differ by at most one row in total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples
+
+from skfair.utils.columns import take_columns
+from skfair.utils.factorize import IntArray
+from skfair.utils.groups import encode_groups
+from skfair.utils.validation import check_labels
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+class _StratifiedSensitive(BaseCrossValidator):
+    """What both splitters share: where the groups come from, and the cells."""
+
+    # Groups arrive as metadata without set_split_request; ``groups`` means something else here.
+    __metadata_request__split = {"sensitive_features": True}
+
+    n_splits: int
+    sensitive_columns: Any
+    random_state: Any
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Not used.
+
+        Returns
+        -------
+        n_splits : int
+            The number of splits.
+        """
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None, *, sensitive_features: Any = None
+    ) -> Iterator[Split]:
+        """Generate train and test indices.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The data; read only if ``sensitive_columns`` is set.
+        y : array-like of shape (n_samples,), default=None
+            Classes to stratify by; None or a continuous target stratifies by group only.
+        groups : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several attributes are crossed.
+
+        Yields
+        ------
+        train, test : ndarray
+            Row indices.
+        """
+        cells = self._cells(X, y, sensitive_features)
+        yield from self._deal(cells)
+
+    def _cells(self, X: Any, y: Any, sensitive_features: Any) -> IntArray:
+        """Number the group x class cell of each row."""
+        n_samples = _num_samples(X)
+        if self.sensitive_columns is not None:
+            if sensitive_features is not None:
+                raise ValueError(
+                    f"{type(self).__name__} got sensitive_features although sensitive_columns is "
+                    "set. Use one of the two."
+                )
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        if sensitive_features is None:
+            raise ValueError(
+                f"{type(self).__name__} got no sensitive_features. Pass them to split, or (in a "
+                "search) enable metadata routing, or set sensitive_columns, the names of the "
+                "columns of X that hold the groups."
+            )
+        encoding = encode_groups(sensitive_features, n_samples=n_samples, like=X)
+        if y is None or type_of_target(y) not in ("binary", "multiclass"):
+            return encoding.codes[0]
+        classes = check_labels(y, "y", n_samples)
+        return encoding.codes[0] * len(classes.levels) + classes.codes
+
+    def _deal(self, cells: IntArray) -> Iterator[Split]:
+        raise NotImplementedError
+
+
+class StratifiedSensitiveKFold(_StratifiedSensitive):
+    """K folds, each with the same share of every group-class cell.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=False
+        Whether to shuffle the rows within each cell first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
+        searches deliver when metadata routing is on.
+
+    See Also
+    --------
+    StratifiedSensitiveShuffleSplit : Random splits of a chosen size.
+
+    Notes
+    -----
+    A cell with m rows has ``floor(m / n_splits)`` or one more in every fold, also if
+    ``m < n_splits``. O(n log n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.model_selection import StratifiedSensitiveKFold
+    >>> X, y = np.zeros((12, 1)), np.tile([0, 1], 6)
+    >>> sex = np.repeat(["f", "m"], [4, 8])
+    >>> for train, test in StratifiedSensitiveKFold(2).split(X, y, sensitive_features=sex):
+    ...     print(sorted(sex[test].tolist()))
+    ['f', 'f', 'm', 'm', 'm', 'm']
+    ['f', 'f', 'm', 'm', 'm', 'm']
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: Any = None,
+        sensitive_columns: Any = None,
+    ) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
+            raise ValueError(f"n_splits must be an integer of at least 2, got {n_splits!r}.")
+        if random_state is not None and not shuffle:
+            raise ValueError(
+                "random_state has no effect without shuffle=True. Set it, or pass None."
+            )
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.sensitive_columns = sensitive_columns
+
+    def _deal(self, cells: IntArray) -> Iterator[Split]:
+        if cells.size < self.n_splits:
+            raise ValueError(
+                f"Cannot split {cells.size} rows into {self.n_splits} folds. Use fewer folds."
+            )
+        order = _by_cell(cells, check_random_state(self.random_state) if self.shuffle else None)
+        fold = np.empty(cells.size, np.int64)
+        fold[order] = np.arange(cells.size) % self.n_splits
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+
+class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
+    """Random splits whose test part has the right share of every group-class cell.
+
+    Parameters
+    ----------
+    n_splits : int, default=10
+        Number of splits.
+    test_size : float or int, default=0.1
+        Share or number of test rows.
+    train_size : float or int, default=None
+        Share or number of training rows; None takes all that are not in the test part.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
+        searches deliver when metadata routing is on.
+
+    See Also
+    --------
+    StratifiedSensitiveKFold : Folds that cover the data.
+
+    Notes
+    -----
+    Each cell's number of test rows is within one of its exact share, and the total is exact.
+    O(n log n) per split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.model_selection import StratifiedSensitiveShuffleSplit
+    >>> X, y = np.zeros((20, 1)), np.tile([0, 1], 10)
+    >>> sex = np.repeat(["f", "m"], 10)
+    >>> splitter = StratifiedSensitiveShuffleSplit(1, test_size=0.4, random_state=0)
+    >>> train, test = next(splitter.split(X, y, sensitive_features=sex))
+    >>> np.unique(sex[test], return_counts=True)[1].tolist()
+    [4, 4]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float = 0.1,
+        train_size: float | None = None,
+        random_state: Any = None,
+        sensitive_columns: Any = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.test_size = test_size
+        self.train_size = train_size
+        self.random_state = random_state
+        self.sensitive_columns = sensitive_columns
+
+    def _deal(self, cells: IntArray) -> Iterator[Split]:
+        n_samples = cells.size
+        n_test = _n_rows(self.test_size, n_samples, "test_size")
+        rest = n_samples - n_test
+        n_train = rest
+        if self.train_size is not None:
+            n_train = _n_rows(self.train_size, n_samples, "train_size")
+        if not 0 < n_train <= rest:
+            raise ValueError(
+                f"test_size={self.test_size} and train_size={self.train_size} leave {rest} of "
+                f"{n_samples} rows for training, {n_train} are wanted. Make them smaller."
+            )
+        rng = check_random_state(self.random_state)
+        for _ in range(self.n_splits):
+            order = _by_cell(cells, rng)
+            is_test = _evenly(n_samples, n_test, rng)
+            test, train = order[is_test], order[~is_test]
+            if n_train < rest:
+                train = train[_evenly(rest, n_train, rng)]
+            yield rng.permutation(train), rng.permutation(test)
+
+
+def _by_cell(cells: IntArray, rng: Any) -> NDArray[np.intp]:
+    """Line the rows up cell by cell, shuffled within each cell if a generator is given."""
+    if rng is None:
+        return np.argsort(cells, kind="stable")
+    shuffled = rng.permutation(cells.size)
+    return np.asarray(shuffled[np.argsort(cells[shuffled], kind="stable")])
+
+
+def _evenly(n: int, n_chosen: int, rng: Any) -> NDArray[np.bool_]:
+    """Choose ``n_chosen`` of ``n`` places at equal distances from a random start."""
+    chosen = np.zeros(n, bool)
+    chosen[((np.arange(n_chosen) + rng.uniform()) * n / n_chosen).astype(np.int64)] = True
+    return chosen
+
+
+def _n_rows(size: float, n_samples: int, name: str) -> int:
+    """Turn a share or a number of rows into a number of rows."""
+    if isinstance(size, int | np.integer) and not isinstance(size, bool) and 0 < size < n_samples:
+        return int(size)
+    if isinstance(size, float) and 0 < size < 1:
+        return max(1, round(size * n_samples))
+    raise ValueError(
+        f"{name} must be a share in (0, 1) or a number of rows below {n_samples}, got {size!r}."
+    )

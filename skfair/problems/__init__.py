@@ -1,0 +1,1 @@
+"""What a solver may ask: values, gradients, samples, difference-of-convex parts."""

@@ -1,0 +1,1 @@
+"""Shared helpers below everything else: groups, validation, history, registry, callbacks."""

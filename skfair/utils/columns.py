@@ -1,0 +1,84 @@
+"""Take the sensitive columns out of X by name or position.
+
+For those who work without metadata routing: the attributes travel inside X, and estimators,
+scorers and splitters are told where (``sensitive_columns=``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skfair.utils.text import listed
+
+
+def column_positions(X: Any, columns: Any) -> list[int]:
+    """Return the positions in X of the named or numbered columns; raise for unknown ones."""
+    wanted = [columns] if isinstance(columns, str | Integral) else list(columns)
+    if not wanted:
+        raise ValueError("sensitive_columns is empty. Name at least one column, or pass None.")
+    names = list(X.columns) if hasattr(X, "columns") else None
+    n_columns = _as_table(X).shape[1] if names is None else len(names)
+    positions = []
+    for column in wanted:
+        if names is not None and column in names:
+            positions.append(names.index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_columns <= column < n_columns:
+                raise ValueError(
+                    f"sensitive_columns has the position {column}, but X has {n_columns} columns."
+                )
+            positions.append(int(column) % n_columns)
+        elif names is None:
+            raise ValueError(
+                f"sensitive_columns names {column!r}, but X is a {type(X).__name__} without column "
+                "names. Give positions, or pass a DataFrame (in a pipeline: "
+                ".set_output(transform='pandas'))."
+            )
+        else:
+            raise ValueError(f"X has no column {column!r}. Its columns are {listed(names)}.")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"sensitive_columns names a column twice: {listed(wanted)}.")
+    return positions
+
+
+def take_columns(X: Any, columns: Any) -> Any:
+    """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
+    positions = column_positions(X, columns)
+    if hasattr(X, "iloc"):
+        return X.iloc[:, positions]
+    if hasattr(X, "columns"):
+        return {X.columns[j]: X[X.columns[j]] for j in positions}
+    table = _as_table(X)[:, positions]
+    return table.toarray() if is_sparse(table) else table
+
+
+def keep_columns(X: Any, positions: Iterable[int]) -> Any:
+    """Return X with only the columns at the given positions."""
+    positions = list(positions)
+    if hasattr(X, "iloc"):
+        return X.iloc[:, positions]
+    if hasattr(X, "columns"):
+        return X[[X.columns[j] for j in positions]]
+    return _as_table(X)[:, positions]
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy sparse matrix or array (typed so that X stays Any)."""
+    return bool(sparse.issparse(X))
+
+
+def _as_table(X: Any) -> Any:
+    """Return X as something with columns to index; lists become object arrays."""
+    if is_sparse(X):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+    if table.ndim != 2:
+        raise ValueError(
+            f"X must be 2-dimensional to take sensitive_columns from it, got shape {table.shape}."
+        )
+    return table

@@ -1,0 +1,141 @@
+"""Turn any one-dimensional array of labels into integer codes, fast and exactly.
+
+``pandas.factorize`` hashes every value; that is the right tool for objects, floats and extension
+arrays. Two common kinds can be read without hashing objects: integers of a small range (a table
+look-up) and fixed-width numpy strings (a few 64-bit words each, compared as numbers). The levels
+come back sorted, so the codes do not depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+# Integers whose range is below this are read with a look-up table instead of a hash table.
+_MAX_TABLE = 1 << 16
+# Fixed-width strings up to this many 8-byte words are compared word by word; wider ones go
+# through Python objects. 16 words are 32 unicode characters.
+_MAX_WORDS = 16
+
+
+class Factorized(NamedTuple):
+    """Integer codes and the levels they stand for; a missing value has code -1."""
+
+    codes: IntArray  # (n,)
+    levels: list[Any]  # sorted, Python scalars
+
+
+def factorize(values: Any) -> Factorized:
+    """Encode a 1-d array, Series or extension array as codes of its sorted levels.
+
+    Cost: O(n) for integers of a small range, booleans and categoricals; one hash per row
+    otherwise. Missing values (None, NaN, NaT, pandas.NA) get code -1 and are no level.
+    """
+    import pandas as pd
+
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _factorize_categorical(values)
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
+            found = _factorize_integers(values)
+            return Factorized(found.codes, [bool(level) for level in found.levels])
+        if values.dtype.kind in "iu" and values.size:
+            lowest, highest = int(values.min()), int(values.max())
+            if highest - lowest < _MAX_TABLE:
+                return _factorize_integers(values)
+        if values.dtype.kind in "US":
+            return _factorize_fixed_width(values)
+    codes, uniques = pd.factorize(values, use_na_sentinel=True)
+    return _sorted_levels(codes, list(uniques))
+
+
+def _factorize_integers(values: NDArray[Any]) -> Factorized:
+    """Encode integers of a small range by a table of the values that occur."""
+    if not values.size:
+        return Factorized(np.zeros(0, np.int64), [])
+    if values.dtype.kind == "i":
+        values = values.astype(np.int64, copy=False)  # int8: 127 - (-128) does not fit in int8
+    lowest = values.min()
+    shifted = (values - lowest).astype(np.int64, copy=False)
+    occurs = np.bincount(shifted) > 0
+    present = np.flatnonzero(occurs)
+    if present.size == occurs.size:
+        codes = shifted
+    else:
+        table = np.cumsum(occurs) - 1
+        codes = table[shifted]
+    return Factorized(codes, [int(level) + int(lowest) for level in present])
+
+
+def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
+    """Encode fixed-width strings by comparing them as a row of 64-bit words.
+
+    Each word is hashed as an integer and merged with the codes so far, which is exact (no
+    collisions can be mistaken for equality) and needs no Python string per row.
+    """
+    import pandas as pd
+
+    width = values.dtype.itemsize
+    n_words = -(-width // 8)
+    if not values.size or not width or n_words > _MAX_WORDS:
+        codes, uniques = pd.factorize(values.astype(object))
+        return _sorted_levels(codes, list(uniques))
+    padded = np.ascontiguousarray(values)
+    if width % 8:
+        padded = padded.astype(np.dtype((values.dtype.type, _padded_length(values.dtype))))
+    words = padded.view(np.uint64).reshape(values.size, -1)
+    codes = np.zeros(values.size, np.int64)
+    for j in range(words.shape[1]):
+        word = np.ascontiguousarray(words[:, j])
+        if word[0] == word[-1] and not np.any(word != word[0]):
+            continue  # the padding of short strings, most often
+        word_codes, word_levels = pd.factorize(word)
+        codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
+    first = np.empty(int(codes.max()) + 1, np.int64)
+    first[codes[::-1]] = np.arange(values.size)[::-1]
+    return _sorted_levels(codes, values[first].tolist())
+
+
+def _padded_length(dtype: np.dtype[Any]) -> int:
+    """Return the number of characters that fills whole 8-byte words."""
+    per_word = 8 if dtype.kind == "S" else 2
+    characters = dtype.itemsize // (8 // per_word)
+    return -(-characters // per_word) * per_word
+
+
+def _factorize_categorical(values: Any) -> Factorized:
+    """Encode a categorical by its own codes, in the order of its categories."""
+    categorical = getattr(values, "array", values)
+    codes = np.asarray(categorical.codes, dtype=np.int64)
+    categories = list(categorical.categories)
+    occurs = np.zeros(len(categories), bool)
+    occurs[codes[codes >= 0]] = True
+    if occurs.all():
+        return Factorized(codes, categories)
+    # Categories without a row are common after a split; they are no groups of this sample.
+    table = np.append(np.cumsum(occurs) - 1, -1)
+    return Factorized(
+        table[codes], [c for c, there in zip(categories, occurs, strict=True) if there]
+    )
+
+
+def _sorted_levels(codes: NDArray[Any], levels: list[Any]) -> Factorized:
+    """Renumber the codes so that the levels are in sorted order."""
+    codes = np.asarray(codes, dtype=np.int64)
+    levels = [level.item() if isinstance(level, np.generic) else level for level in levels]
+    try:
+        order = sorted(range(len(levels)), key=levels.__getitem__)
+    except TypeError:  # mixed types have no natural order; take any that is reproducible
+        order = sorted(range(len(levels)), key=lambda i: (str(type(levels[i])), str(levels[i])))
+    if order == list(range(len(levels))):
+        return Factorized(codes, levels)
+    table = np.empty(len(levels) + 1, np.int64)
+    table[order] = np.arange(len(levels))
+    table[-1] = -1
+    return Factorized(table[codes], [levels[i] for i in order])

@@ -1,0 +1,209 @@
+"""What every estimator does at fit, so that its own ``fit`` shows only the algorithm.
+
+``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
+leaves the estimator as it was if the fit fails or is interrupted. ``SensitiveFeaturesMixin`` reads
+X, y, weights and groups from whatever the user passed.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from skfair.exceptions import MissingGroupsWarning
+from skfair.utils.columns import column_positions, keep_columns, take_columns
+from skfair.utils.groups import (
+    GroupEncoding,
+    GroupLevels,
+    check_alignment,
+    encode_groups,
+    one_group,
+)
+from skfair.utils.validation import check_weights
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_method(method: Method) -> Method:
+    """Decorate ``fit``: validate parameters, manage callbacks, and undo a fit that fails.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from skfair.utils.fitting import fit_method
+    >>> class Half(BaseEstimator):
+    ...     _parameter_constraints = {}
+    ...
+    ...     @fit_method
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = sum(X) / len(X)
+    ...         return self
+    >>> model = Half().fit([1.0, 3.0])
+    >>> try:
+    ...     model.fit(None)
+    ... except TypeError:
+    ...     print(model.mean_)
+    2.0
+    """
+    managed = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
+
+    @functools.wraps(method)
+    def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return managed(self, *args, **kwargs)
+        except BaseException:  # KeyboardInterrupt too must not leave a half-fitted estimator
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Method, restoring)
+
+
+class FitData(NamedTuple):
+    """Validated input of ``fit``."""
+
+    X: Any  # (n_samples, n_features) without the sensitive columns that are dropped
+    y: Any  # (n_samples,) or None
+    sample_weight: NDArray[np.float64] | None
+    groups: GroupEncoding
+
+
+class SensitiveFeaturesMixin:
+    """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
+
+    An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and
+    ``drop_sensitive`` and merges ``_group_constraints`` into its ``_parameter_constraints``.
+
+    After :meth:`_read_fit_data` the estimator has ``n_features_in_`` (and ``feature_names_in_``),
+    which count X as it was passed; ``model_features_``, the names or positions of the columns that
+    the model really uses; ``groups_``, the names of the groups.
+
+    Examples
+    --------
+    >>> from skfair.utils.fitting import SensitiveFeaturesMixin
+    >>> sorted(SensitiveFeaturesMixin._group_constraints)
+    ['drop_sensitive', 'intersectional', 'sensitive_columns']
+    """
+
+    # With metadata routing on, meta-estimators deliver the groups without set_fit_request.
+    __metadata_request__fit = {"sensitive_features": True}
+
+    _group_constraints: dict[str, list[Any]] = {
+        "intersectional": ["boolean"],
+        "sensitive_columns": ["array-like", str, Integral, None],
+        "drop_sensitive": ["boolean"],
+    }
+
+    intersectional: bool
+    sensitive_columns: Any
+    drop_sensitive: bool
+    _group_levels: GroupLevels
+    _model_positions: NDArray[np.int64] | None
+
+    def _read_fit_data(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        supervised: bool = True,
+        **check_params: Any,
+    ) -> FitData:
+        """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks."""
+        if self.sensitive_columns is None:
+            self._model_positions = None
+            if supervised:
+                X_model, y = validate_data(self, X, y, **check_params)
+            else:
+                X_model = validate_data(self, X, **check_params)
+            groups = self._encode_groups(X_model.shape[0], sensitive_features, like=X)
+        else:
+            if sensitive_features is not None:
+                raise ValueError(
+                    "sensitive_features was passed to fit although sensitive_columns="
+                    f"{self.sensitive_columns!r} says that X holds them. Use one of the two."
+                )
+            validate_data(self, X, skip_check_array=True)
+            X_model, y, groups = self._split_columns(X, y, supervised, check_params)
+        names = getattr(self, "feature_names_in_", None)
+        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
+        positions = self._model_positions
+        self.model_features_ = features if positions is None else features[positions]
+        self.groups_ = np.array(groups.names, dtype=object)
+        self._group_levels = groups.levels
+        groups.warn_small(stacklevel=6)
+        return FitData(X_model, y, check_weights(sample_weight, X_model.shape[0]), groups)
+
+    def _split_columns(
+        self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
+    ) -> tuple[Any, Any, GroupEncoding]:
+        """Read the groups from columns of X and validate the columns that the model uses."""
+        sensitive = column_positions(X, self.sensitive_columns)
+        table = take_columns(X, self.sensitive_columns)
+        everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
+        kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
+        if not kept.size:
+            raise ValueError(
+                "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn "
+                "from."
+            )
+        self._model_positions = kept
+        rest = keep_columns(X, kept)
+        if supervised:
+            rest, y = check_X_y(rest, y, estimator=self, **check_params)
+        else:
+            rest = check_array(rest, estimator=self, input_name="X", **check_params)
+        return rest, y, self._encode_groups(rest.shape[0], table)
+
+    def _encode_groups(
+        self, n_samples: int, sensitive_features: Any, like: Any = None
+    ) -> GroupEncoding:
+        """Encode the groups; without any, warn and treat all rows as one group."""
+        if sensitive_features is None:
+            warnings.warn(
+                f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
+                "constraint is active. Pass fit(..., sensitive_features=...) or set "
+                "sensitive_columns.",
+                MissingGroupsWarning,
+                stacklevel=7,
+            )
+            return one_group(n_samples)
+        return encode_groups(
+            sensitive_features,
+            n_samples=n_samples,
+            intersectional=self.intersectional,
+            like=like,
+        )
+
+    def _read_features(self, X: Any, **check_params: Any) -> Any:
+        """Validate X at prediction and return the columns that the model uses."""
+        if self._model_positions is None:
+            return validate_data(self, X, reset=False, **check_params)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        rest = keep_columns(X, self._model_positions)
+        return check_array(rest, estimator=self, input_name="X", **check_params)
+
+    def _read_groups(self, X: Any, sensitive_features: Any = None) -> NDArray[np.int64] | None:
+        """Return the group numbers of new rows, or None if their groups are not known.
+
+        The groups come from ``sensitive_features``, else from ``sensitive_columns`` of X; unseen
+        groups raise.
+        """
+        if sensitive_features is None:
+            if self.sensitive_columns is None:
+                return None
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        check_alignment(sensitive_features, X)
+        return self._group_levels.encode(sensitive_features, n_samples=n_samples)

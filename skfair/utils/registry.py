@@ -1,0 +1,79 @@
+"""Components that can be chosen by name: solvers, constraints, losses, score models.
+
+A component's file registers it with a decorator; parameter validation, documentation and the
+contract tests read the registry, so adding a component touches one file.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Generic, TypeVar
+
+from skfair.utils.text import listed
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A name for each component of one kind.
+
+    Parameters
+    ----------
+    kind : str
+        What the components are, for error messages ("solver").
+    package : str
+        The package whose modules register them. They are imported when the registry is first read,
+        so a file that is added there is found without an import elsewhere.
+
+    Examples
+    --------
+    >>> from skfair.utils.registry import Registry
+    >>> losses = Registry("loss", "skfair.constraints")
+    >>> @losses.register("absolute")
+    ... class Absolute: ...
+    >>> losses["absolute"] is Absolute, list(losses)
+    (True, ['absolute'])
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self._kind = kind
+        self._package = package
+        self._components: dict[str, T] = {}
+        self._is_loaded = False
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorate a component with its name."""
+
+        def add(component: T) -> T:
+            if self._components.setdefault(name, component) is not component:
+                raise ValueError(f"There are two {self._kind}s named {name!r}.")
+            return component
+
+        return add
+
+    def __getitem__(self, name: str) -> T:
+        self._load()
+        if name not in self._components:
+            raise ValueError(
+                f"There is no {self._kind} {name!r}. The {self._kind}s are {listed(sorted(self))}."
+            )
+        return self._components[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(sorted(self._components))
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._components)
+
+    def _load(self) -> None:
+        """Import every module of the package once."""
+        if self._is_loaded:
+            return
+        self._is_loaded = True
+        package = import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            import_module(f"{self._package}.{module.name}")

@@ -1,0 +1,99 @@
+"""Ask a fitted estimator for predictions, handing it the groups if it takes them.
+
+scikit-learn's own scorers cannot route metadata to ``predict``; a group-aware model that needs the
+groups at prediction would fail in them. Everything of ours that calls a model goes through here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+
+def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
+    """Return the first of the wanted methods that the estimator has."""
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if hasattr(estimator, name):
+            return name
+    raise AttributeError(
+        f"{type(estimator).__name__} has none of the methods {', '.join(names)} that this score "
+        "needs."
+    )
+
+
+def takes_groups(estimator: Any, method: str) -> bool:
+    """Whether a prediction method of the estimator accepts ``sensitive_features``.
+
+    With metadata routing on, meta-estimators answer for the estimators inside them; without it the
+    signature decides, for a pipeline that of its last step.
+    """
+    if "sensitive_features" in inspect.signature(getattr(estimator, method)).parameters:
+        return True
+    if isinstance(estimator, Pipeline) and len(estimator.steps):
+        last = estimator.steps[-1][1]
+        return hasattr(last, method) and takes_groups(last, method)
+    try:
+        routing = get_routing_for_object(estimator)
+        return bool(routing.consumes(method, ["sensitive_features"]))
+    except (AttributeError, TypeError):  # no routing information at all
+        return False
+
+
+def get_response(
+    estimator: Any,
+    X: Any,
+    response_method: str | Sequence[str],
+    *,
+    sensitive_features: Any = None,
+    pos_label: Any = None,
+) -> Any:
+    """Return labels or 1-d scores of the positive class for X.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+    X : array-like
+        The rows to predict.
+    response_method : str or sequence of str
+        Method to call, or several in order of preference.
+    sensitive_features : array-like, default=None
+        Passed on if the method takes it.
+    pos_label : label, default=None
+        The positive class of a classifier; by default the second one.
+
+    Returns
+    -------
+    response : ndarray of shape (n_samples,)
+        Predicted labels, or scores that are larger for the positive class.
+    """
+    method = response_method_of(estimator, response_method)
+    extra = {}
+    if sensitive_features is not None and takes_groups(estimator, method):
+        extra["sensitive_features"] = sensitive_features
+    response = getattr(estimator, method)(X, **extra)
+    if method == "predict" or not is_classifier(estimator):
+        return response
+    classes = np.asarray(estimator.classes_)
+    if classes.size != 2:
+        raise ValueError(
+            f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
+            f"{classes.size} classes {classes.tolist()}."
+        )
+    positive = 1 if pos_label is None or pos_label == classes[1] else 0
+    if pos_label is not None and pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label={pos_label!r} is not a class of {type(estimator).__name__}; its classes "
+            f"are {classes.tolist()}."
+        )
+    response = np.asarray(response)
+    if response.ndim == 2:
+        return response[:, positive]
+    return response if positive == 1 else -response

@@ -1,0 +1,142 @@
+"""Checks of labels, scores and weights that metrics and estimators share.
+
+Each returns a plain numpy array, or raises an error that names the argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.utils.factorize import Factorized, IntArray, factorize
+from skfair.utils.text import listed, plural
+
+FloatArray = NDArray[np.float64]
+
+
+def one_dimensional(values: Any, name: str) -> Any:
+    """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes."""
+    if values is None:
+        raise ValueError(f"{name} is None. Pass one value per row.")
+    if not isinstance(getattr(values, "dtype", None), np.dtype) and hasattr(values, "array"):
+        return values.array  # a pandas Series of extension dtype: no copy, no object array
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        hint = ""
+        if array.ndim == 2 and array.shape[1] == 2:
+            hint = " For probabilities, pass the column of the positive class: proba[:, 1]."
+        raise ValueError(
+            f"{name} must be 1-dimensional, got an array of shape {array.shape}.{hint}"
+        )
+    return array
+
+
+def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factorized:
+    """Encode class or cluster labels; missing labels and wrong lengths raise."""
+    array = one_dimensional(values, name)
+    check_rows(len(array), name, n_samples)
+    found = factorize(array)
+    n_missing = int(np.count_nonzero(found.codes < 0))
+    if n_missing:
+        raise ValueError(
+            f"{name} has {plural(n_missing, 'missing value')} in {len(array)} rows. Drop them."
+        )
+    return found
+
+
+def check_clusters(
+    labels: Any, n_clusters: int | None = None, n_samples: int | None = None
+) -> tuple[IntArray, int]:
+    """Encode the labels; with ``n_clusters`` they are the codes themselves."""
+    codes, levels = check_labels(labels, "labels", n_samples)
+    if n_clusters is None:
+        return codes, len(levels)
+    strangers = [level for level in levels if level not in range(n_clusters)]
+    if strangers:
+        raise ValueError(
+            f"With {n_clusters} clusters given, labels must be integers from 0 to "
+            f"{n_clusters - 1}, got {listed(strangers)}. Renumber the labels, for example with "
+            "numpy.unique(labels, return_inverse=True)[1]."
+        )
+    return np.array(levels, dtype=np.int64)[codes], n_clusters
+
+
+def check_positive(
+    values: Any, name: str, pos_label: Any, n_samples: int | None = None
+) -> IntArray:
+    """Encode labels as 1 for the positive class and 0 for every other one."""
+    return positive_codes(check_labels(values, name, n_samples), name, pos_label)
+
+
+def positive_codes(
+    found: Factorized, name: str, pos_label: Any, other_levels: Sequence[Any] = ()
+) -> IntArray:
+    """Turn encoded labels into 1 for the positive class and 0 for every other one.
+
+    With the default ``pos_label=1`` the labels must be {0, 1}, {-1, 1} or boolean, so that strings
+    or several classes are never silently read as "all negative". Another ``pos_label`` must occur
+    here or among ``other_levels`` (those of the true labels, when predictions are read); a constant
+    sample may lack it.
+    """
+    codes, levels = found
+    if pos_label == 1:
+        is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
+        problem = f"got the labels {listed(levels)}"
+    else:
+        known = [*levels, *other_levels]
+        is_constant = len(set(known)) == 1 and type(known[0]) is type(pos_label)
+        is_clear = pos_label in known or is_constant
+        problem = f"pos_label={pos_label!r} is not one of the labels {listed(levels)}"
+    if not is_clear:
+        raise ValueError(
+            f"{name} must say which class is the positive one; {problem}. Pass pos_label=, one of "
+            "the labels."
+        )
+    is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
+    if len(levels) == 2 and is_positive[1] and not is_positive[0]:
+        return codes
+    return is_positive[codes]
+
+
+def check_scores(values: Any, name: str = "y_score", n_samples: int | None = None) -> FloatArray:
+    """Return scores as a contiguous float64 array; NaN and infinity raise."""
+    array = one_dimensional(values, name)
+    check_rows(len(array), name, n_samples)
+    try:
+        scores = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numeric, got values like {array[0]!r}.") from error
+    n_bad = int(scores.size - np.count_nonzero(np.isfinite(scores)))
+    if n_bad:
+        raise ValueError(f"{name} has {plural(n_bad, 'value')} that are NaN or infinite.")
+    return scores
+
+
+def check_weights(values: Any, n_samples: int) -> FloatArray | None:
+    """Return sample weights as float64, or None for no weights; negative or all-zero raise."""
+    if values is None:
+        return None
+    weights = check_scores(values, "sample_weight", n_samples)
+    if weights.min() < 0:
+        raise ValueError(
+            f"sample_weight has negative values (smallest: {weights.min():g}). Pass weights >= 0."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row.")
+    return weights
+
+
+def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
+    """Raise if an argument is empty or has another number of rows than the rest."""
+    if n_rows == 0:
+        raise ValueError(f"{name} is empty.")
+    if n_samples is not None and n_rows != n_samples:
+        raise ValueError(
+            f"{name} has {n_rows} rows but the other arguments have {n_samples}. Pass one value "
+            "per row."
+        )

@@ -1,0 +1,170 @@
+"""Loans: the bias dial, exact group sizes, gaps where promised, what comes back."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.api.types import is_numeric_dtype
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skfair.datasets import make_loans
+from skfair.datasets._packing import split_counts
+
+NUMERIC = ["age", "income", "loan_amount", "employment_years"]
+WORDS = ["credit_history", "housing", "purpose"]
+SENSITIVE = ["sex", "ethnicity"]
+INCOMPLETE = ["income", "employment_years", "credit_history", "housing"]
+
+
+def gap(decision, groups):
+    rates = pd.Series(np.asarray(decision)).groupby(np.asarray(groups)).mean()
+    return rates.max() - rates.min()
+
+
+def model():
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    return make_pipeline(
+        make_column_transformer(
+            (numbers, make_column_selector(dtype_include="number")),
+            (OneHotEncoder(), make_column_selector(dtype_exclude="number")),
+        ),
+        LogisticRegression(),
+    )
+
+
+def test_shapes_names_and_types():
+    loans = make_loans(500, random_state=0)
+    assert loans.data.columns.tolist() == NUMERIC + WORDS + SENSITIVE == loans.feature_names
+    assert all(is_numeric_dtype(loans.data[c]) for c in NUMERIC)
+    assert not any(is_numeric_dtype(loans.data[c]) for c in WORDS + SENSITIVE)
+    assert loans.sensitive_names == SENSITIVE == loans.sensitive_features.columns.tolist()
+    pd.testing.assert_frame_equal(loans.data[SENSITIVE], loans.sensitive_features)
+    assert loans.target.name == "granted"
+    assert loans.target.dtype == np.int64
+    assert set(loans.target) == {0, 1}
+    assert loans.frame.columns.tolist() == [*loans.feature_names, "granted"]
+    assert "bias=1.0" in loans.DESCR
+
+
+def test_levels_of_the_words():
+    data = make_loans(2000, random_state=0).data
+    assert set(data["credit_history"].dropna()) == {"good", "short", "late payments"}
+    assert set(data["housing"].dropna()) == {"own", "rent", "family"}
+    assert set(data["purpose"]) == {"car", "home", "business", "education"}
+    assert data["age"].between(18, 75).all()
+    assert (data[["income", "loan_amount"]].dropna() > 0).all(axis=None)
+    assert not (data["employment_years"] > data["age"] - 18).any()
+
+
+def test_return_x_y_and_arrays():
+    X, y, groups = make_loans(50, return_X_y=True, random_state=0)
+    assert isinstance(X, pd.DataFrame)
+    assert isinstance(y, pd.Series)
+    assert isinstance(groups, pd.DataFrame)
+    arrays = make_loans(50, as_frame=False, random_state=0)
+    assert isinstance(arrays.data, np.ndarray)
+    assert arrays.data.shape == (50, 9)
+    assert arrays.frame is None
+    np.testing.assert_array_equal(arrays.target, y.to_numpy())
+    np.testing.assert_array_equal(arrays.sensitive_features, groups.to_numpy(dtype=object))
+    assert [len(part) for part in make_loans(50, as_frame=False, return_X_y=True)] == [50] * 3
+
+
+def test_seeds():
+    first, again, other = (make_loans(200, random_state=seed).frame for seed in (0, 0, 1))
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
+
+
+def test_default_group_sizes_are_exact():
+    groups = make_loans(1000, random_state=0).sensitive_features
+    assert groups["sex"].value_counts().to_dict() == {"male": 550, "female": 450}
+    assert groups["ethnicity"].value_counts().to_dict() == {"A": 700, "B": 200, "C": 100}
+
+
+def test_group_shares_change_one_attribute_and_may_leave_out_a_level():
+    shares = {"ethnicity": {"A": 0.25, "B": 0.75}}
+    groups = make_loans(1001, group_shares=shares, random_state=0).sensitive_features
+    assert abs(groups["ethnicity"].value_counts()["B"] - 750.75) < 1
+    assert "C" not in set(groups["ethnicity"])
+    assert groups["sex"].value_counts()["female"] == 450
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.3])
+def test_missing_cells_are_where_and_as_many_as_asked(rate):
+    loans = make_loans(1000, missing_rate=rate, random_state=0)
+    missing = loans.frame.isna().mean()
+    assert missing[INCOMPLETE].tolist() == pytest.approx([rate] * 4)
+    assert missing.drop(INCOMPLETE).max() == 0
+    assert not loans.sensitive_features.isna().any(axis=None)
+
+
+def test_bias_raises_the_gap_and_only_takes_grants_away():
+    tables = [make_loans(4000, bias=bias, random_state=0) for bias in (0, 0.5, 1, 2, 4)]
+    for name in SENSITIVE:
+        gaps = [gap(t.target, t.sensitive_features[name]) for t in tables]
+        assert (np.diff(gaps) > 0.02).all()
+    for weaker, stronger in pairwise(tables):
+        assert (weaker.target >= stronger.target).all()
+        untouched = (weaker.sensitive_features == ["male", "A"]).all(axis=1)
+        pd.testing.assert_frame_equal(weaker.frame[untouched], stronger.frame[untouched])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_bias_sex_and_ethnicity_do_not_matter(seed):
+    loans = make_loans(8000, bias=0, missing_rate=0, random_state=seed)
+    # 4 standard errors of a difference of two rates; the smallest ethnic group has 800 rows.
+    assert gap(loans.target, loans.sensitive_features["sex"]) < 4 * 0.5 * 2 / np.sqrt(8000)
+    assert gap(loans.target, loans.sensitive_features["ethnicity"]) < 4 * 0.5 / np.sqrt(700)
+    income = loans.data.groupby(loans.sensitive_features["sex"])["income"].agg(["mean", "sem"])
+    difference = income["mean"]["male"] - income["mean"]["female"]
+    assert abs(difference) < 4 * np.hypot(*income["sem"])
+
+
+def test_a_logistic_regression_learns_the_decision_and_the_bias():
+    X, y, groups = make_loans(4000, random_state=0, return_X_y=True)
+    train, test = train_test_split(np.arange(4000), random_state=0)
+    prediction = model().fit(X.iloc[train], y.iloc[train]).predict(X.iloc[test])
+    assert 0.75 < (prediction == y.iloc[test]).mean() < 0.9
+    assert 0.15 < gap(prediction, groups["sex"].iloc[test]) < 0.4
+    blind = X.drop(columns=SENSITIVE)
+    prediction = model().fit(blind.iloc[train], y.iloc[train]).predict(blind.iloc[test])
+    # Leaving the columns out does not repair it: income and housing carry the past.
+    assert gap(prediction, groups["sex"].iloc[test]) > 0.04
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"age": {"young": 1.0}}, "the attribute 'age', which make_loans does not have"),
+        ({"sex": {"other": 1.0}}, "names the level 'other'. The levels are"),
+        ({"sex": {"female": 0.5, "male": 0.6}}, "are no shares: they sum to 1.1"),
+        ({"sex": {"female": -0.5, "male": 1.5}}, "are no shares"),
+        ({"sex": [0.5, 0.5]}, "is no dict"),
+    ],
+)
+def test_bad_group_shares_are_explained(shares, message):
+    with pytest.raises(ValueError, match=message):
+        make_loans(group_shares=shares)
+
+
+@pytest.mark.parametrize("bad", [{"bias": -1}, {"missing_rate": 1.0}, {"n_samples": 0}])
+def test_bad_arguments_are_named(bad):
+    with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of make_loans"):
+        make_loans(**bad)
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000])
+@pytest.mark.parametrize("shares", [[0.29, 0.71], [1 / 3] * 3, [0.0, 1.0], [0.7, 0.2, 0.1]])
+def test_split_counts_is_exact_to_less_than_one_row(n, shares):
+    counts = split_counts(n, shares)
+    assert counts.sum() == n
+    assert np.abs(counts - n * np.array(shares)).max() < 1
+    if n == 1000 and shares[0] == 0.29:
+        assert counts.tolist() == [290, 710]

@@ -1,0 +1,255 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.metrics.clusters import (
+    balance_score,
+    cluster_balances,
+    kl_fairness_error,
+    share_deviation,
+    share_ratio,
+)
+from tests import naive
+
+LABEL_METRICS = {
+    "balances": cluster_balances,
+    "balances_relative": lambda labels, **kw: cluster_balances(labels, relative=True, **kw),
+    "balance_min": balance_score,
+    "balance_mean": lambda labels, **kw: balance_score(labels, agg="mean", **kw),
+    "balance_relative": lambda labels, **kw: balance_score(labels, relative=True, **kw),
+    "balance_mean_relative": lambda labels, **kw: balance_score(
+        labels, agg="mean", relative=True, **kw
+    ),
+    "deviation_max": share_deviation,
+    "deviation_mean": lambda labels, **kw: share_deviation(labels, agg="mean", **kw),
+    "share_ratio": share_ratio,
+    "kl": kl_fairness_error,
+}
+
+TWINS = {
+    "balances": naive.cluster_balances,
+    "balances_relative": lambda *a: naive.cluster_balances(*a, relative=True),
+    "balance_min": lambda *a: naive.cluster_balances(*a).min(),
+    "balance_mean": naive.mean_balance,
+    "balance_relative": lambda *a: naive.cluster_balances(*a, relative=True).min(),
+    "balance_mean_relative": lambda *a: naive.mean_balance(*a, relative=True),
+    "deviation_max": lambda *a: naive.share_deviations(*a)[0],
+    "deviation_mean": lambda *a: naive.share_deviations(*a)[1],
+    "share_ratio": naive.share_ratio,
+    "kl": naive.kl_fairness_error,
+}
+
+each_metric = pytest.mark.parametrize("name", LABEL_METRICS)
+by_seed = given(seed=st.integers(0, 2**32 - 1))
+few = settings(deadline=None, max_examples=30)
+
+
+def random_case(seed, n_attributes=1):
+    """Draw a small sample; the groups depend on the cluster, some cells are empty."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    labels = rng.integers(0, rng.integers(1, 5), n)
+    groups = np.stack(
+        [(rng.integers(0, rng.integers(1, 4), n) + labels) % 3 for _ in range(n_attributes)], axis=1
+    )
+    weight = rng.integers(0, 4, n).astype(float)
+    weight[rng.integers(n)] += 1.0
+    return labels, groups, weight, rng
+
+
+# --- representation -------------------------------------------------------------------------------
+
+
+@each_metric
+@few
+@by_seed
+def test_equals_naive_twin(name, seed):
+    labels, groups, weight, _ = random_case(seed)
+    column = groups[:, 0]
+    value = LABEL_METRICS[name](labels, sensitive_features=column)
+    assert_allclose(value, TWINS[name](labels, [column], np.ones(len(labels))), atol=1e-12)
+    value = LABEL_METRICS[name](labels, sensitive_features=column, sample_weight=weight)
+    assert_allclose(value, TWINS[name](labels, [column], weight), atol=1e-12)
+
+
+@each_metric
+@pytest.mark.parametrize("intersectional", [True, False])
+@settings(deadline=None, max_examples=15)
+@by_seed
+def test_several_attributes_equal_naive_twin(name, intersectional, seed):
+    labels, groups, weight, _ = random_case(seed, n_attributes=2)
+    columns = groups.T.tolist()
+    if intersectional:
+        columns = naive.intersect(columns)
+    value = LABEL_METRICS[name](
+        labels, sensitive_features=groups, sample_weight=weight, intersectional=intersectional
+    )
+    assert_allclose(value, TWINS[name](labels, columns, weight), atol=1e-12)
+
+
+@each_metric
+@few
+@by_seed
+def test_invariances(name, seed):
+    labels, groups, weight, rng = random_case(seed)
+    metric, groups = LABEL_METRICS[name], groups[:, 0]
+    value = metric(labels, sensitive_features=groups, sample_weight=weight)
+
+    order = rng.permutation(len(labels))
+    shuffled = metric(labels[order], sensitive_features=groups[order], sample_weight=weight[order])
+    assert_allclose(shuffled, value, atol=1e-12)
+
+    renamed = metric(
+        np.array(["a", "b", "c", "d"])[labels],  # keeps the order of the clusters
+        sensitive_features=np.array(["z", "x", "y"])[groups],
+        sample_weight=7.0 * weight,
+    )
+    assert_allclose(renamed, value, atol=1e-12)
+
+    times = weight.astype(int)
+    repeated = metric(np.repeat(labels, times), sensitive_features=np.repeat(groups, times))
+    assert_allclose(repeated, value, atol=1e-12)
+
+
+@few
+@by_seed
+def test_no_clustering_is_more_balanced_than_the_sample(seed):
+    labels, groups, weight, _ = random_case(seed)
+    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
+    assert balance_score(labels, relative=True, **options) <= 1 + 1e-12
+    everybody = np.zeros(len(labels))
+    merged = balance_score(everybody, **options)
+    assert balance_score(labels, **options) <= merged + 1e-12
+    # The whole sample as one cluster is its own reference.
+    assert balance_score(everybody, relative=True, **options) == pytest.approx(1)
+    assert share_deviation(everybody, **options) == 0
+    assert share_ratio(everybody, **options) == pytest.approx(1)
+    assert kl_fairness_error(everybody, **options) == pytest.approx(0, abs=1e-12)
+
+
+@few
+@by_seed
+def test_metrics_agree_on_what_is_lost_and_what_is_perfect(seed):
+    labels, groups, weight, _ = random_case(seed)
+    options = {"sensitive_features": groups[:, 0], "sample_weight": weight}
+    lost = balance_score(labels, **options) == 0
+    assert (share_ratio(labels, **options) == 0) == lost
+    assert np.isinf(kl_fairness_error(labels, **options)) == lost
+    perfect = share_deviation(labels, **options) < 1e-12
+    assert (share_ratio(labels, **options) > 1 - 1e-9) == perfect
+    assert (kl_fairness_error(labels, **options) < 1e-12) == perfect
+
+
+def test_closed_form():
+    # Cluster a: 1 f, 3 m. Cluster b: 3 f, 1 m. Sample: 4 f, 4 m.
+    labels, sex = list("aaaabbbb"), list("fmmmfffm")
+    assert_array_equal(cluster_balances(labels, sensitive_features=sex), [1 / 3, 1 / 3])
+    assert share_deviation(labels, sensitive_features=sex) == 0.25
+    assert share_ratio(labels, sensitive_features=sex) == 0.5
+    assert kl_fairness_error(labels, sensitive_features=sex) == pytest.approx(np.log(4 / 3))
+
+
+def test_empty_clusters_have_balance_zero():
+    labels, sex = [0, 0, 2, 2], ["f", "m", "f", "m"]
+    balances = cluster_balances(labels, sensitive_features=sex, n_clusters=4)
+    assert_array_equal(balances, [1, 0, 1, 0])
+    assert_array_equal(cluster_balances(labels, sensitive_features=sex), [1, 1])
+    assert balance_score(labels, sensitive_features=sex, n_clusters=4) == 0
+    assert balance_score(labels, sensitive_features=sex, n_clusters=4, agg="mean") == 0.5
+    weighted = cluster_balances(
+        labels, sensitive_features=sex, sample_weight=[1, 1, 0, 0], n_clusters=3
+    )
+    assert_array_equal(weighted, [1, 0, 0])
+
+
+def test_a_single_group_is_balanced():
+    options = {"sensitive_features": ["f"] * 4}
+    assert_array_equal(cluster_balances([0, 0, 1, 1], n_clusters=3, **options), [1, 1, 0])
+    assert balance_score([0, 0, 1, 1], relative=True, **options) == 1
+    assert share_ratio([0, 0, 1, 1], **options) == 1
+    assert kl_fairness_error([0, 0, 1, 1], **options) == 0
+
+
+def test_noise_is_a_cluster():
+    labels, sex = [-1, -1, 0, 0], ["f", "f", "f", "m"]
+    assert_array_equal(cluster_balances(labels, sensitive_features=sex), [0, 1])
+
+
+def test_equal_shares_never_give_a_negative_error():
+    rng = np.random.default_rng(0)
+    weight = rng.random(6)
+    for n_clusters in range(1, 12):
+        labels = np.repeat(np.arange(n_clusters), 6)
+        groups = np.tile(list("abcdef"), n_clusters)
+        error = kl_fairness_error(
+            labels, sensitive_features=groups, sample_weight=np.tile(weight, n_clusters)
+        )
+        assert 0 <= error < 1e-12
+
+
+@pytest.mark.parametrize(
+    "convert", [list, tuple, np.array, pd.Series, pd.Categorical, lambda v: pd.Series(v, dtype=str)]
+)
+def test_kinds_of_labels(convert):
+    sex = ["f", "m", "m", "f", "m"]
+    balances = cluster_balances(convert(list("bbbaa")), sensitive_features=sex)
+    assert_array_equal(balances, [1, 0.5])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32, bool, "Int64"])
+def test_kinds_of_numbered_labels(dtype):
+    labels = pd.Series([1, 1, 1, 0, 0], dtype=dtype)
+    balances = cluster_balances(labels, sensitive_features=["f", "m", "m", "f", "m"], n_clusters=3)
+    assert_array_equal(balances, [1, 0.5, 0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([], {}, "labels is empty"),
+        ([[0, 1], [1, 0]], {}, r"labels must be 1-dimensional, got an array of shape \(2, 2\)"),
+        ([0.0, np.nan, 1.0], {}, "labels has 1 missing value in 3 rows"),
+        ([0, 1], {}, "sensitive_features has 3 rows but X has 2"),
+        ([0, 1, 2], {"n_clusters": 2}, r"integers from 0 to 1, got 2\. Renumber"),
+        (["a", 0.5, 1], {"n_clusters": 2}, "integers from 0 to 1, got"),
+        ([0, 1, 1], {"sample_weight": [1, -1, 1]}, r"negative values \(smallest: -1\)"),
+        ([0, 1, 1], {"sample_weight": [0, 0, 0]}, "zero for every row"),
+        ([0, 1, 1], {"sample_weight": [1, 1]}, "sample_weight has 2 rows"),
+        ([0, 1, 1], {"sample_weight": [1, np.inf, 1]}, "NaN or infinite"),
+        ([0, 1, 1], {"sensitive_features": ["f", None, "m"]}, "1 missing value in 3 rows"),
+    ],
+)
+def test_bad_data(labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        cluster_balances(labels, **({"sensitive_features": ["f", "m", "m"]} | options))
+
+
+def test_misaligned_index():
+    labels = pd.Series([0, 0, 1], index=[1, 2, 3])
+    groups = pd.Series(["f", "m", "m"], index=[3, 2, 1])
+    with pytest.raises(ValueError, match="same index labels in a different order"):
+        balance_score(labels, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "message"),
+    [
+        (cluster_balances, {"n_clusters": 0}, "'n_clusters' parameter of cluster_balances"),
+        (cluster_balances, {"relative": "yes"}, "'relative' parameter of cluster_balances"),
+        (balance_score, {"agg": "min"}, "'agg' parameter of balance_score"),
+        (balance_score, {"n_clusters": 2.5}, "'n_clusters' parameter of balance_score"),
+        (share_deviation, {"agg": "min"}, "'agg' parameter of share_deviation"),
+        (share_ratio, {"intersectional": "no"}, "'intersectional' parameter of share_ratio"),
+        (kl_fairness_error, {"intersectional": None}, "parameter of kl_fairness_error"),
+    ],
+)
+def test_bad_parameters(metric, options, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        metric([0, 1], sensitive_features=["f", "m"], **options)
+
+
+# --- k-means cost ---------------------------------------------------------------------------------

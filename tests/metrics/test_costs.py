@@ -1,0 +1,289 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.cluster import KMeans
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.metrics import costs as module
+from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
+from tests import naive
+
+few = settings(deadline=None, max_examples=30)
+
+
+@pytest.fixture(params=[1, 7, None])
+def chunk(request, monkeypatch):
+    """Read the data in small chunks or in one; no value may depend on it."""
+    if request.param is not None:
+        monkeypatch.setattr(module, "_CHUNK", request.param)
+
+
+@pytest.fixture(params=["dense", "csr_matrix", "csr_array"])
+def container(request, chunk):
+    if request.param == "dense":
+        return lambda X: X
+    return getattr(sparse, request.param)
+
+
+def random_data(seed, n=40, d=3):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, d)) < 0.5, 0.0, rng.normal(size=(n, d)))
+    X[0] = 0.0  # an empty sparse row
+    labels = rng.integers(0, 4, n)
+    weight = np.where(rng.random(n) < 0.2, 0.0, rng.random(n))
+    weight[labels == 3] = 0.0  # a cluster without weight
+    return X, labels, weight, rng
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kmeans_cost_equals_naive_twin(container, seed):
+    X, labels, weight, rng = random_data(seed)
+    ones = np.ones(len(X))
+    held = container(X)
+    assert kmeans_cost(held, labels) == pytest.approx(float(naive.kmeans_cost(X, labels, ones)))
+    expected = float(naive.kmeans_cost(X, labels, weight))
+    assert kmeans_cost(held, labels, sample_weight=weight) == pytest.approx(expected)
+    assert kmeans_cost(held, labels, sample_weight=weight, mean=True) == pytest.approx(
+        expected / weight.sum()
+    )
+    centers = rng.normal(size=(6, 3))
+    assert kmeans_cost(held, labels, centers=centers) == pytest.approx(
+        float(naive.kmeans_cost(X, labels, ones, centers))
+    )
+    assert kmeans_cost(held, labels, centers=centers, sample_weight=weight) == pytest.approx(
+        float(naive.kmeans_cost(X, labels, weight, centers))
+    )
+
+
+def test_kmeans_cost_invariances(container):
+    X, labels, weight, rng = random_data(5)
+    value = kmeans_cost(container(X), labels, sample_weight=weight)
+    order = rng.permutation(len(X))
+    assert kmeans_cost(
+        container(X[order]), labels[order], sample_weight=weight[order]
+    ) == pytest.approx(value)
+    assert kmeans_cost(
+        container(3 * X), np.array(list("dbca"))[labels], sample_weight=weight
+    ) == pytest.approx(9 * value)
+    times = rng.integers(0, 3, len(X))
+    assert kmeans_cost(
+        container(np.repeat(X, times, axis=0)), np.repeat(labels, times)
+    ) == pytest.approx(kmeans_cost(container(X), labels, sample_weight=times))
+    # Merging two clusters never lowers the cost of the best centres.
+    assert kmeans_cost(container(X), labels // 2) >= kmeans_cost(container(X), labels)
+
+
+def test_kmeans_cost_is_the_inertia_of_scikit_learn(container):
+    X, _, weight, _ = random_data(1)
+    weight += 0.1
+    model = KMeans(3, n_init=1, random_state=0).fit(X, sample_weight=weight)
+    cost = kmeans_cost(
+        container(X), model.labels_, centers=model.cluster_centers_, sample_weight=weight
+    )
+    assert cost == pytest.approx(model.inertia_)
+
+
+def test_kmeans_cost_far_from_the_origin(container):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    X = rng.normal(size=(200, 2)) + 1e6
+    weight = rng.random(200)  # weights that do not add up exactly
+    centred = X - 1e6  # exact: both numbers are close
+    for w in (None, weight):
+        expected = kmeans_cost(centred, labels, sample_weight=w)
+        assert kmeans_cost(container(X), labels, sample_weight=w) == pytest.approx(
+            expected, rel=1e-12
+        )
+    # Rows of weight 0 do not hide that a column is full.
+    X[0], weight[0] = 0.0, 0.0
+    expected = kmeans_cost(centred, labels, sample_weight=weight)
+    assert kmeans_cost(container(X), labels, sample_weight=weight) == pytest.approx(
+        expected, rel=1e-12
+    )
+
+
+def test_kmeans_cost_sums_float32_in_float64(container):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(5000, 2)) + 1e3).astype(np.float32)
+    labels = rng.integers(0, 3, 5000)
+    expected = kmeans_cost(X.astype(np.float64), labels)
+    assert kmeans_cost(container(X), labels) == pytest.approx(expected, rel=1e-12)
+
+
+def test_kmeans_cost_of_repeated_sparse_entries():
+    doubled = sparse.csr_array((np.array([1.0, 2.0, 5.0]), [0, 0, 0], [0, 2, 3]), shape=(2, 1))
+    assert kmeans_cost(doubled, [0, 0]) == pytest.approx(2.0)  # 3 and 5 around 4
+    assert doubled.nnz == 3
+
+
+def test_kmeans_cost_of_zeros(container):
+    assert kmeans_cost(container(np.zeros((3, 2))), [0, 0, 1]) == 0
+    assert kmeans_cost(container(np.zeros((3, 2))), [0, 0, 1], centers=np.ones((2, 2))) == 6
+
+
+def test_kmeans_cost_holds_no_copy_of_float32_data():
+    X = np.ones((100_000, 20), dtype=np.float32)
+    X[::2] = 0
+    labels = np.arange(len(X)) % 5
+    tracemalloc.start()
+    try:
+        cost = kmeans_cost(X, labels)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cost == len(X) * 20 / 4
+    assert peak < 2 * X.nbytes  # float64 alone would be twice X
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "options", "message"),
+    [
+        ([[np.nan], [0.0]], [0, 1], {}, "Input X contains NaN"),
+        ([[1.0], [0.0]], [0, 1, 1], {}, "labels has 3 rows but the other arguments have 2"),
+        ([[1.0], [0.0]], [0, 1], {"centers": [[1.0, 2.0]]}, "centers has 2 features but X has 1"),
+        ([[1.0], [0.0]], [0, 1], {"centers": [[1.0]]}, "integers from 0 to 0, got 1"),
+        ([[1.0], [0.0]], [0, 1], {"centers": [[np.nan]]}, "Input centers contains NaN"),
+        ([[1.0], [0.0]], [0, 1], {"sample_weight": [1, -1]}, "negative values"),
+        ([[1.0], [0.0]], [0, 1], {"mean": 3}, "'mean' parameter of kmeans_cost"),
+    ],
+)
+def test_kmeans_cost_of_bad_data(X, labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        kmeans_cost(X, labels, **options)
+
+
+# --- normalised cut -------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["dense", "csr_matrix", "csr_array", "coo_array"])
+def graph(request, chunk):
+    if request.param == "dense":
+        return lambda W: W
+    return getattr(sparse, request.param)
+
+
+def random_graph(seed, n=12):
+    rng = np.random.default_rng(seed)
+    W = np.where(rng.random((n, n)) < 0.6, 0.0, rng.random((n, n)))
+    W += W.T
+    W[:2] = W[:, :2] = 0.0  # isolated nodes
+    return W, rng.integers(0, 3, n), rng
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_normalized_cut_equals_naive_twin(graph, seed):
+    W, labels, rng = random_graph(seed)
+    value = normalized_cut(graph(W), labels)
+    assert value == pytest.approx(naive.normalized_cut(W, labels))
+    order = rng.permutation(len(W))
+    permuted = normalized_cut(graph(W[np.ix_(order, order)]), labels[order])
+    assert permuted == pytest.approx(value)
+    assert normalized_cut(graph(5 * W), np.array(list("cab"))[labels]) == pytest.approx(value)
+    labels[:2] = 7  # a cluster of isolated nodes
+    assert normalized_cut(graph(W), labels) == pytest.approx(naive.normalized_cut(W, labels))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+def test_normalized_cut_of_a_complete_graph(graph, dtype):
+    W = (np.ones((6, 6)) - np.eye(6)).astype(dtype)
+    # Each node: 3 of its 5 edges leave a cluster of 3, 4 of 5 one of 2 and 5 of 5 one of 1.
+    assert normalized_cut(graph(W), [0, 0, 0, 1, 1, 2]) == pytest.approx(3 / 5 + 4 / 5 + 1)
+    assert normalized_cut(graph(W), np.zeros(6)) == 0
+
+
+def test_normalized_cut_of_components_is_zero(graph):
+    W = np.kron(np.eye(3), np.ones((4, 4)))
+    assert normalized_cut(graph(W), np.repeat([0, 1, 2], 4)) == 0
+    assert normalized_cut(graph(np.zeros((3, 3))), [0, 1, 2]) == 0
+
+
+def test_normalized_cut_is_the_trace_of_the_laplacian(graph):
+    rng = np.random.default_rng(0)
+    W = rng.random((8, 8))
+    W += W.T
+    labels = np.repeat([0, 1], 4)
+    degree = W.sum(axis=1)
+    H = np.eye(2)[labels] * np.sqrt(degree)[:, None]
+    H /= np.linalg.norm(H, axis=0)
+    laplacian = np.eye(8) - W / np.sqrt(np.outer(degree, degree))
+    assert normalized_cut(graph(W), labels) == pytest.approx(np.trace(H.T @ laplacian @ H))
+
+
+def test_normalized_cut_allows_rounding_errors(graph):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3)).astype(np.float32)
+    W = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1))
+    W[0, 1] *= 1 + 1e-6
+    assert W.dtype == np.float32
+    assert normalized_cut(graph(W), np.arange(20) % 2) > 0
+    with pytest.raises(ValueError, match="not symmetric"):
+        normalized_cut(graph(W.astype(np.float64)), np.arange(20) % 2)
+
+
+def test_normalized_cut_leaves_the_matrix_as_it_is():
+    doubled = sparse.csr_array(
+        (np.array([1.0, 1.0, 2.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2)
+    )
+    assert normalized_cut(doubled, [0, 1]) == 2
+    assert doubled.nnz == 3
+
+
+def test_normalized_cut_holds_no_copy_of_the_matrix():
+    n = 2000
+    W = np.ones((n, n), dtype=np.float32)
+    tracemalloc.start()
+    try:
+        normalized_cut(W, np.arange(n) % 2)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < W.nbytes / 2
+
+
+@pytest.mark.parametrize(
+    ("W", "labels", "message"),
+    [
+        (np.ones((2, 3)), [0, 1], r"square matrix .* got shape \(2, 3\)"),
+        ([[0, 1], [2, 0]], [0, 1], r"differ by 1\. Pass \(affinity \+ affinity.T\) / 2"),
+        (np.array([[0, 1], [2, 0]], dtype=np.uint8), [0, 1], r"differ by 1\."),
+        (np.array([[0, 1], [0, 0]], dtype=bool), [0, 1], r"differ by 1\."),
+        ([[0, -1], [-1, 0]], [0, 1], r"negative weights \(smallest: -1\)"),
+        ([[0, np.inf], [np.inf, 0]], [0, 1], "Input affinity contains infinity"),
+        ([[0, 1], [1, 0]], [0, 1, 1], "labels has 3 rows but the other arguments have 2"),
+    ],
+)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_normalized_cut_of_bad_data(W, labels, message, kind):
+    with pytest.raises(ValueError, match=message):
+        normalized_cut(kind(W), labels)
+
+
+# --- price of fairness ----------------------------------------------------------------------------
+
+
+@few
+@given(cost=st.floats(0, 1e6), reference=st.floats(1e-3, 1e6))
+def test_price_of_fairness(cost, reference):
+    price = price_of_fairness(cost, reference)
+    assert (1 + price) * reference == pytest.approx(cost, abs=1e-9)
+    assert price >= -1
+
+
+@pytest.mark.parametrize(
+    ("cost", "reference", "message"),
+    [
+        (1.0, 0.0, "'reference_cost' parameter of price_of_fairness"),
+        (1.0, -2.0, r"range \(0.0, inf\)\. Got -2.0 instead"),
+        (1.0, np.nan, "'reference_cost' parameter"),
+        (-1.0, 1.0, "'cost' parameter of price_of_fairness"),
+        (np.inf, 1.0, "'cost' parameter"),
+        ("1", 1.0, "'cost' parameter"),
+    ],
+)
+def test_price_of_bad_costs(cost, reference, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        price_of_fairness(cost, reference)

@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.metrics.fronts import coverage, hypervolume, nondominated
+from tests import naive
+
+# Few different values, so that ties and duplicates are common.
+coarse = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=12)
+some = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
+common = settings(deadline=None, max_examples=50)
+
+
+def split(points):
+    array = np.array(points, dtype=float).reshape(-1, 2)
+    return array[:, 0], array[:, 1]
+
+
+@common
+@given(coarse)
+def test_nondominated_equals_naive_twin(points):
+    mask = nondominated(*split(points))
+    assert mask.dtype == bool
+    assert_array_equal(mask, np.array(naive.nondominated(*split(points)), dtype=bool))
+
+
+@common
+@given(coarse)
+def test_front_of_the_front_is_itself(points):
+    costs, balances = split(points)
+    mask = nondominated(costs, balances)
+    assert nondominated(costs[mask], balances[mask]).all()
+    order = np.argsort(costs[mask])
+    assert np.all(np.diff(balances[mask][order]) > 0)
+
+
+@common
+@given(some, coarse)
+def test_coverage_equals_naive_twin(b, a):
+    assert coverage(*split(a), *split(b)) == pytest.approx(
+        naive.coverage(*split(a), *split(b)), abs=1e-12
+    )
+
+
+@common
+@given(some, coarse)
+def test_coverage_properties(b, a):
+    costs, balances = split(b)
+    mask = nondominated(costs, balances)
+    assert coverage(costs[mask], balances[mask], costs, balances) == 1
+    assert coverage([], [], costs, balances) == 0
+    more = coverage(*split(a + b[:1]), costs, balances)
+    assert more >= max(coverage(*split(a), costs, balances), 1 / len(b))
+
+
+@common
+@given(coarse, st.integers(1, 7), st.integers(-1, 5))
+def test_hypervolume_equals_naive_twin(points, ref_cost, ref_balance):
+    value = hypervolume(*split(points), ref_cost=ref_cost, ref_balance=ref_balance)
+    assert value == pytest.approx(naive.hypervolume(*split(points), ref_cost, ref_balance))
+
+
+@common
+@given(coarse, st.integers(3, 7), st.integers(-1, 2), st.integers(-1, 2), st.integers(3, 7))
+def test_normalised_hypervolume_equals_naive_twin(
+    points, ref_cost, ref_balance, ideal_cost, ideal_balance
+):
+    box = {
+        "ref_cost": ref_cost,
+        "ref_balance": ref_balance,
+        "ideal_cost": ideal_cost,
+        "ideal_balance": ideal_balance,
+    }
+    value = hypervolume(*split(points), **box)
+    assert value == pytest.approx(naive.hypervolume(*split(points), **box))
+    assert 0 <= value <= 1
+
+
+@common
+@given(coarse, st.randoms())
+def test_hypervolume_properties(points, random):
+    costs, balances = split(points)
+    value = hypervolume(costs, balances, ref_cost=5.5)
+    mask = nondominated(costs, balances)
+    assert hypervolume(costs[mask], balances[mask], ref_cost=5.5) == pytest.approx(value)
+    shuffled = random.sample(points, len(points))
+    assert hypervolume(*split(shuffled), ref_cost=5.5) == pytest.approx(value)
+    more = hypervolume(*split([*points, (2, 3)]), ref_cost=5.5)
+    assert more >= max(value, 3.5 * 3) - 1e-9
+    scaled = hypervolume(10 * costs + 1, 2 * balances, ref_cost=56)
+    assert scaled == pytest.approx(20 * value)
+
+
+def test_hypervolume_closed_form():
+    corners = {"ref_cost": 3.0, "ideal_cost": 1.0, "ideal_balance": 0.5}
+    assert hypervolume([], [], ref_cost=1.0) == 0
+    assert hypervolume([1.0], [0.5], **corners) == 1
+    assert hypervolume([-7.0], [9.0], **corners) == 1  # better than the ideal: clipped
+    assert hypervolume([2.0], [0.25], **corners) == 0.25
+    assert hypervolume([3.0, 9.0, 1.0], [0.5, 0.5, 0.0], **corners) == 0  # on or beyond the edge
+    # A staircase that follows the diagonal of the unit square: 1/2 - 1/(2 m).
+    steps = np.arange(1, 100) / 100
+    assert hypervolume(steps, steps, ref_cost=1.0) == pytest.approx(0.495)
+
+
+def test_normalised_hypervolume_never_exceeds_one():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        low, high = np.sort(rng.random((2, 2)), axis=0)
+        costs = np.append(low[0] + (high[0] - low[0]) * rng.random(5), low[0])
+        value = hypervolume(
+            costs,
+            np.full(6, 2.0),
+            ref_cost=high[0],
+            ref_balance=low[1],
+            ideal_cost=low[0],
+            ideal_balance=high[1],
+        )
+        assert 1 - 1e-12 <= value <= 1
+
+
+def test_lists_and_integers():
+    assert_array_equal(nondominated([3, 1, 2], [3, 1, 0]), [True, True, False])
+    assert coverage([1], [1], [1, 0], [1, 1]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("costs", "balances", "message"),
+    [
+        ([1.0, 2.0], [0.5], "costs has 2 points but balances has 1"),
+        ([1.0], [], "costs has 1 points but balances has 0"),
+        ([1.0, np.nan], [0.5, 0.5], "costs has 1 value"),
+        ([1.0, 2.0], [np.inf, np.nan], "balances has 2 values that are NaN or infinite"),
+        ([[1.0, 2.0]], [0.5], "costs must be 1-dimensional"),
+        (["a"], [0.5], "costs must be numeric"),
+        (None, [0.5], "costs is None"),
+    ],
+)
+def test_bad_points(costs, balances, message):
+    with pytest.raises(ValueError, match=message):
+        nondominated(costs, balances)
+    with pytest.raises(ValueError, match=message):
+        hypervolume(costs, balances, ref_cost=1.0)
+
+
+def test_bad_points_of_two_fronts():
+    with pytest.raises(ValueError, match="costs_b is empty"):
+        coverage([1.0], [1.0], [], [])
+    with pytest.raises(ValueError, match="costs_a has 1 points but balances_a has 2"):
+        coverage([1.0], [1.0, 2.0], [1.0], [1.0])
+    with pytest.raises(ValueError, match="balances_b has 1 value"):
+        coverage([1.0], [1.0], [1.0], [np.nan])
+
+
+@pytest.mark.parametrize(
+    ("box", "message"),
+    [
+        ({"ref_cost": 2.0, "ideal_cost": 1.0}, "go together, got ideal_cost=1.0"),
+        ({"ref_cost": 2.0, "ideal_balance": 1.0}, "go together, got ideal_cost=None"),
+        (
+            {"ref_cost": 2.0, "ideal_cost": 2.0, "ideal_balance": 1.0},
+            r"got ideal_cost=2\.0 for ref_cost=2\.0",
+        ),
+        (
+            {"ref_cost": 2.0, "ref_balance": 0.5, "ideal_cost": 1.0, "ideal_balance": 0.5},
+            r"ideal_balance=0\.5 for ref_balance=0\.5\. Pass a smaller",
+        ),
+    ],
+)
+def test_bad_box(box, message):
+    with pytest.raises(ValueError, match=message):
+        hypervolume([1.0], [0.5], **box)
+
+
+@pytest.mark.parametrize("name", ["ref_cost", "ref_balance", "ideal_cost", "ideal_balance"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, "1"])
+def test_bad_corners(name, value):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of hypervolume"):
+        hypervolume([1.0], [0.5], **({"ref_cost": 2.0} | {name: value}))

@@ -1,0 +1,246 @@
+import inspect
+
+import fairlearn.metrics as fairlearn
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import skfair.metrics
+from skfair.metrics.labels import LABEL_METRICS
+from tests import naive
+
+METRICS = {name: getattr(skfair.metrics, name) for name in LABEL_METRICS}
+each_metric = pytest.mark.parametrize("name", METRICS)
+
+
+def random_case(seed, n_groups=None):
+    """Labels in which every rate is defined and positive: each cell has at least one row."""
+    rng = np.random.default_rng(seed)
+    n_groups = n_groups or int(rng.integers(2, 5))
+    cells = np.repeat(np.arange(4 * n_groups), rng.integers(1, 6, 4 * n_groups))
+    rng.shuffle(cells)
+    groups = np.array(list("wxyz"))[cells // 4]
+    return cells // 2 % 2, cells % 2, groups, rng
+
+
+def naive_value(name, y, p, groups, weights, agg="worst"):
+    spec, table = LABEL_METRICS[name], naive.rates(y, p, groups, weights)
+    values = []
+    for a, b in naive.pairs(groups):
+        sides = [(table[rate][a], table[rate][b]) for rate in spec.rates]
+        if spec.kind == "ratio":
+            values += [min(pair) / max(pair) for pair in sides]
+        elif spec.kind == "difference":
+            values += [abs(one - other) for one, other in sides]
+        else:
+            values.append(sum(abs(one - other) for one, other in sides))
+    if agg == "mean":
+        return np.mean(values)
+    return min(values) if spec.kind == "ratio" else max(values)
+
+
+@each_metric
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**31))
+def test_equals_naive_twin(name, seed):
+    y, p, groups, rng = random_case(seed)
+    weights = rng.uniform(0.1, 3, y.size)
+    ones = np.ones(y.size)
+    metric = METRICS[name]
+    for agg in ("worst", "mean"):
+        plain = metric(y, p, sensitive_features=groups, agg=agg)
+        assert plain == pytest.approx(naive_value(name, y, p, groups, ones, agg), abs=1e-12)
+        weighted = metric(y, p, sensitive_features=groups, sample_weight=weights, agg=agg)
+        assert weighted == pytest.approx(naive_value(name, y, p, groups, weights, agg), abs=1e-12)
+
+
+@each_metric
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 2**31))
+def test_invariances(name, seed):
+    y, p, groups, rng = random_case(seed)
+    metric = METRICS[name]
+    value = metric(y, p, sensitive_features=groups)
+    order = rng.permutation(y.size)
+    assert metric(y[order], p[order], sensitive_features=groups[order]) == pytest.approx(value)
+    renamed = pd.Series(groups).map({"w": 3, "x": 1, "y": 2, "z": 0})
+    assert metric(y, p, sensitive_features=renamed) == pytest.approx(value)
+    times = rng.integers(1, 4, y.size)
+    repeated = [np.repeat(v, times) for v in (y, p, groups)]
+    assert metric(*repeated[:2], sensitive_features=repeated[2]) == pytest.approx(
+        metric(y, p, sensitive_features=groups, sample_weight=times)
+    )
+    names = np.array(["no", "yes"])
+    assert metric(names[y], names[p], sensitive_features=groups, pos_label="yes") == value
+    assert metric(2 * y - 1, 2 * p - 1, sensitive_features=groups) == value
+    assert metric(y == 1, p == 1, sensitive_features=groups) == value
+
+
+FAIRLEARN = {
+    "demographic_parity_difference": fairlearn.demographic_parity_difference,
+    "demographic_parity_ratio": fairlearn.demographic_parity_ratio,
+    "equal_opportunity_difference": fairlearn.equal_opportunity_difference,
+    "equal_opportunity_ratio": fairlearn.equal_opportunity_ratio,
+    "equalized_odds_difference": fairlearn.equalized_odds_difference,
+    "equalized_odds_ratio": fairlearn.equalized_odds_ratio,
+}
+
+
+def test_equals_fairlearn_on_200_random_inputs():
+    for seed in range(200):
+        y, p, groups, rng = random_case(seed)
+        weights = rng.uniform(0.1, 3, y.size) if seed % 2 else None
+        options = {"sensitive_features": groups, "sample_weight": weights}
+        reference = ["pairwise", "overall"][seed // 2 % 2]
+        method = {"pairwise": "between_groups", "overall": "to_overall"}[reference]
+        for name, other in FAIRLEARN.items():
+            ours = METRICS[name](y, p, reference=reference, **options)
+            theirs = other(y, p, method=method, **options)
+            assert ours == pytest.approx(theirs, abs=1e-12), (seed, name)
+        frame = fairlearn.MetricFrame(
+            metrics=lambda t, q: np.mean(t == q), y_true=y, y_pred=p, sensitive_features=groups
+        )
+        accuracy = METRICS["accuracy_parity_difference"](y, p, sensitive_features=groups)
+        assert accuracy == pytest.approx(frame.difference(), abs=1e-12)
+
+
+def test_mean_of_two_rates_equals_fairlearn_for_two_groups():
+    y, p, groups, _ = random_case(0, n_groups=2)
+    assert METRICS["equalized_odds_difference"](
+        y, p, sensitive_features=groups, agg="mean"
+    ) == pytest.approx(
+        fairlearn.equalized_odds_difference(y, p, sensitive_features=groups, agg="mean")
+    )
+
+
+@each_metric
+def test_overlapping_attributes_pool_their_pairs(name):
+    y, p, groups, rng = random_case(3)
+    other = rng.permutation(groups)
+    frame = pd.DataFrame({"a": groups, "b": other})
+    metric = METRICS[name]
+    both = [metric(y, p, sensitive_features=frame[c]) for c in frame]
+    worst = min(both) if name.endswith("ratio") else max(both)
+    assert metric(y, p, sensitive_features=frame, intersectional=False) == pytest.approx(worst)
+    crossed = frame["a"] + frame["b"]
+    assert metric(y, p, sensitive_features=frame, zero_division=np.nan) == pytest.approx(
+        metric(y, p, sensitive_features=crossed, zero_division=np.nan), nan_ok=True
+    )
+
+
+@each_metric
+def test_a_single_group_has_nothing_to_compare(name):
+    y, p, _, _ = random_case(0)
+    assert METRICS[name](y, p, sensitive_features=["a"] * y.size) == name.endswith("ratio")
+
+
+@each_metric
+def test_undefined_rates_are_errors_or_nan_never_zero(name):
+    # Group m has neither positives nor predicted positives.
+    y, p, groups = [1, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0], list("fffmmm")
+    metric = METRICS[name]
+    defined = {
+        "demographic_parity_difference",
+        "demographic_parity_ratio",
+        "false_positive_parity_difference",
+        "false_positive_parity_ratio",
+        "accuracy_parity_difference",
+        "accuracy_parity_ratio",
+        "independence_gap",
+    }
+    if name in defined:
+        assert np.isfinite(metric(y, p, sensitive_features=groups))
+        return
+    with pytest.raises(ValueError, match=r"Group 'm' has no row.*zero_division=numpy.nan"):
+        metric(y, p, sensitive_features=groups)
+    assert np.isnan(metric(y, p, sensitive_features=groups, zero_division=np.nan))
+    assert np.isnan(metric(y, p, sensitive_features=groups, zero_division=np.nan, agg="mean"))
+
+
+def test_ratio_of_two_zero_rates_is_undefined():
+    metric = METRICS["demographic_parity_ratio"]
+    with pytest.raises(ValueError, match="selection rate is 0 in both groups"):
+        metric(None, [0, 0], sensitive_features=["f", "m"])
+    assert np.isnan(metric(None, [0, 0], sensitive_features=["f", "m"], zero_division=np.nan))
+
+
+def test_a_group_without_weight_is_undefined():
+    with pytest.raises(ValueError, match="Group 'm' has no row"):
+        METRICS["demographic_parity_difference"](
+            None, [0, 1], sensitive_features=["f", "m"], sample_weight=[1, 0]
+        )
+
+
+def test_accuracy_counts_all_classes():
+    y, p, groups = list("abcabc"), list("abbcbc"), list("ffffmm")
+    value = METRICS["accuracy_parity_difference"](y, p, sensitive_features=groups)
+    assert value == pytest.approx(1 - 2 / 4)
+    never_true = METRICS["accuracy_parity_difference"](y, ["z"] * 6, sensitive_features=groups)
+    assert never_true == 0
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "options", "error", "message"),
+    [
+        ([0, 1], ["no", "yes"], {}, ValueError, "y_pred must say which class.*'no', 'yes'"),
+        ([0, 1], [0, 2], {}, ValueError, "got the labels 0, 2. Pass pos_label"),
+        ([0, 1], [0, 1], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
+        ([0, 0], [0, 0], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
+        (["n", "y"], ["n", "y"], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
+        ([0, 1], [0, 1, 1], {}, ValueError, "y_true has 2 rows but the other arguments have 3"),
+        ([0, np.nan], [0, 1], {}, ValueError, "y_true has 1 missing value"),
+        (None, [0, 1], {}, ValueError, "needs y_true"),
+        ([0, 1], None, {}, ValueError, "y_pred is None"),
+        ([0, 1], [[0.2, 0.8], [0.1, 0.9]], {}, ValueError, "proba"),
+        ([], [], {}, ValueError, "empty"),
+        ([0, 1], [0, 1], {"sample_weight": [1, -1]}, ValueError, "negative"),
+        ([0, 1], [0, 1], {"sample_weight": [0, 0]}, ValueError, "zero for every row"),
+        ([0, 1], [0, 1], {"sample_weight": [1, np.inf]}, ValueError, "NaN or infinite"),
+        ([0, 1], [0, 1], {"sample_weight": ["a", "b"]}, ValueError, "must be numeric"),
+        ([0, 1], [0, 1], {"agg": "max"}, ValueError, "agg must be 'worst' or 'mean'"),
+        ([0, 1], [0, 1], {"reference": "best"}, ValueError, "reference must be"),
+    ],
+)
+def test_bad_input(y, p, options, error, message):
+    metric = METRICS["equal_opportunity_difference"]
+    with pytest.raises(error, match=message):
+        metric(y, p, sensitive_features=["f", "m"][: len(p or "ab")] or ["f"], **options)
+
+
+def test_labels_out_of_order_are_noticed():
+    y = pd.Series([0, 1, 0], index=[3, 2, 1])
+    sex = pd.Series(list("fmf"), index=[1, 2, 3])
+    with pytest.raises(ValueError, match="different order"):
+        METRICS["equal_opportunity_difference"](y, [0, 1, 0], sensitive_features=sex)
+    with pytest.raises(ValueError, match="different order"):
+        METRICS["demographic_parity_difference"](None, y, sensitive_features=sex)
+
+
+@each_metric
+def test_functions_look_like_functions(name):
+    metric = METRICS[name]
+    assert metric.__name__ == metric.__qualname__ == name
+    assert metric.__module__ == "skfair.metrics.labels"
+    assert list(inspect.signature(metric).parameters)[:3] == [
+        "y_true",
+        "y_pred",
+        "sensitive_features",
+    ]
+    assert f"import {name}" in metric.__doc__
+
+
+def test_a_constant_model_of_strings_can_be_scored():
+    y, sex = ["n", "y", "y", "n"], ["f", "f", "m", "m"]
+    for constant in ("n", "y"):
+        value = METRICS["equal_opportunity_difference"](
+            y, [constant] * 4, sensitive_features=sex, pos_label="y"
+        )
+        assert value == 0
+    assert (
+        METRICS["demographic_parity_difference"](
+            None, ["n"] * 4, sensitive_features=sex, pos_label="y"
+        )
+        == 0
+    )
