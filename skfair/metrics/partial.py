@@ -71,10 +71,10 @@ class Intervals:
         )
 
     def contains(self, rank: FloatArray, group: int) -> NDArray[np.bool_]:
-        """Whether each rank lies in the (closed) intervals of a group."""
+        """Whether each rank lies in the intervals [low, high) of a group."""
         inside = np.zeros(np.shape(rank), bool)
         for low, high in self.bounds[group]:
-            inside |= (rank >= low) & (rank <= high)
+            inside |= (rank >= low) & (rank < high)
         return inside
 
     def levels_at(self, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
@@ -182,8 +182,9 @@ def partial_ccdf_gap(
     .. math:: \max \{|\bar F_k(\theta) - \bar F_{k'}(\theta)| :
               \bar F_k(\theta) \in I \text{ or } \bar F_{k'}(\theta) \in I\}
 
-    a difference of shares of the whole groups, not divided by the length of the interval. The
-    figures in the tables of partial_fairness_idca agree with this reading.
+    with :math:`I = [low, high)`; a difference of shares of the whole groups, not divided by the
+    length of the interval. The figures in the tables of partial_fairness_idca agree with this
+    reading.
 
     Parameters
     ----------
@@ -217,6 +218,16 @@ def partial_ccdf_gap(
             here = slice(s.starts[g], s.starts[g + 1])
             inside[here] = intervals.contains(s.rank[here], start + g)
         top = np.array([intervals.contains(np.zeros(1), start + g)[0] for g in range(n_groups)])
+        cells = s.cell_of_position()
+        n_inside = np.bincount(cells, inside & s.ends_block(cells), minlength=n_groups)
+        attains = top | (n_inside > 0)
+        if not attains.all():
+            g = int(np.argmin(attains))
+            raise ValueError(
+                f"No threshold gives group {rows.groups.names[start + g]!r}, with "
+                f"{rows.groups.counts[start + g]} rows, a rank inside the interval {interval!r}. "
+                "Use a longer interval or more rows."
+            )
         out = np.empty(first.size)
         largest_gaps_inside(s.scores, s.rank, inside, top, s.starts, first, second, out)
         return out

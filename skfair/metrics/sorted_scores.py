@@ -127,14 +127,19 @@ class SortedScores:
         """Return the cell of each position."""
         return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
+    def ends_block(self, cells: IntArray) -> NDArray[np.bool_]:
+        """Whether each position is the last of its block of ties."""
+        is_last = np.ones(self.scores.size, bool)
+        is_last[:-1] = (self.scores[1:] != self.scores[:-1]) | (cells[1:] != cells[:-1])
+        return is_last
+
     def shared_mass(self, level: FloatArray, cells: IntArray) -> FloatArray:
         """Split the rise of ``level`` over each block of ties in proportion to the rows' mass.
 
         ``level`` is a non-decreasing function of the rank, evaluated at each position; its rise
         over a block is the part of the block's mass that lies inside a percentile interval.
         """
-        is_last = np.ones(self.scores.size, bool)
-        is_last[:-1] = (self.scores[1:] != self.scores[:-1]) | (cells[1:] != cells[:-1])
+        is_last = self.ends_block(cells)
         block = np.cumsum(is_last) - is_last
         rise = np.diff(level[is_last], prepend=0.0)
         block_cell = cells[is_last]

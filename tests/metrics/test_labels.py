@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score
 
 import skfair.metrics
 from skfair.metrics.labels import LABEL_METRICS
@@ -88,22 +89,53 @@ FAIRLEARN = {
 }
 
 
+RATES = {
+    "demographic_parity": ["selection_rate"],
+    "equal_opportunity": ["true_positive_rate"],
+    "equalized_odds": ["true_positive_rate", "false_positive_rate"],
+    "accuracy_parity": ["accuracy_score"],
+}
+
+
 def test_equals_fairlearn_on_200_random_inputs():
+    """One frame of fairlearn's holds all rates; its named metrics only combine them."""
     for seed in range(200):
+        y, p, groups, rng = random_case(seed)
+        weights = rng.uniform(0.1, 3, y.size)
+        functions = {
+            "selection_rate": fairlearn.selection_rate,
+            "true_positive_rate": fairlearn.true_positive_rate,
+            "false_positive_rate": fairlearn.false_positive_rate,
+            "accuracy_score": accuracy_score,
+        }
+        frame = fairlearn.MetricFrame(
+            metrics=functions,
+            y_true=y,
+            y_pred=p,
+            sensitive_features=groups,
+            sample_params={name: {"sample_weight": weights} for name in functions},
+        )
+        options = {"sensitive_features": groups, "sample_weight": weights}
+        for reference, method in (("pairwise", "between_groups"), ("overall", "to_overall")):
+            difference, ratio = frame.difference(method=method), frame.ratio(method=method)
+            for name, rates in RATES.items():
+                ours = METRICS[f"{name}_difference"](y, p, reference=reference, **options)
+                assert ours == pytest.approx(difference[rates].max(), abs=1e-12), (seed, name)
+                ours = METRICS[f"{name}_ratio"](y, p, reference=reference, **options)
+                assert ours == pytest.approx(ratio[rates].min(), abs=1e-12), (seed, name)
+
+
+@pytest.mark.parametrize("name", FAIRLEARN)
+def test_equals_the_function_of_the_same_name(name):
+    for seed in range(20):
         y, p, groups, rng = random_case(seed)
         weights = rng.uniform(0.1, 3, y.size) if seed % 2 else None
         options = {"sensitive_features": groups, "sample_weight": weights}
         reference = ["pairwise", "overall"][seed // 2 % 2]
         method = {"pairwise": "between_groups", "overall": "to_overall"}[reference]
-        for name, other in FAIRLEARN.items():
-            ours = METRICS[name](y, p, reference=reference, **options)
-            theirs = other(y, p, method=method, **options)
-            assert ours == pytest.approx(theirs, abs=1e-12), (seed, name)
-        frame = fairlearn.MetricFrame(
-            metrics=lambda t, q: np.mean(t == q), y_true=y, y_pred=p, sensitive_features=groups
-        )
-        accuracy = METRICS["accuracy_parity_difference"](y, p, sensitive_features=groups)
-        assert accuracy == pytest.approx(frame.difference(), abs=1e-12)
+        ours = METRICS[name](y, p, reference=reference, **options)
+        theirs = FAIRLEARN[name](y, p, method=method, **options)
+        assert ours == pytest.approx(theirs, abs=1e-12)
 
 
 def test_mean_of_two_rates_equals_fairlearn_for_two_groups():

@@ -1,0 +1,404 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from skfair.metrics import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+    group_auc_gap,
+    noise_floor,
+    partial_ccdf_gap,
+    partial_demographic_parity_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_group_auc_gap,
+    partial_statistical_parity_gap,
+    statistical_parity_gap,
+    suggest_interval,
+)
+from tests import naive
+from tests.metrics.test_scores import random_case
+
+few = settings(deadline=None, max_examples=25)
+by_seed = given(seed=st.integers(0, 2**31))
+METRICS = [
+    partial_statistical_parity_gap,
+    partial_ccdf_gap,
+    partial_demographic_parity_gap,
+    partial_group_auc_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+]
+each_metric = pytest.mark.parametrize("metric", METRICS)
+
+
+def random_interval(rng):
+    """One interval or a union of two, sometimes ending on a quantile of round numbers."""
+    ends = np.sort(rng.choice(np.arange(0, 21), 4, replace=False)) / 20
+    if rng.random() < 0.5:
+        ends = np.sort(rng.random(4))
+    if rng.random() < 0.5:
+        return [(ends[0], ends[1]), (ends[2], ends[3])]
+    return [(ends[0], ends[3])]
+
+
+def naive_value(metric, y, s, g, w, intervals, rank_within="group", tie_value=0.5):
+    if metric is partial_statistical_parity_gap:
+        return naive.partial_statistical_parity(s, g, w, intervals)
+    if metric is partial_ccdf_gap:
+        return naive.partial_ccdf_gap(s, g, w, intervals)
+    gaps = []
+    for a, b in naive.pairs(g):
+        if metric is partial_demographic_parity_gap:
+            values = [
+                naive.interval_share(naive.ccdf(s, g, k, w, 0.25), intervals[k]) for k in (a, b)
+            ]
+            gaps.append(abs(values[0] - values[1]))
+        elif metric is partial_group_auc_gap:
+            mass = {k: naive.overlap_masses(s[g == k], w[g == k], intervals[k]) for k in (a, b)}
+            for one, other in ((a, b), (b, a)):
+                win = naive.win_rate(s[g == one], mass[one], s[g == other], mass[other], tie_value)
+                gaps.append(abs(win - 0.5))
+        else:
+            for label in (1,) if metric is partial_equal_opportunity_gap else (0, 1):
+                values = [
+                    naive.partial_class_rate(
+                        s[g == k], y[g == k], w[g == k], intervals[k], 0.25, label, rank_within
+                    )
+                    for k in (a, b)
+                ]
+                gaps.append(abs(values[0] - values[1]))
+    return np.max(gaps)  # NaN if any is
+
+
+def lacks_a_rank(s, g, w, intervals):
+    """Whether some group has no threshold whose rank falls into its interval."""
+    return any(
+        not any(
+            low <= naive.ccdf(s, g, k, w, t) < high
+            for t in naive.thresholds(s)
+            for low, high in intervals[k]
+        )
+        for k in set(g)
+    )
+
+
+def options_for(metric, rank_within="group"):
+    options = {}
+    if metric in METRICS[4:]:
+        options |= {"rank_within": rank_within, "zero_division": np.nan}
+    if metric in (METRICS[2], *METRICS[4:]):
+        options["threshold"] = 0.25
+    return options
+
+
+@each_metric
+@settings(deadline=None, max_examples=200)
+@by_seed
+def test_equals_naive_twin(metric, seed):
+    y, s, g, w, rng = random_case(seed, n=30)
+    interval = random_interval(rng)
+    intervals = {k: interval for k in set(g)}
+    rank_within = ["group", "class"][seed // 2 % 2]
+    options = options_for(metric, rank_within)
+    for weights in (None, w):
+        expected_weights = np.ones(y.size) if weights is None else weights
+        if metric is partial_ccdf_gap and lacks_a_rank(s, g, expected_weights, intervals):
+            with pytest.raises(ValueError, match="a rank inside the interval"):
+                metric(y, s, sensitive_features=g, interval=interval, sample_weight=weights)
+            continue
+        with np.errstate(invalid="ignore"):
+            expected = naive_value(metric, y, s, g, expected_weights, intervals, rank_within)
+        value = metric(
+            y, s, sensitive_features=g, interval=interval, sample_weight=weights, **options
+        )
+        assert value == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@each_metric
+@few
+@by_seed
+def test_intervals_per_group(metric, seed):
+    y, s, g, w, rng = random_case(seed, n=30)
+    intervals = {k: random_interval(rng) for k in sorted(set(g))}
+    assume(metric is not partial_ccdf_gap or not lacks_a_rank(s, g, w, intervals))
+    with np.errstate(invalid="ignore"):
+        expected = naive_value(metric, y, s, g, w, intervals)
+    value = metric(
+        y, s, sensitive_features=g, interval=intervals, sample_weight=w, **options_for(metric)
+    )
+    assert value == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def positional(s, g, low, high):
+    """The paper's own discrete convention: rows ceil(low n) + 1 .. ceil(high n) of each group."""
+    kept = {}
+    for k in sorted(set(g)):
+        ordered = np.sort(s[g == k])[::-1]
+        n = ordered.size
+        # Rounded first: 0.3 * 10 is 3.0000000000000004 for some pairs.
+        kept[k] = ordered[int(np.ceil(round(low * n, 9))) : int(np.ceil(round(high * n, 9)))]
+    return kept
+
+
+@few
+@by_seed
+def test_equals_the_positional_convention_when_the_ends_fall_on_rows(seed):
+    rng = np.random.default_rng(seed)
+    g = np.repeat(list("abc"), 20)
+    s = rng.normal(size=60) if seed % 2 else rng.integers(0, 6, 60).astype(float)
+    low, high = np.sort(rng.choice(np.arange(21), 2, replace=False)) / 20
+    kept = positional(s, g, low, high)
+    worst = 0.0
+    for a, b in naive.pairs(g):
+        for t in naive.thresholds(s):
+            worst = max(worst, abs(np.mean(kept[a] > t) - np.mean(kept[b] > t)))
+    value = partial_statistical_parity_gap(None, s, sensitive_features=g, interval=(low, high))
+    assert value == pytest.approx(worst, abs=1e-12)
+
+
+def test_differs_little_from_the_positional_convention_elsewhere():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        g = np.repeat(list("ab"), rng.integers(20, 40, 2))
+        s = rng.normal(size=g.size)
+        low, high = 0.137, 0.583
+        kept = positional(s, g, low, high)
+        gaps = [abs(np.mean(kept["a"] > t) - np.mean(kept["b"] > t)) for t in naive.thresholds(s)]
+        value = partial_statistical_parity_gap(None, s, sensitive_features=g, interval=(low, high))
+        bound = 1 / (np.unique(g, return_counts=True)[1].min() * (high - low))
+        assert abs(value - max(gaps)) <= bound
+
+
+@each_metric
+@few
+@by_seed
+def test_the_whole_range_is_the_ordinary_metric(metric, seed):
+    y, s, g, w, _ = random_case(seed)
+    whole = {
+        partial_statistical_parity_gap: statistical_parity_gap,
+        partial_ccdf_gap: statistical_parity_gap,
+        partial_group_auc_gap: group_auc_gap,
+    }
+    labels = (s > 0.25).astype(int)
+    by_label = {
+        partial_demographic_parity_gap: demographic_parity_difference,
+        partial_equal_opportunity_gap: equal_opportunity_difference,
+        partial_equalized_odds_gap: equalized_odds_difference,
+    }
+    shared = {"sensitive_features": g, "sample_weight": w}
+    value = metric(y, s, interval=(0, 1), **shared, **options_for(metric))
+    ordinary = (
+        whole[metric](y, s, **shared) if metric in whole else by_label[metric](y, labels, **shared)
+    )
+    assert value == pytest.approx(ordinary, abs=1e-12)
+    halves = metric(y, s, interval=[(0, 0.5), (0.5, 1)], **shared, **options_for(metric))
+    assert halves == pytest.approx(value, abs=1e-12)
+
+
+@each_metric
+@few
+@by_seed
+def test_invariances(metric, seed):
+    y, s, g, _, rng = random_case(seed)
+    interval = (0, 0.6)
+    options = options_for(metric)
+    value = metric(y, s, sensitive_features=g, interval=interval, **options)
+    order = rng.permutation(y.size)
+    again = metric(y[order], s[order], sensitive_features=g[order], interval=interval, **options)
+    assert again == pytest.approx(value, abs=1e-12, nan_ok=True)
+    times = rng.integers(1, 4, y.size)
+    repeated = [np.repeat(v, times) for v in (y, s, g)]
+    weighted = metric(y, s, sensitive_features=g, interval=interval, sample_weight=times, **options)
+    assert metric(
+        *repeated[:2], sensitive_features=repeated[2], interval=interval, **options
+    ) == pytest.approx(weighted, abs=1e-12, nan_ok=True)
+
+
+def test_an_interval_that_no_rank_falls_into():
+    options = {"sensitive_features": list("aaaaabbbb"), "interval": (0.05, 0.22)}
+    with pytest.raises(ValueError, match="gives group 'b', with 4 rows, a rank inside"):
+        partial_ccdf_gap(None, np.arange(9), **options)
+
+
+def test_only_the_interval_matters():
+    rng = np.random.default_rng(0)
+    g = np.repeat(["a", "b"], 100)
+    ranks = np.concatenate((rng.permutation(100), rng.permutation(100)))
+    s = np.where(ranks >= 50, ranks, ranks - 100 * (g == "b"))  # the lower halves differ
+    for metric in METRICS[:2]:
+        assert metric(None, s, sensitive_features=g, interval=(0, 0.5)) == 0
+    assert partial_statistical_parity_gap(None, s, sensitive_features=g, interval=(0.5, 1)) == 1
+
+
+def test_unnormalised_gaps_are_shares_of_the_group():
+    _, s, g, w, _ = random_case(7)
+    for metric in (partial_statistical_parity_gap, partial_demographic_parity_gap):
+        shared = {"sensitive_features": g, "sample_weight": w, "interval": [(0.1, 0.2), (0.5, 0.8)]}
+        normalised = metric(None, s, **shared)
+        assert metric(None, s, **shared, normalize=False) == pytest.approx(0.4 * normalised)
+
+
+def test_ties_may_count_as_wins():
+    y, s, g, w, _ = random_case(9)
+    intervals = {k: [(0.2, 0.9)] for k in set(g)}
+    value = partial_group_auc_gap(
+        y, s, sensitive_features=g, sample_weight=w, interval=(0.2, 0.9), ties="geq"
+    )
+    expected = naive_value(partial_group_auc_gap, y, s, g, w, intervals, tie_value=1.0)
+    assert value == pytest.approx(expected)
+
+
+def test_zero_weights_are_absent_rows():
+    y, s, g, w, rng = random_case(8)
+    w[rng.random(w.size) < 0.3] = 0
+    kept = w > 0
+    for metric in METRICS:
+        options = {"interval": (0.2, 0.7), **options_for(metric)}
+        assert metric(y, s, sensitive_features=g, sample_weight=w, **options) == pytest.approx(
+            metric(y[kept], s[kept], sensitive_features=g[kept], sample_weight=w[kept], **options),
+            nan_ok=True,
+        )
+
+
+def test_overlapping_attributes_may_have_their_own_intervals():
+    y, s, g, _, rng = random_case(4)
+    frame = pd.DataFrame({"p": g, "q": rng.permutation(g)})
+    gaps = [
+        partial_statistical_parity_gap(y, s, sensitive_features=frame[c], interval=(0.1, 0.4))
+        for c in frame
+    ]
+    shared = {"sensitive_features": frame, "intersectional": False}
+    value = partial_statistical_parity_gap(y, s, interval=(0.1, 0.4), **shared)
+    assert value == pytest.approx(max(gaps))
+    keys = {(c, level): (0.1, 0.4) for c in frame for level in set(frame[c])}
+    assert partial_statistical_parity_gap(y, s, interval=keys, **shared) == value
+    names = {f"{c}={level}": (0.1, 0.4) for c in frame for level in set(frame[c])}
+    assert partial_statistical_parity_gap(y, s, interval=names, **shared) == value
+
+
+@pytest.mark.parametrize("metric", METRICS[4:])
+def test_a_group_without_positives_inside_is_undefined(metric):
+    y, s, g = [0, 0, 1, 1, 0, 0], [6, 5, 4, 6, 5, 4], list("aaabbb")
+    options = {"sensitive_features": g, "interval": (0, 0.5)}
+    with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
+        metric(y, s, **options)
+    assert np.isnan(metric(y, s, zero_division=np.nan, **options))
+    with pytest.raises(ValueError, match="rank_within must be 'group' or 'class'"):
+        metric(y, s, rank_within="row", **options)
+
+
+@pytest.mark.parametrize(
+    ("interval", "message"),
+    [
+        ((0.3, 0.3), "0 <= low < high <= 1"),
+        ((0.5, 0.2), "0 <= low < high <= 1"),
+        ((-0.1, 0.2), "0 <= low < high <= 1"),
+        ((5, 30), "0 <= low < high <= 1"),
+        ((0, np.nan), "0 <= low < high <= 1"),
+        (0.3, "must be a pair"),
+        ("top", "must be a pair"),
+        ([], "must be a pair"),
+        ((0, 0.1, 0.2), "must be a pair"),
+        ([(0, 0.5), (0.4, 1)], "must not overlap"),
+        ({"a": (0, 1)}, "no entry for group 'b'"),
+        ({"a": (0, 1), "z": (0, 1)}, "no group 'z'"),
+    ],
+)
+def test_bad_intervals(interval, message):
+    with pytest.raises(ValueError, match=message):
+        partial_statistical_parity_gap(
+            None, [1, 2], sensitive_features=["a", "b"], interval=interval
+        )
+
+
+def test_noise_floor_matches_the_theory():
+    """For two samples of one law the expected Kolmogorov-Smirnov distance is known."""
+    rng = np.random.default_rng(0)
+    s, g = rng.normal(size=800), np.repeat(["a", "b"], 400)
+    floor = noise_floor(
+        statistical_parity_gap, None, s, sensitive_features=g, n_permutations=300, random_state=1
+    )
+    # E sqrt(nm/(n+m)) D -> sqrt(pi/2) ln 2 = 0.8687 (Kolmogorov's law).
+    expected = np.sqrt(np.pi / 2) * np.log(2) / np.sqrt(200)
+    assert floor.mean == pytest.approx(expected, abs=0.006)
+    assert floor.mean < floor.upper == np.quantile(floor.values, 0.95)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        list,
+        lambda g: pd.Series(g, index=range(len(g), 0, -1)),
+        lambda g: pd.DataFrame({"g": g, "h": g}),
+        lambda g: {"g": g},
+    ],
+)
+def test_noise_floor_reads_every_container(convert):
+    g = ["a", "b"] * 30
+    y = pd.Series([0, 1, 1] * 20, index=range(60, 0, -1))
+    floor = noise_floor(
+        equal_opportunity_difference,
+        y,
+        np.tile([0, 1], 30),
+        sensitive_features=convert(g),
+        n_permutations=20,
+        random_state=0,
+    )
+    again = noise_floor(
+        equal_opportunity_difference,
+        y,
+        np.tile([0, 1], 30),
+        sensitive_features=convert(g),
+        n_permutations=20,
+        random_state=0,
+    )
+    assert np.array_equal(floor.values, again.values)
+    assert np.unique(floor.values).size > 3
+
+
+def test_noise_floor_needs_a_permutation():
+    with pytest.raises(ValueError, match="n_permutations must be at least 1"):
+        noise_floor(group_auc_gap, None, [1, 2], sensitive_features=[0, 1], n_permutations=0)
+
+
+def test_suggest_interval_lists_the_worst_first():
+    rng = np.random.default_rng(0)
+    s, g = rng.normal(size=400), np.repeat(["a", "b"], 200)
+    s[g == "b"] -= 0.3
+    w = rng.uniform(0.5, 2, 400)
+    table = suggest_interval(s, sensitive_features=g, sample_weight=w, threshold=0.5)
+    rate = np.average(s > 0.5, weights=w)
+    assert (table["low"] <= rate).all()
+    assert (table["high"] >= rate).all()
+    assert np.allclose(table["width"], table["high"] - table["low"])
+    assert table["width"].min() >= 0.1 - 1e-9
+    for row in table.sample(20, random_state=0).itertuples():
+        gap = partial_statistical_parity_gap(
+            None, s, sensitive_features=g, sample_weight=w, interval=(row.low, row.high)
+        )
+        assert row.gap == pytest.approx(gap)
+    near = table["gap"] >= 0.95 * table["gap"].max()
+    n_near = near.sum()
+    assert near.iloc[:n_near].all()
+    assert table["width"].iloc[:n_near].is_monotonic_decreasing
+    assert table["gap"].iloc[n_near:].is_monotonic_decreasing
+    assert np.unique(table[["low", "high"]], axis=0).shape[0] == len(table)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": 1.5}, r"rate must be in \[0, 1\]"),
+        ({"step": 0}, "step must be in"),
+        ({"min_width": 2}, "min_width in"),
+        ({"sensitive_features": ["a"] * 4}, "only one group"),
+    ],
+)
+def test_suggest_interval_refuses(options, message):
+    arguments = {"sensitive_features": ["a", "b"] * 2} | options
+    with pytest.raises(ValueError, match=message):
+        suggest_interval([1, 2, 3, 4], **arguments)

@@ -1,0 +1,211 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+
+from skfair.datasets import make_group_scores
+from skfair.metrics import (
+    group_auc_gap,
+    inter_group_pairwise_gap,
+    intra_group_pairwise_gap,
+    statistical_parity_gap,
+    wasserstein_gap,
+)
+from tests import naive
+
+few = settings(deadline=None, max_examples=25)
+by_seed = given(seed=st.integers(0, 2**31))
+METRICS = [
+    statistical_parity_gap,
+    wasserstein_gap,
+    group_auc_gap,
+    inter_group_pairwise_gap,
+    intra_group_pairwise_gap,
+]
+each_metric = pytest.mark.parametrize("metric", METRICS)
+
+
+def random_case(seed, n=40):
+    """Scores, half of the time with many ties; every group has both classes."""
+    rng = np.random.default_rng(seed)
+    n_groups = int(rng.integers(2, 5))
+    groups = np.concatenate((np.tile(np.arange(n_groups), 2), rng.integers(0, n_groups, n)))
+    y = np.concatenate((np.repeat([0, 1], n_groups), rng.integers(0, 2, n)))
+    scores = rng.normal(size=groups.size) + 0.5 * groups
+    if seed % 2:
+        scores = scores.round()
+    order = rng.permutation(groups.size)
+    weights = rng.uniform(0.1, 3, groups.size)
+    return y[order], scores[order], np.array(list("abcd"))[groups[order]], weights, rng
+
+
+def naive_value(metric, y, s, g, w, tie_value=0.5):
+    if metric is statistical_parity_gap:
+        return naive.partial_statistical_parity(s, g, w, {k: [(0, 1)] for k in set(g)})
+    if metric is wasserstein_gap:
+        return naive.wasserstein(s, g, w)
+
+    def win(a, b, a_label=None, b_label=None):
+        one = (g == a) & (True if a_label is None else y == a_label)
+        other = (g == b) & (True if b_label is None else y == b_label)
+        return naive.win_rate(s[one], w[one], s[other], w[other], tie_value)
+
+    gaps = []
+    for a, b in naive.pairs(g):
+        if metric is group_auc_gap:
+            gaps += [abs(win(a, b) - 0.5), abs(win(b, a) - 0.5)]
+        elif metric is inter_group_pairwise_gap:
+            gaps.append(abs(win(a, b, 1, 0) - win(b, a, 1, 0)))
+        else:
+            gaps.append(abs(win(a, a, 1, 0) - win(b, b, 1, 0)))
+    return max(gaps)
+
+
+@each_metric
+@few
+@by_seed
+def test_equals_naive_twin(metric, seed):
+    y, s, g, w, _ = random_case(seed)
+    value = metric(y, s, sensitive_features=g)
+    assert value == pytest.approx(naive_value(metric, y, s, g, np.ones(y.size)), abs=1e-12)
+    value = metric(y, s, sensitive_features=g, sample_weight=w)
+    assert value == pytest.approx(naive_value(metric, y, s, g, w), abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS[2:])
+@few
+@by_seed
+def test_ties_that_count_as_wins(metric, seed):
+    y, s, g, w, _ = random_case(2 * (seed // 2) + 1)
+    value = metric(y, s, sensitive_features=g, sample_weight=w, ties="geq")
+    assert value == pytest.approx(naive_value(metric, y, s, g, w, tie_value=1.0), abs=1e-12)
+
+
+@each_metric
+@few
+@by_seed
+def test_invariances(metric, seed):
+    y, s, g, _, rng = random_case(seed)
+    value = metric(y, s, sensitive_features=g)
+    order = rng.permutation(y.size)
+    assert metric(y[order], s[order], sensitive_features=g[order]) == pytest.approx(value)
+    renamed = pd.Series(g).map({"a": 3, "b": 1, "c": 2, "d": 0})
+    assert metric(y, s, sensitive_features=renamed) == pytest.approx(value)
+    times = rng.integers(1, 4, y.size)
+    repeated = [np.repeat(v, times) for v in (y, s, g)]
+    assert metric(*repeated[:2], sensitive_features=repeated[2]) == pytest.approx(
+        metric(y, s, sensitive_features=g, sample_weight=times)
+    )
+    scale = 4.0 if metric is wasserstein_gap else 1.0
+    assert metric(y, 4 * s + 16, sensitive_features=g) == pytest.approx(scale * value)
+    if metric is not wasserstein_gap:  # a matter of ranks only
+        assert metric(y, np.exp(s), sensitive_features=g) == pytest.approx(value)
+
+
+@few
+@by_seed
+def test_equals_scipy_and_scikit_learn(seed):
+    y, s, g, w, _ = random_case(seed)
+    s, g, y, w = (v[(g == "a") | (g == "b")] for v in (s, g, y, w))
+    a, b = g == "a", g == "b"
+    ks = stats.ks_2samp(s[a], s[b]).statistic
+    assert statistical_parity_gap(y, s, sensitive_features=g) == pytest.approx(ks)
+    area = stats.wasserstein_distance(s[a], s[b], w[a], w[b])
+    assert wasserstein_gap(y, s, sensitive_features=g, sample_weight=w) == pytest.approx(area)
+    auc = [roc_auc_score(y[k], s[k], sample_weight=w[k]) for k in (a, b)]
+    assert intra_group_pairwise_gap(y, s, sensitive_features=g, sample_weight=w) == pytest.approx(
+        abs(auc[0] - auc[1])
+    )
+    rank = roc_auc_score(a, s, sample_weight=w)
+    assert group_auc_gap(y, s, sensitive_features=g, sample_weight=w) == pytest.approx(
+        abs(rank - 0.5)
+    )
+
+
+def test_known_distributions():
+    """Two normal laws of equal spread: closed forms, up to the noise of 40000 rows."""
+    shift = 0.5
+    y, s, g = make_group_scores(
+        40_000, distributions={"a": (0.0, 1.0), "b": (shift, 1.0)}, random_state=0
+    )
+    # Standard errors: about 0.01 for the mean, 0.007 for a difference of distribution functions.
+    assert wasserstein_gap(y, s, sensitive_features=g) == pytest.approx(shift, abs=0.04)
+    ks = 2 * stats.norm.cdf(shift / 2) - 1
+    assert statistical_parity_gap(y, s, sensitive_features=g) == pytest.approx(ks, abs=0.025)
+    auc = stats.norm.cdf(shift / np.sqrt(2)) - 0.5
+    assert group_auc_gap(y, s, sensitive_features=g) == pytest.approx(auc, abs=0.02)
+
+
+@each_metric
+def test_mean_over_pairs(metric):
+    y, s, g, w, _ = random_case(5)
+    gaps = []
+    for a, b in naive.pairs(g):
+        here = (g == a) | (g == b)
+        gaps.append(metric(y[here], s[here], sensitive_features=g[here], sample_weight=w[here]))
+    mean = metric(y, s, sensitive_features=g, sample_weight=w, agg="mean")
+    assert mean == pytest.approx(np.mean(gaps))
+
+
+@each_metric
+def test_overlapping_attributes(metric):
+    y, s, g, _, rng = random_case(4)
+    frame = pd.DataFrame({"a": g, "b": rng.permutation(g)})
+    while (pd.crosstab(frame["b"], y) == 0).any(axis=None):
+        frame["b"] = rng.permutation(g)
+    worst = max(metric(y, s, sensitive_features=frame[c]) for c in frame)
+    assert metric(y, s, sensitive_features=frame, intersectional=False) == pytest.approx(worst)
+
+
+@each_metric
+def test_constant_scores_and_single_groups(metric):
+    y, _, g, _, _ = random_case(1)
+    assert metric(y, np.ones(y.size), sensitive_features=g) == pytest.approx(0, abs=1e-12)
+    assert metric(y, np.arange(y.size), sensitive_features=["x"] * y.size) == 0
+
+
+@each_metric
+def test_extreme_scales(metric):
+    y, s, g, _, _ = random_case(2)
+    value = metric(y, s, sensitive_features=g)
+    for scale in (1e-200, 1e200):
+        expected = value * scale if metric is wasserstein_gap else value
+        assert metric(y, s * scale, sensitive_features=g) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("metric", [inter_group_pairwise_gap, intra_group_pairwise_gap])
+def test_a_class_that_a_group_lacks(metric):
+    y, s, g = [1, 0, 1, 1], [1, 2, 3, 4], list("aabb")
+    with pytest.raises(ValueError, match="Group 'b' has no row of the negative class"):
+        metric(y, s, sensitive_features=g)
+    assert np.isnan(metric(y, s, sensitive_features=g, zero_division=np.nan))
+    with pytest.raises(ValueError, match="Group 'b' has no row of the positive class"):
+        metric([0, 1, 0, 0], s, sensitive_features=g)
+
+
+def test_float32_scores_and_lists():
+    s = np.array([0.1, 0.4, 0.35, 0.8], dtype=np.float32)
+    for scores in (s, s.tolist(), pd.Series(s), s[:, None], pd.Series(s, dtype="Float64")):
+        assert statistical_parity_gap(None, scores, sensitive_features=list("abab")) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
+        ([1, np.inf], {}, "NaN or infinite"),
+        (["x", "y"], {}, "y_score must be numeric"),
+        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
+        ([], {}, "y_score is empty"),
+        ([1, 2], {"agg": "max"}, "agg must be"),
+        ([1, 2], {"ties": "none"}, "ties must be 'half' or 'geq'"),
+        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
+        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
+    ],
+)
+def test_bad_input(scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        group_auc_gap(None, scores, sensitive_features=["a", "b"], **options)
