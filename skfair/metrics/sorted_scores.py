@@ -10,6 +10,8 @@ just below it; tied rows own the mass of their block together.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -68,11 +70,11 @@ class SortedScores:
         self.scores = scores[order]
         if weights is None and not keep_order:
             # Sorting values alone is several times faster than sorting an index.
-            for start, stop in self._slices():
+            for _, start, stop in self._slices():
                 self.scores[start:stop] = -np.sort(-self.scores[start:stop])
             self.order = None
         else:
-            for start, stop in self._slices():
+            for _, start, stop in self._slices():
                 within = np.argsort(-self.scores[start:stop], kind="stable")
                 order[start:stop] = order[start:stop][within]
             self.order = order
@@ -85,17 +87,17 @@ class SortedScores:
             safe = np.where(self.totals > 0, self.totals, 1.0)
             self.mass = weights[order] / np.repeat(safe, sizes)
         self.rank = np.empty(codes.size)
-        for c, (start, stop) in enumerate(self._slices()):
+        for c, start, stop in self._slices():
             if weights is None:  # exact quotients, no accumulated rounding
                 self.rank[start:stop] = np.arange(1, stop - start + 1) / self.totals[c]
             else:
                 total = self.mass[start:stop].cumsum()
                 self.rank[start:stop] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
 
-    def _slices(self) -> list[tuple[int, int]]:
-        """Return the bounds of the cells that have rows."""
-        pairs = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
-        return [(start, stop) for start, stop in pairs if stop > start]
+    def _slices(self) -> list[tuple[int, int, int]]:
+        """Return number, start and stop of the cells that have rows."""
+        bounds = enumerate(itertools.pairwise(self.starts.tolist()))
+        return [(c, start, stop) for c, (start, stop) in bounds if stop > start]
 
     def largest_gaps(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """Compare step functions of the threshold: largest difference per pair of cells."""
