@@ -97,13 +97,19 @@ class FairnessScorer(_BaseScorer):
         response_method: Any,
         sensitive_columns: Any = None,
     ) -> None:
-        super().__init__(metric, sign, kwargs, response_method)
-        self._sensitive_columns = sensitive_columns
         self._inputs = [
             name
             for name, parameter in inspect.signature(metric).parameters.items()
             if parameter.kind is not parameter.KEYWORD_ONLY and name in _RESPONSES
         ]
+        defaults = [_RESPONSES[name] for name in self._inputs if _RESPONSES[name] is not None]
+        if len(defaults) != 1:
+            raise ValueError(
+                f"The positional parameters of the metric {metric!r} must name exactly one "
+                "prediction (y_pred, y_score or labels), besides y_true and X."
+            )
+        super().__init__(metric, sign, kwargs, response_method or defaults[0])
+        self._sensitive_columns = sensitive_columns
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
         if sensitive_columns is None and "sensitive_features" not in kwargs:
@@ -180,30 +186,19 @@ class FairnessScorer(_BaseScorer):
                 "to fit or cross_validate(params=...), or make the scorer with "
                 "sensitive_columns=, the names of the columns of X that hold the groups."
             )
-        values: dict[str, Any] = {"X": X, "y_true": y_true}
-        for name in self._inputs:
-            default = _RESPONSES[name]
-            if default is None:
-                continue
-            wanted = self._response_method or default
-            method = response_method_of(estimator, wanted)
-            if takes_groups(estimator, method):
-                # Not shared: the cache is keyed by the method alone, and another scorer's call
-                # without groups would answer for this one.
-                values[name] = get_response(
-                    estimator,
-                    X,
-                    method,
-                    sensitive_features=groups,
-                    pos_label=self._pos_label(estimator),
-                )
-            elif is_clusterer(estimator):
-                values[name] = getattr(estimator, method)(X)
-            else:
-                values[name] = method_caller(
-                    estimator, method, X, pos_label=self._pos_label(estimator)
-                )
-        arguments = [values[name] for name in self._inputs]
+        method = response_method_of(estimator, self._response_method)
+        pos_label = self._pos_label(estimator)
+        if takes_groups(estimator, method):
+            # Not shared: the cache is keyed by the method alone, and another scorer's call without
+            # groups would answer for this one.
+            response = get_response(
+                estimator, X, method, sensitive_features=groups, pos_label=pos_label
+            )
+        elif is_clusterer(estimator):
+            response = getattr(estimator, method)(X)
+        else:
+            response = method_caller(estimator, method, X, pos_label=pos_label)
+        arguments = [{"X": X, "y_true": y_true}.get(name, response) for name in self._inputs]
         result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
         return cast(float, self._sign * result)
 
@@ -287,15 +282,8 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
-    scorer = FairnessScorer(
-        metric, 1 if greater_is_better else -1, kwargs, response_method, sensitive_columns
-    )
-    if not scorer._inputs:
-        raise ValueError(
-            f"metric {metric!r} has no positional parameter named y_true, y_pred, y_score, labels "
-            "or X, so it is not known what to pass."
-        )
-    return scorer
+    sign = 1 if greater_is_better else -1
+    return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:

@@ -34,6 +34,8 @@ def takes_groups(estimator: Any, method: str) -> bool:
     With metadata routing on, meta-estimators answer for the estimators inside them; without it the
     signature decides, for a pipeline that of its last step.
     """
+    # The predict of a fitted search takes X alone; it only calls that of its best estimator.
+    estimator = getattr(estimator, "best_estimator_", estimator)
     if "sensitive_features" in inspect.signature(getattr(estimator, method)).parameters:
         return True
     if isinstance(estimator, Pipeline) and len(estimator.steps):
@@ -74,6 +76,7 @@ def get_response(
     response : ndarray of shape (n_samples,)
         Predicted labels, or scores that are larger for the positive class.
     """
+    estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
     extra = {}
     if sensitive_features is not None and takes_groups(estimator, method):

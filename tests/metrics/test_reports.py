@@ -1,0 +1,214 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import skfair.metrics
+from skfair.metrics import Report, fairness_report, group_report
+from skfair.metrics.labels import LABEL_METRICS
+from tests import naive
+from tests.metrics.test_labels import random_case
+
+
+def case(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(list("abc"), n, p=[0.5, 0.3, 0.2])
+    scores = rng.normal(size=n) + 0.5 * (groups == "a")
+    y = (scores + rng.normal(size=n) > 0).astype(int)
+    return y, (scores > 0.2).astype(int), scores, groups, rng
+
+
+def test_group_report_equals_naive_rates():
+    y, p, groups, rng = random_case(0)
+    w = rng.uniform(0.1, 3, y.size)
+    s = rng.normal(size=y.size)
+    for weights in (None, w):
+        used = np.ones(y.size) if weights is None else weights
+        table = naive.rates(y, p, groups, used)
+        report = group_report(y, p, sensitive_features=groups, y_score=s, sample_weight=weights)
+        for g in set(groups):
+            here = groups == g
+            assert report.loc[g, "n"] == here.sum()
+            assert report.loc[g, "base_rate"] == pytest.approx(
+                np.average(y[here], weights=used[here])
+            )
+            assert report.loc[g, "mean_score"] == pytest.approx(
+                np.average(s[here], weights=used[here])
+            )
+            for rate in table.keys() & set(report.columns):
+                assert report.loc[g, rate] == pytest.approx(table[rate][g])
+        whole = naive.rates(y, p, ["x"] * y.size, used)
+        assert report.index[-1] == "overall"
+        assert report.loc["overall", "accuracy"] == pytest.approx(whole["accuracy"]["x"])
+        assert report.loc["overall", "mean_score"] == pytest.approx(np.average(s, weights=used))
+
+
+def test_wilson_intervals_equal_scipy():
+    y, p, _, groups, _ = case()
+    report = group_report(y, p, sensitive_features=groups, confidence=0.9)
+    for g in "abc":
+        here = groups == g
+        for rate, hit, rows in (
+            ("selection_rate", p[here].sum(), here.sum()),
+            ("true_positive_rate", (p & y)[here].sum(), y[here].sum()),
+        ):
+            test = stats.binomtest(int(hit), int(rows))
+            expected = test.proportion_ci(0.9, method="wilson")
+            assert report.loc[g, f"{rate}_low"] == pytest.approx(expected.low)
+            assert report.loc[g, f"{rate}_high"] == pytest.approx(expected.high)
+
+
+def test_equal_weights_do_not_narrow_the_intervals():
+    y, p, _, groups, _ = case()
+    plain = group_report(y, p, sensitive_features=groups)
+    weighted = group_report(y, p, sensitive_features=groups, sample_weight=np.full(y.size, 7.0))
+    columns = plain.columns.drop("n")
+    assert np.allclose(plain[columns], weighted[columns])
+    uneven = np.where(np.arange(y.size) % 2, 1.0, 9.0)
+    wider = group_report(y, p, sensitive_features=groups, sample_weight=uneven)
+    width = wider["accuracy_high"] - wider["accuracy_low"]
+    assert (width > plain["accuracy_high"] - plain["accuracy_low"]).all()
+
+
+def test_bootstrap_intervals_agree_with_wilson():
+    y, p, _, groups, _ = case(n=3000)
+    shared = {"sensitive_features": groups}
+    wilson = group_report(y, p, **shared)
+    bootstrap = group_report(y, p, **shared, interval="bootstrap", n_bootstrap=2000, random_state=0)
+    for rate in ("selection_rate", "true_positive_rate", "accuracy"):
+        for end in ("low", "high"):
+            column = f"{rate}_{end}"
+            assert np.allclose(wilson[column], bootstrap[column], atol=0.01)
+    again = group_report(y, p, **shared, interval="bootstrap", n_bootstrap=2000, random_state=0)
+    assert again.equals(bootstrap)
+
+
+def test_undefined_rates_are_nan_and_printed_as_dashes():
+    report = group_report([1, 0, 0, 0], [1, 0, 0, 0], sensitive_features=list("aabb"))
+    assert np.isnan(report.loc["b", "true_positive_rate"])
+    assert np.isnan(report.loc["b", "true_positive_rate_low"])
+    assert report.compact().loc["b", "true_positive_rate"] == "-"
+    resampled = group_report(
+        [1, 0, 0, 0], [1, 0, 0, 0], sensitive_features=list("aabb"), interval="bootstrap"
+    )
+    assert np.isnan(resampled.loc["b", "true_positive_rate_low"])
+
+
+def test_reports_print_compactly_and_are_data_frames():
+    y, p, s, groups, _ = case()
+    report = group_report(y, p, sensitive_features=groups, y_score=s)
+    text = repr(report)
+    assert "selection_rate_low" not in text
+    value, low, high = report.loc[
+        "a", ["selection_rate", "selection_rate_low", "selection_rate_high"]
+    ]
+    assert f"{value:.3f} [{low:.3f}, {high:.3f}]" in text
+    assert report.to_html().startswith("<table")
+    assert report._repr_html_() == report.to_html()
+    assert isinstance(report, pd.DataFrame)
+    assert type(report[["n"]]) is pd.DataFrame
+    assert isinstance(pickle.loads(pickle.dumps(report)), Report)
+    assert report.compact(digits=1).loc["a", "selection_rate"].startswith(f"{value:.1f} [")
+
+
+def test_fairness_report_lists_every_metric():
+    y, p, s, groups, _ = case()
+    report = fairness_report(y, p, sensitive_features=groups, y_score=s, random_state=0)
+    for name in LABEL_METRICS:
+        metric = getattr(skfair.metrics, name)
+        assert report.loc[name, "value"] == metric(y, p, sensitive_features=groups)
+    for name in report.index.difference(list(LABEL_METRICS)):
+        metric = getattr(skfair.metrics, name)
+        assert report.loc[name, "value"] == metric(y, s, sensitive_features=groups)
+    assert len(report) == len(LABEL_METRICS) + 5
+    assert (report["standard_error"] > 0).all()
+    assert (report["value_low"] <= report["value_high"]).all()
+    assert "wasserstein_gap" in repr(report)
+
+
+def test_standard_error_of_a_difference_equals_the_formula():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b"], [4000, 1000])
+    p = (rng.random(5000) < np.where(groups == "a", 0.6, 0.3)).astype(int)
+    report = fairness_report(
+        None, p, sensitive_features=groups, y_score=p + 0.0, n_bootstrap=600, random_state=0
+    )
+    rates = [p[groups == g].mean() for g in "ab"]
+    expected = np.sqrt(rates[0] * (1 - rates[0]) / 4000 + rates[1] * (1 - rates[1]) / 1000)
+    # 600 resamples: the error of a standard error is about 3 %.
+    name = "demographic_parity_difference"
+    assert report.loc[name, "standard_error"] == pytest.approx(expected, rel=0.12)
+    # The Kolmogorov-Smirnov distance of 0/1 scores is the difference of selection rates.
+    row = report.loc["statistical_parity_gap"]
+    assert row["value"] == pytest.approx(abs(rates[0] - rates[1]))
+    assert row["standard_error"] == pytest.approx(expected, rel=0.12)
+    assert row["value_low"] < row["value"] < row["value_high"]
+
+
+def test_fairness_report_with_parts_missing():
+    y, p, s, groups, rng = case()
+    only_labels = fairness_report(y, p, sensitive_features=groups, n_bootstrap=0)
+    assert list(only_labels.columns) == ["value"]
+    only_scores = fairness_report(y, None, sensitive_features=groups, y_score=s, n_bootstrap=2)
+    assert "intra_group_pairwise_gap" in only_scores.index
+    no_truth = fairness_report(None, p, sensitive_features=groups, y_score=s, n_bootstrap=2)
+    assert "equalized_odds_difference" not in no_truth.index
+    assert "inter_group_pairwise_gap" not in no_truth.index
+    assert "demographic_parity_ratio" in no_truth.index
+    weights = rng.uniform(0.5, 2, y.size)
+    weighted = fairness_report(
+        y, p, sensitive_features=groups, y_score=s, sample_weight=weights, n_bootstrap=20
+    )
+    assert weighted.loc["wasserstein_gap", "value"] == skfair.metrics.wasserstein_gap(
+        None, s, sensitive_features=groups, sample_weight=weights
+    )
+    assert (weighted["standard_error"] > 0).all()
+
+
+def test_undefined_metrics_are_nan():
+    y, p, groups = [1, 0, 0, 0], [1, 0, 0, 0], list("aabb")
+    report = fairness_report(y, p, sensitive_features=groups, n_bootstrap=5, random_state=0)
+    assert np.isnan(report.loc["equal_opportunity_difference", "value"])
+    assert np.isnan(report.loc["equal_opportunity_difference", "value_low"])
+    assert report.loc["demographic_parity_difference", "value"] == 0.5
+
+
+def test_several_attributes():
+    y, p, s, groups, rng = case()
+    frame = pd.DataFrame({"g": groups, "h": rng.permutation(groups)})
+    separate = group_report(y, p, sensitive_features=frame, intersectional=False)
+    assert list(separate.index[:3]) == ["g=a", "g=b", "g=c"]
+    assert separate.loc["overall", "n"] == y.size
+    assert separate.loc["overall", "selection_rate"] == pytest.approx(p.mean())
+    crossed = group_report(y, p, sensitive_features=frame)
+    assert crossed["n"].iloc[:-1].sum() == y.size
+    report = fairness_report(
+        y, p, sensitive_features=frame, y_score=s, intersectional=False, n_bootstrap=3
+    )
+    assert np.isfinite(report["value"]).all()
+
+
+def test_string_labels():
+    y, p, _, groups, _ = case()
+    names = np.array(["denied", "granted"])
+    plain = group_report(y, p, sensitive_features=groups)
+    named = group_report(names[y], names[p], sensitive_features=groups, pos_label="granted")
+    assert named.equals(plain)
+
+
+@pytest.mark.parametrize(
+    ("function", "y", "p", "options", "message"),
+    [
+        (group_report, None, [0, 1], {}, "group_report needs y_true"),
+        (group_report, [0, 1], [0, 1], {"interval": "exact"}, "interval must be 'wilson'"),
+        (group_report, [0, 1], [0, 1], {"confidence": 95}, "confidence must be between 0 and 1"),
+        (fairness_report, [0, 1], None, {}, "needs y_pred, y_score or both"),
+        (fairness_report, [0, 1], [0, 1], {"confidence": 0}, "confidence must be between"),
+        (group_report, [0, 1], [0, 1], {"y_score": [1, np.nan]}, "y_score has 1 value"),
+    ],
+)
+def test_bad_input(function, y, p, options, message):
+    with pytest.raises(ValueError, match=message):
+        function(y, p, sensitive_features=["a", "b"], **options)

@@ -1,0 +1,341 @@
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.callback import ScoringMonitor
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer as sklearn_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+
+from skfair import metrics
+from skfair.datasets import make_loans
+from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
+from tests.prototypes import GroupAwareClassifier, SeedClusterer
+
+GAP = "neg_demographic_parity_difference"
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """Numeric features whose first column gives the group away."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["f", "m"], [80, 120])
+    X = np.column_stack(((groups == "m") + rng.normal(size=200), rng.normal(size=200)))
+    y = (X.sum(axis=1) + rng.normal(size=200) > 0.5).astype(int)
+    order = rng.permutation(200)
+    return X[order], y[order], groups[order]
+
+
+@pytest.fixture(scope="module")
+def frame(numbers):
+    X, y, groups = numbers
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": groups}), y
+
+
+def keep_numbers():
+    return make_column_transformer(("passthrough", ["a", "b"]), verbose_feature_names_out=False)
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_every_scorer_equals_its_metric(name, numbers):
+    X, y, groups = numbers
+    options = {"interval": (0.1, 0.5)} if "_partial_" in name else {}
+    scorer = get_scorer(name, **options)
+    sign = -1 if name.startswith("neg_") else 1
+    metric = getattr(metrics, name.removeprefix("neg_"))
+    if metric.__module__.endswith("clusters"):
+        model = KMeans(3, n_init=1, random_state=0).fit(X)
+        expected = metric(model.labels_, sensitive_features=groups)
+    else:
+        model = LogisticRegression().fit(X, y)
+        label = metric.__module__.endswith("labels")
+        response = model.predict(X) if label else model.decision_function(X)
+        expected = metric(y, response, sensitive_features=groups, **options)
+    assert scorer(model, X, y, sensitive_features=groups) == sign * expected
+    again = pickle.loads(pickle.dumps(scorer))
+    assert again(model, X, y, sensitive_features=groups) == sign * expected
+    assert repr(again) == repr(scorer)
+    assert clone(scorer, safe=False)(model, X, y, sensitive_features=groups) == sign * expected
+
+
+def test_routing_on_needs_no_request(numbers):
+    X, y, groups = numbers
+    scorer = get_scorer(GAP)  # made while routing is off
+    model = LogisticRegression()
+    with config_context(enable_metadata_routing=True):
+        params = {"sensitive_features": groups}
+        one = cross_val_score(model, X, y, scoring=scorer, params=params)
+        both = cross_validate(
+            model, X, y, scoring={"accuracy": "accuracy", "gap": scorer}, params=params
+        )
+        search = GridSearchCV(
+            model, {"C": [1e-6, 1]}, scoring={"accuracy": "accuracy", "gap": scorer}, refit="gap"
+        ).fit(X, y, sensitive_features=groups)
+        pipeline = make_pipeline(StandardScaler(), model)
+        piped = cross_val_score(pipeline, X, y, scoring=scorer, params=params)
+    assert np.array_equal(one, both["test_gap"])
+    assert (one < 0).all()
+    assert np.isfinite(piped).all()
+    assert search.best_params_ == {"C": 1e-6}
+    assert search.cv_results_["mean_test_gap"].max() == search.best_score_
+
+
+def test_routing_off_reads_columns(frame):
+    X, y = frame
+    scorer = get_scorer(GAP, sensitive_columns=["sex"])
+    model = make_pipeline(keep_numbers(), LogisticRegression())
+    scores = cross_validate(
+        model, X, y, scoring={"accuracy": "accuracy", "gap": scorer}, error_score="raise"
+    )
+    assert (scores["test_gap"] < 0).all()
+    model.fit(X, y)
+    direct = get_scorer(GAP)(model, X, y, sensitive_features=X["sex"])
+    assert scorer(model, X, y) == direct
+    by_position = get_scorer(GAP, sensitive_columns=2)
+    assert by_position(model, X, y) == direct
+    search = GridSearchCV(model, {"logisticregression__C": [1e-6, 1]}, scoring=scorer).fit(X, y)
+    assert search.best_params_ == {"logisticregression__C": 1e-6}
+
+
+def test_columns_also_work_with_routing_on(frame):
+    X, y = frame
+    scorer = get_scorer(GAP, sensitive_columns="sex")
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            make_pipeline(keep_numbers(), LogisticRegression()), X, y, scoring=scorer
+        )
+    assert (scores < 0).all()
+
+
+def test_sample_weight_can_be_requested(numbers):
+    X, y, groups = numbers
+    weights = np.random.default_rng(0).uniform(0.1, 3, y.size)
+    scorer = get_scorer(GAP).set_score_request(sample_weight=True)
+    model = LogisticRegression().fit(X, y)
+    expected = -metrics.demographic_parity_difference(
+        y, model.predict(X), sensitive_features=groups, sample_weight=weights
+    )
+    assert scorer(model, X, y, sensitive_features=groups, sample_weight=weights) == expected
+    with config_context(enable_metadata_routing=True):
+        weighted = cross_val_score(
+            LogisticRegression().set_fit_request(sample_weight=False),
+            X,
+            y,
+            scoring=scorer,
+            params={"sensitive_features": groups, "sample_weight": weights},
+        )
+        plain = cross_val_score(
+            LogisticRegression(),
+            X,
+            y,
+            scoring=get_scorer(GAP),
+            params={"sensitive_features": groups},
+        )
+    assert not np.allclose(weighted, plain)
+
+
+def test_group_aware_models_get_the_groups(numbers, frame):
+    X, y, groups = numbers
+    model = GroupAwareClassifier().fit(X, y, sensitive_features=groups)
+    scorer = get_scorer(GAP)
+    expected = -metrics.demographic_parity_difference(
+        y, model.predict(X, sensitive_features=groups), sensitive_features=groups
+    )
+    assert scorer(model, X, y, sensitive_features=groups) == expected
+    piped = make_pipeline(StandardScaler(), GroupAwareClassifier())
+    piped.fit(X, y, groupawareclassifier__sensitive_features=groups)
+    assert scorer(piped, X, y, sensitive_features=groups) < 0
+    with config_context(enable_metadata_routing=True):
+        for estimator in (GroupAwareClassifier(), piped):
+            scores = cross_validate(
+                estimator,
+                X,
+                y,
+                scoring={"gap": scorer, "odds": get_scorer("equalized_odds_ratio")},
+                params={"sensitive_features": groups},
+                error_score="raise",
+            )
+            assert (scores["test_gap"] < 0).all()
+        search = GridSearchCV(GroupAwareClassifier(), {"max_iter": [1, 2]}, scoring=scorer)
+        search.fit(X, y, sensitive_features=groups)
+        assert scorer(search, X, y, sensitive_features=groups) == expected
+    table, _ = frame
+    aware = GroupAwareClassifier(sensitive_columns=["sex"])
+    scores = cross_val_score(
+        aware, table, y, scoring=get_scorer(GAP, sensitive_columns=["sex"]), error_score="raise"
+    )
+    assert (scores < 0).all()
+
+
+def test_clusterers_without_y(numbers):
+    X, _, groups = numbers
+    with config_context(enable_metadata_routing=True):
+        for model in (KMeans(3, n_init=1, random_state=0), SeedClusterer(3, random_state=0)):
+            scores = cross_val_score(
+                model,
+                X,
+                scoring=get_scorer("balance_score"),
+                params={"sensitive_features": groups},
+                error_score="raise",
+            )
+            assert ((scores > 0) & (scores <= 1)).all()
+            both = cross_validate(
+                model,
+                X,
+                scoring={"a": get_scorer("balance_score"), "b": get_scorer("share_ratio")},
+                params={"sensitive_features": groups},
+                error_score="raise",
+            )
+            assert np.array_equal(both["test_a"], scores)
+
+
+def test_probabilities_and_decisions(numbers):
+    X, y, groups = numbers
+    names = np.array(["no", "yes"])[y]
+    model = LogisticRegression().fit(X, names)
+    gap = get_scorer("neg_wasserstein_gap", response_method="predict_proba")
+    expected = -metrics.wasserstein_gap(
+        None, model.predict_proba(X)[:, 1], sensitive_features=groups
+    )
+    assert gap(model, X, names, sensitive_features=groups) == expected
+    negative = get_scorer("neg_intra_group_pairwise_gap", pos_label="no")
+    positive = get_scorer("neg_intra_group_pairwise_gap", pos_label="yes")
+    assert negative(model, X, names, sensitive_features=groups) == pytest.approx(
+        positive(model, X, names, sensitive_features=groups)
+    )
+    svm = LinearSVC().fit(X, y)
+    assert get_scorer("neg_statistical_parity_gap")(svm, X, y, sensitive_features=groups) < 0
+    with pytest.raises(AttributeError, match="LinearSVC has none of the methods predict_proba"):
+        gap(svm, X, y, sensitive_features=groups)
+    strings = get_scorer("equalized_odds_ratio", pos_label="yes")
+    assert 0 <= strings(model, X, names, sensitive_features=groups) <= 1
+    with pytest.raises(ValueError, match="Pass pos_label"):
+        get_scorer("equalized_odds_ratio")(model, X, names, sensitive_features=groups)
+
+
+def test_predictions_are_shared_between_scorers(numbers):
+    X, y, groups = numbers
+
+    class Counting(LogisticRegression):
+        calls = 0
+
+        def predict(self, X):
+            Counting.calls += 1
+            return super().predict(X)
+
+    with config_context(enable_metadata_routing=True):
+        cross_validate(
+            Counting(),
+            X,
+            y,
+            cv=2,
+            scoring={
+                "a": get_scorer(GAP),
+                "b": "accuracy",
+                "c": get_scorer("equalized_odds_ratio"),
+            },
+            params={"sensitive_features": groups},
+        )
+    assert Counting.calls == 2
+
+
+def test_works_inside_scikit_learns_own_tools(numbers):
+    X, y, groups = numbers
+    fixed = get_scorer(GAP, sensitive_features=groups)
+    monitor = ScoringMonitor(scoring=fixed)
+    LogisticRegression(max_iter=50).set_callbacks(monitor).fit(X, y)
+    logged = [row["score"] for row in monitor.get_logs().data if "score" in row]
+    assert len(logged) > 1
+    assert max(logged) <= 0
+    with config_context(enable_metadata_routing=True):
+        tuned = TunedThresholdClassifierCV(
+            LogisticRegression(), scoring=get_scorer(GAP), cv=3, thresholds=5
+        ).fit(X, y, sensitive_features=groups)
+    assert 0 <= tuned.best_threshold_ <= 1
+
+
+def test_metrics_of_ones_own(numbers):
+    X, y, groups = numbers
+    model = LogisticRegression().fit(X, y)
+
+    def smallest_rate(y_pred, *, sensitive_features, floor=0.0):
+        rates = [np.mean(y_pred[sensitive_features == g]) for g in set(sensitive_features)]
+        return max(floor, min(rates))
+
+    scorer = make_fairness_scorer(smallest_rate, greater_is_better=True, floor=0.01)
+    expected = smallest_rate(model.predict(X), sensitive_features=groups)
+    assert scorer(model, X, sensitive_features=groups) == expected
+    assert repr(scorer) == "make_fairness_scorer(smallest_rate, greater_is_better=True, floor=0.01)"
+
+    def cost_per_group(X, labels, *, sensitive_features):
+        return metrics.kmeans_cost(X, labels) / len(set(sensitive_features))
+
+    clusters = KMeans(2, n_init=1, random_state=0).fit(X)
+    scorer = make_fairness_scorer(cost_per_group, greater_is_better=False)
+    assert (
+        scorer(clusters, X, sensitive_features=groups)
+        == -metrics.kmeans_cost(X, clusters.labels_) / 2
+    )
+    overall = partial(metrics.demographic_parity_difference, reference="overall")
+    scorer = make_fairness_scorer(overall)
+    assert scorer(model, X, y, sensitive_features=groups) == -overall(
+        y, model.predict(X), sensitive_features=groups
+    )
+
+
+def test_real_pipeline_with_strings_and_missing_values():
+    X, y, groups = make_loans(400, return_X_y=True, random_state=0)
+    text = X.select_dtypes(exclude="number").columns
+    model = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), list(text)),
+            remainder="drop",
+        ),
+        LogisticRegression(),
+    )
+    gap = get_scorer(GAP, sensitive_columns=list(groups.columns))
+    scores = cross_validate(model, X, y, scoring={"gap": gap, "auc": "roc_auc"}, cv=3)
+    assert np.isfinite(scores["test_gap"]).all()
+
+
+def test_mistakes_are_explained(numbers, frame):
+    X, y, groups = numbers
+    model = LogisticRegression().fit(X, y)
+    scorer = get_scorer(GAP)
+    with pytest.raises(ValueError, match="got no sensitive_features.*sensitive_columns="):
+        scorer(model, X, y)
+    with pytest.raises(ValueError, match="Did you mean 'neg_demographic_parity_difference'"):
+        get_scorer("demographic_parity_difference")
+    with pytest.raises(ValueError, match="is not a fairness scorer"):
+        get_scorer("accuracy")
+    with pytest.raises(TypeError, match="get_scorer"):
+        make_fairness_scorer(GAP)
+    with pytest.raises(ValueError, match="greater_is_better must be given"):
+        make_fairness_scorer(lambda y_pred, *, sensitive_features: 0.0)
+    with pytest.raises(ValueError, match="must name exactly one prediction"):
+        make_fairness_scorer(lambda a, *, sensitive_features: 0.0, greater_is_better=True)
+    table, _ = frame
+    both = get_scorer(GAP, sensitive_columns="sex")
+    piped = make_pipeline(keep_numbers(), LogisticRegression()).fit(table, y)
+    with pytest.raises(ValueError, match="Use one of the two"):
+        both(piped, table, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="X has no column 'gender'"):
+        get_scorer(GAP, sensitive_columns="gender")(piped, table, y)
+
+
+def test_scikit_learn_knows_it_as_a_scorer():
+    assert sklearn_scorer(get_scorer(GAP)) is not None

@@ -1,0 +1,96 @@
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from skfair.exceptions import NoFeasibleModelWarning
+from skfair.metrics import get_scorer
+from skfair.model_selection import best_within
+
+RESULTS = {
+    "mean_test_accuracy": np.array([0.9, 0.8, 0.7, np.nan]),
+    "mean_test_gap": np.array([-0.2, -0.04, -0.01, -0.0]),
+    "mean_test_ratio": np.array([0.5, 0.75, 0.9, 1.0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("limit", "best"),
+    [
+        ({}, 0),
+        ({"gap": 0.2}, 0),
+        ({"gap": 0.05}, 1),
+        ({"gap": 0.02}, 2),
+        ({"ratio": (0.8, None)}, 2),
+        ({"gap": 0.05, "ratio": (0.7, None)}, 1),
+        ({"gap": (None, 0.05)}, 1),
+        ({"ratio": (0.6, 0.8)}, 1),
+    ],
+)
+def test_best_score_among_those_within(limit, best):
+    rule = best_within(score="accuracy", limit=limit)
+    assert rule(RESULTS) == best
+    assert pickle.loads(pickle.dumps(rule))(RESULTS) == best
+
+
+def test_none_within_is_said():
+    with pytest.warns(
+        NoFeasibleModelWarning, match=r"None of 4 candidates.*exceeds a limit by 0.005"
+    ):
+        assert best_within(score="accuracy", limit={"gap": 0.005})(RESULTS) == 2
+    assert best_within(score="accuracy", limit={"gap": 0.005}, slack=0.005)(RESULTS) == 2
+
+
+def test_undefined_scores_are_not_within():
+    results = {
+        "mean_test_accuracy": np.array([0.9, 0.8]),
+        "mean_test_gap": np.array([np.nan, -0.01]),
+    }
+    assert best_within(score="accuracy", limit={"gap": 0.05})(results) == 1
+    results["mean_test_gap"] = np.array([np.nan, np.nan])
+    with pytest.raises(ValueError, match="undefined"):
+        best_within(score="accuracy", limit={"gap": 0.05})(results)
+
+
+@pytest.mark.parametrize(
+    ("score", "limit", "message"),
+    [
+        ("auc", {}, "no score 'auc'. Its scores are 'accuracy', 'gap', 'ratio'"),
+        ("accuracy", {"odds": 0.1}, "no score 'odds'"),
+        ("accuracy", {"gap": "5 %"}, "must be a number or a pair"),
+        ("accuracy", {"gap": (0, 1, 2)}, "must be a number or a pair"),
+    ],
+)
+def test_mistakes_are_explained(score, limit, message):
+    with pytest.raises(ValueError, match=message):
+        best_within(score=score, limit=limit)(RESULTS)
+
+
+def test_in_a_grid_search():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["f", "m"], 100)
+    X = np.column_stack(((groups == "m") + rng.normal(size=200), rng.normal(size=200)))
+    y = (X[:, 0] + rng.normal(size=200) > 0.5).astype(int)
+    order = rng.permutation(200)
+    X, y, groups = X[order], y[order], groups[order]
+    limit = 0.2
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            LogisticRegression(),
+            {"C": np.logspace(-6, 1, 8)},
+            scoring={
+                "accuracy": "accuracy",
+                "gap": get_scorer("neg_demographic_parity_difference"),
+            },
+            refit=best_within(score="accuracy", limit={"gap": limit}),
+        ).fit(X, y, sensitive_features=groups)
+    gaps = -search.cv_results_["mean_test_gap"]
+    accuracies = search.cv_results_["mean_test_accuracy"]
+    within = gaps <= limit
+    assert 0 < within.sum() < within.size
+    assert within[search.best_index_]
+    assert accuracies[search.best_index_] == accuracies[within].max()
+    assert search.best_estimator_.C == search.best_params_["C"]
