@@ -6,3 +6,5 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Without it scikit-learn skips its check of array API input.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")

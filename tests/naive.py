@@ -80,7 +80,7 @@ def partial_ccdf_gap(scores, groups, weights, intervals):
         for t in thresholds(scores):
             one, other = (ccdf(scores, groups, g, weights, t) for g in (a, b))
             inside = any(
-                low <= value <= high
+                low <= value < high
                 for value, g in ((one, a), (other, b))
                 for low, high in intervals[g]
             )

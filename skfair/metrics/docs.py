@@ -21,8 +21,8 @@ _PARAGRAPHS = {
         Weights of the rows; 2 counts like the same row twice.
     intersectional : bool, default=True
         Whether several attributes are crossed, or each is compared for itself and all comparisons
-        are pooled.
-    agg : {"worst", "mean"}, default="worst"
+        are pooled.""",
+    "agg": """agg : {"worst", "mean"}, default="worst"
         Report the worst pair of groups or the mean over all pairs.""",
     "interval": """interval : (float, float), list of such pairs, or dict
         Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` are the ranks from

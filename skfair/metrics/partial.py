@@ -138,6 +138,7 @@ def partial_statistical_parity_gap(
     %(interval)s
     %(options)s
     %(normalize)s
+    %(agg)s
 
     Returns
     -------
@@ -193,6 +194,7 @@ def partial_ccdf_gap(
     %(groups)s
     %(interval)s
     %(options)s
+    %(agg)s
 
     Returns
     -------
@@ -264,6 +266,7 @@ def partial_demographic_parity_gap(
     %(threshold)s
     %(options)s
     %(normalize)s
+    %(agg)s
 
     Returns
     -------
@@ -315,6 +318,7 @@ def partial_group_auc_gap(
     %(interval)s
     %(options)s
     %(ties)s
+    %(agg)s
 
     Returns
     -------
@@ -371,6 +375,7 @@ def partial_equal_opportunity_gap(
     %(rank_within)s
     %(options)s
     %(pos_label)s
+    %(agg)s
     %(zero_division)s
 
     Returns
@@ -427,6 +432,7 @@ def partial_equalized_odds_gap(
     %(rank_within)s
     %(options)s
     %(pos_label)s
+    %(agg)s
     %(zero_division)s
 
     Returns

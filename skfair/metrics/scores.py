@@ -96,6 +96,7 @@ def wasserstein_gap(
     %(y_score)s
     %(groups)s
     %(options)s
+    %(agg)s
 
     Returns
     -------
@@ -134,6 +135,7 @@ def statistical_parity_gap(
     %(y_score)s
     %(groups)s
     %(options)s
+    %(agg)s
 
     Returns
     -------
@@ -177,6 +179,7 @@ def group_auc_gap(
     %(groups)s
     %(options)s
     %(ties)s
+    %(agg)s
 
     Returns
     -------
@@ -231,6 +234,7 @@ def inter_group_pairwise_gap(
     %(options)s
     %(ties)s
     %(pos_label)s
+    %(agg)s
     %(zero_division)s
 
     Returns
@@ -285,6 +289,7 @@ def intra_group_pairwise_gap(
     %(options)s
     %(ties)s
     %(pos_label)s
+    %(agg)s
     %(zero_division)s
 
     Returns

@@ -36,13 +36,15 @@ class _StratifiedSensitive(BaseCrossValidator):
     sensitive_columns: Any
     random_state: Any
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: Any = None, y: Any = None, groups: Any = None, *, sensitive_features: Any = None
+    ) -> int:
         """Return the number of splits.
 
         Parameters
         ----------
-        X, y, groups : object
-            Not used.
+        X, y, groups, sensitive_features : object
+            Not used; searches pass them.
 
         Returns
         -------

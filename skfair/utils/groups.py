@@ -315,7 +315,7 @@ class GroupEncoding:
     def warn_small(self, stacklevel: int = 2) -> None:
         """Warn once, naming the groups with fewer than 30 rows."""
         small = np.flatnonzero(self.counts < MIN_GROUP_SIZE)
-        if small.size:
+        if small.size and self.levels.attributes:  # not when no groups were given
             named = [f"{self.names[g]!r} ({self.counts[g]})" for g in small]
             warnings.warn(
                 f"{plural(small.size, 'group')} of fewer than {MIN_GROUP_SIZE} rows: "

@@ -101,7 +101,7 @@ def options_for(metric, rank_within="group"):
 def test_equals_naive_twin(metric, seed):
     y, s, g, w, rng = random_case(seed, n=30)
     interval = random_interval(rng)
-    intervals = {k: interval for k in set(g)}
+    intervals = dict.fromkeys(set(g), interval)
     rank_within = ["group", "class"][seed // 2 % 2]
     options = options_for(metric, rank_within)
     for weights in (None, w):

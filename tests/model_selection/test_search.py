@@ -93,4 +93,4 @@ def test_in_a_grid_search():
     assert 0 < within.sum() < within.size
     assert within[search.best_index_]
     assert accuracies[search.best_index_] == accuracies[within].max()
-    assert search.best_estimator_.C == search.best_params_["C"]
+    assert search.best_params_["C"] == search.best_estimator_.C

@@ -1,0 +1,175 @@
+"""The rules that hold the house up, as functions that list every breach in a folder of sources.
+
+They read the sources as text, so each can be shown a planted breach.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+GROUND = {"_version", "exceptions"}
+PARTS = GROUND | {"_kernels", "utils"}
+COMPONENTS = {"losses", "constraints", "models"}
+# What each part of the package may import besides itself. Arrows point down only.
+MAY_IMPORT = {
+    "_version": set(),
+    "exceptions": set(),
+    "_kernels": set(),
+    "utils": GROUND | {"_kernels"},
+    "losses": PARTS,
+    "constraints": PARTS,
+    "models": PARTS,
+    "problems": PARTS | COMPONENTS,
+    "solvers": PARTS | COMPONENTS | {"problems"},
+    "metrics": PARTS,  # never constraints: a model is not measured by the code that enforced it
+    "datasets": PARTS,
+    "model_selection": PARTS | {"metrics"},
+    "inspection": PARTS | {"metrics"},
+    "cluster": PARTS | COMPONENTS | {"problems", "solvers", "metrics"},
+    "classification": PARTS | COMPONENTS | {"problems", "solvers", "metrics"},
+}
+
+
+def imported_modules(tree):
+    """Every absolute module name that a file imports, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the layer"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def layer_breaches(root):
+    """List the imports that point upwards or sideways."""
+    breaches = []
+    for path in sorted(Path(root).rglob("*.py")):
+        part = path.relative_to(root).parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue  # the package itself: lazy, and checked by its own test
+        for module in set(imported_modules(ast.parse(path.read_text()))):
+            names = module.split(".")
+            if names[0] == "skfair" and len(names) > 1 and names[1] in MAY_IMPORT:
+                target = names[1]
+                if target != part and target not in MAY_IMPORT[part]:
+                    breaches.append(f"{path.relative_to(root)} imports {module}")
+    return breaches
+
+
+def kernel_breaches(root):
+    """List what makes a compiled kernel stale, uncached or open to other files."""
+    breaches = []
+    for path in sorted(Path(root).rglob("*.py")):
+        name = str(path.relative_to(root))
+        tree = ast.parse(path.read_text())
+        is_kernel_file = name.startswith("_kernels")
+        for module in imported_modules(tree):
+            top = module.split(".")[0]
+            if is_kernel_file and top not in ("numpy", "numba", "math"):
+                breaches.append(f"{name} imports {module}: kernel files are closed")
+            if not is_kernel_file and top == "numba":
+                breaches.append(f"{name} imports numba: kernels live in _kernels")
+        if not is_kernel_file:
+            continue
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if decorators != ["njit(cache=True)"]:
+                breaches.append(f"{name}: {node.name} must be decorated with @njit(cache=True)")
+            if not ast.get_docstring(node):
+                breaches.append(f"{name}: {node.name} has no docstring")
+            if any(isinstance(inner, ast.Raise | ast.Try) for inner in ast.walk(node)):
+                breaches.append(f"{name}: {node.name} raises")
+    return breaches
+
+
+def print_breaches(root):
+    """List calls of print in the package."""
+    return [
+        f"{path.relative_to(root)}:{node.lineno} prints"
+        for path in sorted(Path(root).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+        and path.relative_to(root) != Path("__init__.py")  # show_versions
+    ]
+
+
+def public_objects():
+    """Every (qualified name, object) that the public sub-packages list in ``__all__``."""
+    import skfair
+
+    yield "skfair.show_versions", skfair.show_versions
+    for name in skfair._SUBPACKAGES:
+        module = importlib.import_module(f"skfair.{name}")
+        for attribute in getattr(module, "__all__", ()):
+            yield f"skfair.{name}.{attribute}", getattr(module, attribute)
+
+
+def documented_parameters(doc, section):
+    """Names listed in a section of a numpydoc docstring."""
+    match = re.search(rf"^{section}\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", doc, re.M | re.S)
+    if match is None:
+        return []
+    heads = [line for line in match[1].splitlines() if line and not line[0].isspace()]
+    names = []
+    for head in heads:
+        if ":" in head or head.startswith("*"):
+            names += [part.strip().lstrip("*") for part in head.split(":")[0].split(",")]
+    return names
+
+
+def doc_breaches(name, thing):
+    """List what the docstring of a public object lacks."""
+    if not callable(thing) or inspect.ismodule(thing):
+        return []
+    doc = inspect.getdoc(thing) or ""
+    breaches = [] if ">>>" in doc else [f"{name} has no example"]
+    is_warning = inspect.isclass(thing) and issubclass(thing, Exception)
+    is_tuple = inspect.isclass(thing) and issubclass(thing, tuple)
+    if is_warning or is_tuple or name.endswith((".Report", ".FairnessScorer", ".BestWithin")):
+        return breaches if not is_tuple else []
+    signature = [
+        parameter.name
+        for parameter in inspect.signature(thing).parameters.values()
+        if parameter.name != "self"
+    ]
+    documented = documented_parameters(doc, "Parameters")
+    if documented != signature:
+        breaches.append(f"{name} documents {documented} but takes {signature}")
+    if inspect.isclass(thing):
+        for member, method in inspect.getmembers(thing, inspect.isfunction):
+            if not member.startswith("_") and method.__module__.startswith("skfair"):
+                taken = list(inspect.signature(method).parameters)[1:]
+                listed = documented_parameters(inspect.getdoc(method) or "", "Parameters")
+                if listed != taken:
+                    breaches.append(f"{name}.{member} documents {listed} but takes {taken}")
+    return breaches
+
+
+def discover_estimators():
+    """Every public estimator class of the package, found through ``__all__``."""
+    from sklearn.base import BaseEstimator
+
+    found = {}
+    for package in ("cluster", "classification"):
+        module = importlib.import_module(f"skfair.{package}")
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if inspect.isclass(thing) and issubclass(thing, BaseEstimator):
+                found[name] = thing
+    return found
+
+
+def package_modules():
+    """Import every module of the package and return their names."""
+    import skfair
+
+    walked = pkgutil.walk_packages(skfair.__path__, "skfair.")
+    return [importlib.import_module(module.name).__name__ for module in walked]

@@ -1,0 +1,151 @@
+"""scikit-learn's checks and our own, on every estimator that the package offers."""
+
+import pickle
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.house import discover_estimators
+from tests.prototypes import CentroidClassifier, SeedClusterer
+
+# Every estimator of the package is tested without editing this file. Settings that make a check
+# fast, or that an estimator cannot do without, are added here, beside the class name.
+SETTINGS: dict[str, dict] = {}
+# Checks that scikit-learn itself lists as expected failures for the estimator's own twin.
+EXPECTED_FAILURES: dict[str, dict[str, str]] = {
+    "SeedClusterer": {
+        "check_sample_weight_equivalence_on_dense_data": "seeds are drawn by weight, as in KMeans",
+        "check_sample_weight_equivalence_on_sparse_data": "seeds are drawn by weight, as in KMeans",
+    }
+}
+
+DISCOVERED = discover_estimators()
+CLASSES = [*DISCOVERED.values(), CentroidClassifier, SeedClusterer]
+
+
+def make(estimator_class):
+    return estimator_class(**SETTINGS.get(estimator_class.__name__, {}))
+
+
+def test_the_readme_lists_what_is_there():
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| *(\w+)", readme, re.M)
+    available = {name for name, status in rows if status == "available"}
+    assert rows, "the README has a table of estimators"
+    assert available == set(DISCOVERED)
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
+@parametrize_with_checks(
+    [make(c) for c in CLASSES],
+    expected_failed_checks=lambda e: EXPECTED_FAILURES.get(type(e).__name__, {}),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 160
+    groups = np.repeat(["f", "m"], n // 2)
+    X = rng.normal(size=(n, 3)) + (groups == "m")[:, None] * [1.0, 0, 0]
+    y = (X[:, 1] + rng.normal(size=n) > 0).astype(int)
+    order = rng.permutation(n)
+    return X[order], y[order], groups[order]
+
+
+def fit(estimator, X, y, **kwargs):
+    return estimator.fit(X, y if is_classifier(estimator) else None, **kwargs)
+
+
+def seeded(estimator_class):
+    estimator = make(estimator_class)
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    return estimator
+
+
+each = pytest.mark.parametrize("estimator_class", CLASSES, ids=lambda c: c.__name__)
+
+
+@each
+def test_names_of_groups_do_not_matter(estimator_class, data):
+    X, y, groups = data
+    renamed = np.where(groups == "f", 7, 3)  # their order is reversed
+    one = fit(seeded(estimator_class), X, y, sensitive_features=groups).predict(X)
+    other = fit(seeded(estimator_class), X, y, sensitive_features=renamed).predict(X)
+    assert np.array_equal(one, other)
+
+
+@each
+def test_same_seed_same_result(estimator_class, data):
+    X, y, groups = data
+    one, other = (fit(seeded(estimator_class), X, y, sensitive_features=groups) for _ in range(2))
+    assert np.array_equal(one.predict(X), other.predict(X))
+    again = pickle.loads(pickle.dumps(one))
+    assert np.array_equal(again.predict(X), one.predict(X))
+
+
+@each
+def test_columns_and_metadata_agree(estimator_class, data):
+    X, y, groups = data
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
+    by_metadata = fit(seeded(estimator_class), X, y, sensitive_features=groups)
+    by_column = fit(seeded(estimator_class).set_params(sensitive_columns=["sex"]), frame, y)
+    assert np.array_equal(by_metadata.predict(X), by_column.predict(frame))
+    assert by_column.model_features_.tolist() == list("abc")
+
+
+@each
+def test_fit_does_not_touch_parameters(estimator_class, data):
+    X, y, groups = data
+    estimator = seeded(estimator_class)
+    before = clone(estimator).get_params()
+    fit(estimator, X, y, sensitive_features=groups)
+    assert estimator.get_params() == before
+
+
+@each
+def test_routing_on_and_off(estimator_class, data):
+    X, y, groups = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step = estimator_class.__name__.lower()
+        pipeline = make_pipeline(StandardScaler(), seeded(estimator_class))
+        fit(pipeline, X, y, **{f"{step}__sensitive_features": groups})
+        with config_context(enable_metadata_routing=True):
+            fit(pipeline, X, y, sensitive_features=groups)
+            if is_classifier(pipeline):
+                GridSearchCV(pipeline, {}, cv=2).fit(X, y, sensitive_features=groups)
+        if is_classifier(pipeline):
+            GridSearchCV(seeded(estimator_class), {}, cv=2).fit(X, y, sensitive_features=groups)
+
+
+@each
+def test_a_failed_fit_changes_nothing(estimator_class, data):
+    X, y, groups = data
+    estimator = fit(seeded(estimator_class), X, y, sensitive_features=groups)
+    before = vars(estimator).copy()
+    with pytest.raises(ValueError, match="missing value"):
+        fit(estimator, X, y, sensitive_features=[None, *groups[1:]])
+    assert vars(estimator) == before
+
+
+def test_fitted_attributes_are_documented(data):
+    X, y, groups = data
+    for estimator_class in DISCOVERED.values():
+        estimator = fit(seeded(estimator_class), X, y, sensitive_features=groups)
+        fitted = {name for name in vars(estimator) if name.endswith("_") and name[0] != "_"}
+        documented = set(re.findall(r"^    (\w+_) :", estimator_class.__doc__, re.M))
+        assert fitted <= documented | {"feature_names_in_"}, estimator_class

@@ -1,0 +1,162 @@
+"""History, registry, messages, columns, responses, versions: the small shared parts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+import skfair
+from skfair.solvers import SOLVERS
+from skfair.utils.columns import column_positions, keep_columns, take_columns
+from skfair.utils.history import History
+from skfair.utils.registry import Registry
+from skfair.utils.response import get_response, takes_groups
+from skfair.utils.text import listed, plural
+from skfair.utils.validation import check_clusters, check_labels
+
+
+def test_history_lines_up_columns():
+    history = History()
+    history.record(objective=3.0)
+    history.record(objective=2.0, gap=0.5)
+    history.record(gap=0.25)
+    columns = history.as_dict()
+    assert len(history) == 3
+    assert np.array_equal(columns["objective"], [3.0, 2.0, np.nan], equal_nan=True)
+    assert np.array_equal(columns["gap"], [np.nan, 0.5, 0.25], equal_nan=True)
+    assert (np.diff(columns["seconds"]) >= 0).all()
+    assert History().as_dict() == {}
+
+
+def test_registry_finds_registers_and_explains():
+    registry = Registry("rule", "skfair.models")
+
+    @registry.register("one")
+    class One:
+        pass
+
+    assert registry["one"] is One
+    assert list(registry) == ["one"]
+    assert len(registry) == 1
+    registry.register("one")(One)  # the same again is harmless
+    with pytest.raises(ValueError, match="two rules named 'one'"):
+        registry.register("one")(object)
+    with pytest.raises(ValueError, match="There is no rule 'two'. The rules are 'one'"):
+        registry["two"]
+
+
+def test_registry_imports_the_modules_of_its_package(tmp_path, monkeypatch):
+    package = tmp_path / "plugins_of_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("NAMES = []\n")
+    (package / "extra.py").write_text("from plugins_of_test import NAMES\nNAMES.append('extra')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry("plugin", "plugins_of_test")
+    assert len(registry) == 0
+    import plugins_of_test
+
+    assert plugins_of_test.NAMES == ["extra"]
+
+
+def test_solvers_are_found():
+    assert all(hasattr(SOLVERS[name], "solve") for name in SOLVERS)
+
+
+def test_phrases():
+    assert plural(1, "row") == "1 row"
+    assert plural(2, "row") == "2 rows"
+    assert listed(range(7)) == "0, 1, 2, 3, 4 and 2 more"
+    assert listed(["a"]) == "'a'"
+
+
+def test_columns_of_every_table():
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4], 7: [5, 6]})
+    assert column_positions(frame, ["b", 7]) == [1, 2]
+    assert column_positions(frame, [0, -2]) == [0, 1]
+    assert take_columns(frame, ["b"]).columns.tolist() == ["b"]
+    assert keep_columns(frame, [0]).columns.tolist() == ["a"]
+    array = frame.to_numpy()
+    for table in (array, sparse.csr_array(array), sparse.coo_array(array), array.tolist()):
+        assert np.array_equal(take_columns(table, [1]), [[3], [4]])
+        rest = keep_columns(table, [0, 2])
+        rest = rest.toarray() if sparse.issparse(rest) else rest
+        assert np.array_equal(rest, array[:, [0, 2]])
+
+
+def test_columns_of_other_data_frames():
+    class Frame:
+        columns = ("a", "b")
+
+        def __getitem__(self, key):
+            return {"a": [1, 2], "b": [3, 4]}[key] if isinstance(key, str) else list(key)
+
+    assert take_columns(Frame(), "b") == {"b": [3, 4]}
+    assert keep_columns(Frame(), [0]) == ["a"]
+
+
+def test_responses():
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["n", "n", "y", "y"])
+    model = LogisticRegression().fit(X, y)
+    scores = model.decision_function(X)
+    assert np.array_equal(get_response(model, X, "predict"), y)
+    assert np.array_equal(get_response(model, X, "decision_function"), scores)
+    assert np.array_equal(get_response(model, X, "decision_function", pos_label="n"), -scores)
+    proba = get_response(model, X, ["nothing", "predict_proba"], pos_label="n")
+    assert np.array_equal(proba, model.predict_proba(X)[:, 0])
+    line = LinearRegression().fit(X, X[:, 0])
+    assert np.allclose(get_response(line, X, "predict"), X[:, 0])
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
+    assert np.array_equal(get_response(search, X, "decision_function"), scores)
+    with pytest.raises(AttributeError, match="LinearRegression has none of the methods"):
+        get_response(line, X, "predict_proba")
+    with pytest.raises(ValueError, match="pos_label='z' is not a class"):
+        get_response(model, X, "predict_proba", pos_label="z")
+    three = LogisticRegression().fit(X, ["a", "b", "c", "c"])
+    with pytest.raises(ValueError, match="need a binary classifier"):
+        get_response(three, X, "predict_proba")
+
+
+def test_who_takes_groups():
+    class Bare:
+        def predict(self, X):
+            return X
+
+    assert not takes_groups(Bare(), "predict")
+    assert not takes_groups(LogisticRegression(), "predict")
+
+
+def test_cluster_labels():
+    codes, n_clusters = check_clusters(["x", "y", "x"])
+    assert codes.tolist() == [0, 1, 0]
+    assert n_clusters == 2
+    assert check_clusters([2, 0], 4)[0].tolist() == [2, 0]
+    with pytest.raises(ValueError, match="integers from 0 to 1, got 2"):
+        check_clusters([0, 2], 2)
+
+
+def test_labels_of_extension_type():
+    assert check_labels(pd.Series([1, 0], dtype="Int64"), "y").levels == [0, 1]
+    with pytest.raises(ValueError, match="shape"):
+        check_labels(np.zeros((2, 3)), "y")
+
+
+def test_versions_are_printed(capsys):
+    skfair.show_versions()
+    text = capsys.readouterr().out
+    assert text.split()[:2] == ["skfair", skfair.__version__]
+    assert "numba" in text
+
+
+def test_absent_packages_are_shown(monkeypatch, capsys):
+    monkeypatch.setattr("skfair.utils.versions._PACKAGES", ("no-such-package",))
+    skfair.show_versions()
+    assert "not installed" in capsys.readouterr().out
+
+
+def test_sub_packages_are_listed():
+    assert set(skfair.__all__) == set(dir(skfair))
+    assert skfair.metrics.__name__ == "skfair.metrics"
+    with pytest.raises(AttributeError, match="no attribute 'clasification'"):
+        skfair.clasification  # noqa: B018
