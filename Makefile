@@ -25,7 +25,7 @@ $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
 	@touch $@
 
 demo: $(VENV)/.stamp-plot
-	$(BIN)/python examples/plot_quickstart.py
+	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 test: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-fail-under=95

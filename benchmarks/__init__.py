@@ -1,0 +1,1 @@
+"""Reproducible comparisons; each module prints a table and writes JSON (python -m benchmarks)."""
