@@ -142,7 +142,7 @@ class SortedScores:
         over a block is the part of the block's mass that lies inside a percentile interval.
         """
         is_last = self.ends_block(cells)
-        block = np.cumsum(is_last) - is_last
+        block: IntArray = np.cumsum(is_last) - is_last
         rise = np.diff(level[is_last], prepend=0.0)
         block_cell = cells[is_last]
         new_cell = np.ones(block_cell.size, bool)

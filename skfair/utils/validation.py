@@ -78,14 +78,15 @@ def positive_codes(
 ) -> IntArray:
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
-    With the default ``pos_label=1`` the labels must be {0, 1}, {-1, 1} or boolean, so that strings
-    or several classes are never silently read as "all negative". Another ``pos_label`` must occur
-    here or among ``other_levels`` (those of the true labels, when predictions are read); a constant
-    sample may lack it.
+    With the default ``pos_label=1`` the labels must be {0, 1}, {-1, 1}, boolean, or 1 and one
+    other, so that strings or several classes are never silently read as "all negative". Another
+    ``pos_label`` must occur here or among ``other_levels`` (those of the true labels, when
+    predictions are read); a constant sample may lack it.
     """
     codes, levels = found
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
+        is_clear = is_clear or (1 in levels and len(levels) == 2)
         problem = f"got the labels {listed(levels)}"
     else:
         known = [*levels, *other_levels]
@@ -95,7 +96,7 @@ def positive_codes(
     if not is_clear:
         raise ValueError(
             f"{name} must say which class is the positive one; {problem}. Pass pos_label=, one of "
-            "the labels."
+            "the labels, or compare them yourself: y == label."
         )
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:

@@ -263,6 +263,13 @@ def test_functions_look_like_functions(name):
     assert f"import {name}" in metric.__doc__
 
 
+def test_labels_one_and_two():
+    value = METRICS["demographic_parity_difference"](
+        None, [1, 2, 2, 2], sensitive_features=list("aabb")
+    )
+    assert value == 0.5
+
+
 def test_a_constant_model_of_strings_can_be_scored():
     y, sex = ["n", "y", "y", "n"], ["f", "f", "m", "m"]
     for constant in ("n", "y"):

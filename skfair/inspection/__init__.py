@@ -1,0 +1,25 @@
+"""Pictures of what a model does to groups, in the manner of scikit-learn's displays.
+
+Each display stores plain numbers and draws them with ``plot``; ``from_estimator`` and
+``from_predictions`` compute the numbers first. A display plotted on the axes of another one
+(``plot(ax=display.ax_, name=...)``) continues its colours and markers, so that two models can be
+compared in one picture. Colour is never the only thing that tells two groups apart.
+
+matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
+"""
+
+from skfair.inspection.ccdf import CCDFCurveDisplay
+from skfair.inspection.composition import ClusterCompositionDisplay
+from skfair.inspection.convergence import ConvergenceDisplay
+from skfair.inspection.front import FairnessFrontDisplay
+from skfair.inspection.rates import GroupRatesDisplay
+from skfair.inspection.score_densities import GroupScoreDisplay
+
+__all__ = [
+    "GroupRatesDisplay",
+    "GroupScoreDisplay",
+    "CCDFCurveDisplay",
+    "ClusterCompositionDisplay",
+    "FairnessFrontDisplay",
+    "ConvergenceDisplay",
+]

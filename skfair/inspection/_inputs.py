@@ -1,0 +1,85 @@
+"""What ``from_estimator`` reads from its arguments: groups, responses, fitted attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.utils.columns import take_columns
+from skfair.utils.groups import check_alignment
+from skfair.utils.text import listed
+
+SCORE_METHODS = ("decision_function", "predict_proba")
+
+
+def read_groups(
+    caller: str, X: Any, sensitive_features: Any, sensitive_columns: Any, estimator: Any = None
+) -> Any:
+    """Return the sensitive features: as passed, or taken from columns of X.
+
+    Without either, the ``sensitive_columns`` that the estimator itself was told are used.
+    """
+    if sensitive_features is not None:
+        if sensitive_columns is not None:
+            raise ValueError(
+                f"{caller} got both sensitive_features and sensitive_columns="
+                f"{sensitive_columns!r}. Use one of the two."
+            )
+        check_alignment(sensitive_features, X)
+        return sensitive_features
+    if sensitive_columns is None and X is not None:
+        sensitive_columns = getattr(estimator, "sensitive_columns", None)
+    if sensitive_columns is None:
+        raise ValueError(
+            f"{caller} does not know the groups. Pass sensitive_features=, one value per row, or "
+            "sensitive_columns=, the columns of X that hold them."
+        )
+    if X is None:
+        raise ValueError(
+            f"{caller} got sensitive_columns={sensitive_columns!r} but no X to take them from. "
+            "Pass X, or sensitive_features=."
+        )
+    return take_columns(X, sensitive_columns)
+
+
+def fitted_attribute(estimator: Any, name: str, meaning: str) -> Any:
+    """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
+    for candidate in _layers(estimator):
+        if hasattr(candidate, name):
+            return getattr(candidate, name)
+    check_is_fitted(estimator)
+    kinds = [type(candidate).__name__ for candidate in _layers(estimator)]
+    raise AttributeError(
+        f"{listed(kinds)} has no attribute {name}, {meaning}. Pass an estimator that stores it."
+    )
+
+
+def _layers(estimator: Any) -> list[Any]:
+    """List an estimator and what it wraps, from the outside to the inside."""
+    layers = [estimator]
+    while True:
+        inner = getattr(layers[-1], "best_estimator_", None)
+        if inner is None and isinstance(layers[-1], Pipeline):
+            inner = layers[-1].steps[-1][1]
+        if inner is None:
+            return layers
+        layers.append(inner)
+
+
+def second_class(estimator: Any, pos_label: Any) -> Any:
+    """Return the positive class: as passed, or the second one of a binary classifier."""
+    if pos_label is not None:
+        return pos_label
+    classes: Any = getattr(estimator, "classes_", ())
+    return classes[1] if len(classes) == 2 else 1
+
+
+def check_same_length(what: str, **columns: Sized) -> None:
+    """Raise unless all arguments of a display have the same length."""
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"Every {what} needs one entry in each argument; {found}.")

@@ -1,0 +1,48 @@
+"""Percentile intervals of groups: their names on a picture and the scores they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.inspection._style import percent
+from skfair.metrics.partial import Intervals
+from skfair.utils.groups import GroupLevels
+
+FloatArray = NDArray[np.float64]
+
+# Sums of weights come out as 0.30000000000000004.
+_TINY = 1e-12
+
+
+def bounds_of_groups(interval: Any, levels: GroupLevels) -> list[FloatArray] | None:
+    """Return the (low, high) pairs of each group; None if there is no interval."""
+    return None if interval is None else Intervals(interval, levels).bounds
+
+
+def interval_text(bounds: Sequence[FloatArray]) -> str:
+    """Write the interval that all groups share, ``5 % to 30 %``, or say that they differ."""
+    if any(not np.array_equal(pairs, bounds[0]) for pairs in bounds):
+        return "in the group's own interval"
+    return " and ".join(f"{percent(low)} to {percent(high)}" for low, high in bounds[0])
+
+
+def score_ranges(scores: FloatArray, weights: FloatArray | None, bounds: FloatArray) -> FloatArray:
+    """Return the lowest and the highest score inside each percentile interval of one group.
+
+    The row at descending position i owns the ranks between the share of the group above it and the
+    share at or above it. An interval that reaches the top or the bottom has no end there.
+    """
+    order = np.argsort(-scores, kind="stable")
+    descending = scores[order]
+    mass = np.ones(scores.size) if weights is None else weights[order]
+    rank = np.cumsum(mass) / mass.sum()
+    # The first row whose ranks reach above the low end, and the one that owns the high end.
+    best = np.searchsorted(rank[:-1], bounds[:, 0] + _TINY, side="right")
+    worst = np.searchsorted(rank[:-1], bounds[:, 1] - _TINY)
+    highest = np.where(bounds[:, 0] <= 0, np.inf, descending[best])
+    lowest = np.where(bounds[:, 1] >= 1, -np.inf, descending[worst])
+    return np.stack([lowest, highest], axis=1)

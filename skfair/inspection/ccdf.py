@@ -1,0 +1,405 @@
+"""Selection rates of two groups against each other, as the threshold runs from high to low.
+
+Figure 2 of partial_fairness_idca. The curve is the group twin of an ROC curve: a threshold selects
+the share F_ref of the reference group and the share F_k of group k; parity at every threshold is
+the diagonal. Where a percentile interval is marked, partial statistical parity asks the curve to
+follow the diagonal in the square where the two bands cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
+from skfair.inspection._intervals import bounds_of_groups, interval_text
+from skfair.inspection._style import (
+    GREY,
+    as_reference,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    is_first,
+    look,
+    n_series,
+    with_name,
+    with_options,
+)
+from skfair.metrics.scores import scored_rows
+from skfair.utils.groups import GroupEncoding
+from skfair.utils.response import get_response
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+FloatArray = NDArray[np.float64]
+
+_BAND = "#E69F00"
+# Markers along a curve, to tell curves apart without colour.
+_N_MARKERS = 8
+
+
+class CCDFCurveDisplay:
+    r"""Selection rate of each group against that of a reference group, over all thresholds.
+
+    A point of the curve of group k is :math:`(\bar F_{ref}(\theta), \bar F_k(\theta))` with
+    :math:`\bar F_k(\theta) = P(\text{score} > \theta \mid k)`, the complementary distribution
+    function of the scores. Above the diagonal group k is selected more often than the reference;
+    the largest vertical distance of the curve from it is the statistical parity gap of the two.
+
+    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    reference_rates : sequence of array-like
+        For each curve the selection rates of the reference group, from the highest threshold to
+        the lowest.
+    group_rates : sequence of array-like
+        The selection rates of the other group at the same thresholds.
+    group_names : sequence of str
+        Name of the other group, one per curve.
+    reference_name : str
+        Name of the reference group.
+    reference_interval : array-like of shape (n_intervals, 2), default=None
+        Percentile interval of the reference group, marked on the horizontal axis.
+    group_interval : sequence of array-like of shape (n_intervals, 2), default=None
+        Percentile interval of the other group of each curve, marked on the vertical axis.
+    name : str, default=None
+        Name of the model, put in front of the names in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    lines_ : list of matplotlib Line2D
+        The curves.
+    diagonal_ : matplotlib Line2D or None
+        The line of parity; None if an earlier plot on the same axes has drawn it.
+    bands_ : list of matplotlib Rectangle
+        The marked intervals.
+
+    See Also
+    --------
+    GroupScoreDisplay : The densities of the scores.
+    skfair.metrics.statistical_parity_gap : The largest difference of selection rates.
+    skfair.metrics.partial_statistical_parity_gap : The same within the interval.
+
+    Notes
+    -----
+    Tied scores of both groups give a slanted piece, as in an ROC curve. O(n log n) per curve.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.inspection import CCDFCurveDisplay
+    >>> y_true, y_score, group = make_group_scores(500, random_state=0)
+    >>> display = CCDFCurveDisplay.from_predictions(
+    ...     y_true, y_score, sensitive_features=group, reference="b", interval=(0.05, 0.3)
+    ... )
+    >>> display.ax_.get_xlabel()
+    'Share of b selected'
+    """
+
+    def __init__(
+        self,
+        *,
+        reference_rates: Sequence[ArrayLike],
+        group_rates: Sequence[ArrayLike],
+        group_names: Sequence[str],
+        reference_name: str,
+        reference_interval: ArrayLike | None = None,
+        group_interval: Sequence[ArrayLike] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.reference_rates = [np.asarray(rates, dtype=np.float64) for rates in reference_rates]
+        self.group_rates = [np.asarray(rates, dtype=np.float64) for rates in group_rates]
+        self.group_names = list(group_names)
+        check_same_length(
+            "curve",
+            reference_rates=self.reference_rates,
+            group_rates=self.group_rates,
+            group_names=self.group_names,
+        )
+        for rates, other in zip(self.reference_rates, self.group_rates, strict=True):
+            check_same_length("threshold", reference_rates=rates, group_rates=other)
+        self.reference_name = reference_name
+        self.reference_interval = (
+            None
+            if reference_interval is None
+            else np.atleast_2d(np.asarray(reference_interval, dtype=np.float64))
+        )
+        self.group_interval = (
+            None
+            if group_interval is None
+            else [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in group_interval]
+        )
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        reference: Any = None,
+        interval: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        response_method: str | Sequence[str] = SCORE_METHODS,
+        pos_label: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Score rows with a fitted model and draw the curves.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
+        X : array-like of shape (n_samples, n_features)
+            The rows to score.
+        y : array-like of shape (n_samples,), default=None
+            Not used; accepted so that all displays are called alike.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        sensitive_columns : str, int or list of them, default=None
+            Instead: names or positions of the columns of X that hold the groups. Without either
+            the ``sensitive_columns`` of the estimator are used.
+        reference : group, default=None
+            See :meth:`from_predictions`.
+        interval : (float, float), list of such pairs, or dict, default=None
+            See :meth:`from_predictions`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            See :meth:`from_predictions`.
+        response_method : str or sequence of str, default=("decision_function", "predict_proba")
+            The method that gives scores, or several in order of preference.
+        pos_label : label, default=None
+            The class whose scores are drawn; None is the second one.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``plot`` of matplotlib for the curves.
+
+        Returns
+        -------
+        display : CCDFCurveDisplay
+            The numbers and the artists.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        check_matplotlib(caller)
+        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        scores = get_response(
+            estimator, X, response_method, sensitive_features=groups, pos_label=pos_label
+        )
+        return cls.from_predictions(
+            None,
+            scores,
+            sensitive_features=groups,
+            reference=reference,
+            interval=interval,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            name=name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_score: Any,
+        *,
+        sensitive_features: Any,
+        reference: Any = None,
+        interval: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curves, given scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            Not used; accepted so that all displays are called alike.
+        y_score : array-like of shape (n_samples,)
+            Scores; larger means more positive.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        reference : group, default=None
+            The group on the horizontal axis, by its level or its name; a tuple of levels for an
+            intersection. None is the largest group.
+        interval : (float, float), list of such pairs, or dict, default=None
+            Percentile interval counted from the top, marked on both axes: ``(0.05, 0.3)`` are the
+            ranks from the best 5 % to the best 30 % of each group. A list is a union of disjoint
+            intervals; a dict maps each group to its own.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed. If False, the reference is compared with the
+            other groups of its own attribute.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``plot`` of matplotlib for the curves.
+
+        Returns
+        -------
+        display : CCDFCurveDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
+        groups = rows.groups
+        chosen = (
+            int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
+        )
+        others = _rivals(groups, chosen)
+        codes = groups.codes[groups.attribute_of_group[chosen]]
+        curves = [_curve(rows.scores, rows.weights, codes, chosen, other) for other in others]
+        bounds = bounds_of_groups(interval, groups.levels)
+        display = cls(
+            reference_rates=[first for first, _ in curves],
+            group_rates=[second for _, second in curves],
+            group_names=[groups.names[other] for other in others],
+            reference_name=groups.names[chosen],
+            reference_interval=None if bounds is None else bounds[chosen],
+            group_interval=None if bounds is None else [bounds[other] for other in others],
+            name=name,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curves, the diagonal and the interval.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. On axes with curves of another model the
+            diagonal and equal intervals are not drawn again.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        **kwargs
+            Passed to ``plot`` of matplotlib for the curves.
+
+        Returns
+        -------
+        display : CCDFCurveDisplay
+            The display itself.
+        """
+        ax = axes_for(self, ax, figsize=(5.4, 5.4))
+        from matplotlib.lines import Line2D
+
+        start = n_series(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.bands_: list[Any] = self._mark_intervals(ax)
+        self.diagonal_: Line2D | None = None
+        if is_first(ax, "parity"):
+            (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=GREY, lw=1, label="parity")
+            as_reference(self.diagonal_, "parity")
+        self.lines_: list[Line2D] = []
+        model = self.name if name is None else name
+        for i, (x, y) in enumerate(zip(self.reference_rates, self.group_rates, strict=True)):
+            style = look(start + i)
+            options: dict[str, Any] = {
+                "color": style.color,
+                "linestyle": style.linestyle,
+                "marker": style.marker,
+                "markevery": (0.05, 1 / _N_MARKERS),
+                "markersize": 5,
+                "label": with_name(model, self.group_names[i]),
+            }
+            (line,) = ax.plot(x, y, **with_options(Line2D, options, kwargs))
+            as_series(line)
+            self.lines_.append(line)
+        ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+        ax.set_xlabel(f"Share of {self.reference_name} selected")
+        only = len(self.group_names) == 1
+        ax.set_ylabel(f"Share of {self.group_names[0] if only else 'other groups'} selected")
+        # In the corner that the curves leave free.
+        drawn = [line for line in ax.lines if line.get_gid() is not None]
+        rise = [np.mean(np.asarray(d.get_ydata()) - np.asarray(d.get_xdata())) for d in drawn]
+        ax.legend(loc="lower right" if np.sum(rise) > 0 else "upper left")
+        return self
+
+    def _mark_intervals(self, ax: Axes) -> list[Any]:
+        """Shade the intervals across the axes, and mark them with a bar on each axis."""
+        bands: list[Any] = []
+        if self.reference_interval is None or self.group_interval is None:
+            return bands
+        everybody = [self.reference_interval, *self.group_interval]
+        label = f"ranks {interval_text(everybody)}"
+        for axis, tables in (("x", everybody[:1]), ("y", everybody[1:])):
+            for low, high in np.unique(np.concatenate(tables), axis=0).tolist():
+                what = f"{axis}-{low}-{high}"
+                if not is_first(ax, what):
+                    continue
+                ends, edge = [low, high], [0, 0]
+                options: dict[str, Any] = {"color": _BAND, "lw": 5, "solid_capstyle": "butt"}
+                if axis == "x":
+                    band = ax.axvspan(low, high, color=_BAND, alpha=0.15, lw=0)
+                    options |= {"transform": ax.get_xaxis_transform(), "label": label}
+                    ax.plot(ends, edge, clip_on=False, **options)
+                    label = "_nolegend_"  # one entry for a union of intervals
+                else:
+                    band = ax.axhspan(low, high, color=_BAND, alpha=0.15, lw=0)
+                    options |= {"transform": ax.get_yaxis_transform()}
+                    ax.plot(edge, ends, clip_on=False, **options)
+                as_reference(band, what)
+                bands.append(band)
+        return bands
+
+
+def _rivals(groups: GroupEncoding, reference: int) -> list[int]:
+    """List the groups to compare with the reference: the others of its attribute."""
+    attribute = groups.attribute_of_group
+    others = np.flatnonzero(attribute == attribute[reference])
+    others = others[others != reference]
+    if not others.size:
+        raise ValueError(
+            f"CCDFCurveDisplay compares groups, but there is only {groups.names[reference]!r}. "
+            "Pass rows of at least two groups."
+        )
+    return [int(other) for other in others]
+
+
+def _curve(
+    scores: FloatArray,
+    weights: FloatArray | None,
+    codes: NDArray[np.int64],
+    reference: int,
+    other: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the shares above each threshold of two groups, from no row to all of them."""
+    masses = []
+    inside = (codes == reference) | (codes == other)
+    levels, position = np.unique(-scores[inside], return_inverse=True)  # descending scores
+    for group in (reference, other):
+        is_member = codes[inside] == group
+        mass = is_member * (1.0 if weights is None else weights[inside])
+        masses.append(np.bincount(position, weights=mass, minlength=levels.size))
+    table = np.cumsum(np.stack(masses), axis=1)
+    table = np.concatenate([np.zeros((2, 1)), table], axis=1)
+    # Points within a straight piece are not needed; as in scikit-learn's roc_curve.
+    bends = np.any(np.diff(table, 2, axis=1) != 0, axis=0)
+    table = table[:, np.concatenate([[True], bends, [True]])]
+    return table[0] / table[0, -1], table[1] / table[1, -1]

@@ -1,0 +1,329 @@
+"""Shares of the groups in each cluster, as stacked bars beside the shares in the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfair.inspection._inputs import fitted_attribute, read_groups
+from skfair.inspection._style import (
+    as_series,
+    axes_for,
+    check_matplotlib,
+    legend_beside,
+    look,
+    n_series,
+    with_options,
+)
+from skfair.utils.groups import encode_groups
+from skfair.utils.validation import check_labels, check_weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.container import BarContainer
+
+FloatArray = NDArray[np.float64]
+
+_BAR_WIDTH = 0.8
+# Inches that a letter of a label takes, and room for the axis on the left.
+_LETTER = 0.085
+_LEFT = 0.9
+# A new figure is not made wider than this for the sake of upright labels.
+_MAX_INCHES = 10.0
+
+
+class ClusterCompositionDisplay:
+    """Shares of the groups in each cluster as stacked bars, with those of the sample as lines.
+
+    A cluster in which every boundary between two colours lies on its dashed line mixes the groups
+    as the whole sample does. Below the bars stands the size of each cluster.
+
+    Make it with :meth:`from_estimator` or :meth:`from_labels`.
+
+    Parameters
+    ----------
+    shares : array-like of shape (n_groups, n_clusters)
+        Share of each group in each cluster.
+    overall_shares : array-like of shape (n_groups,)
+        Share of each group in the sample.
+    group_names : sequence of str
+        Names of the groups.
+    cluster_names : sequence of str
+        Names of the clusters.
+    sizes : array-like of shape (n_clusters,)
+        Number (or total weight) of the rows of each cluster.
+    attribute_of_group : array-like of shape (n_groups,), default=None
+        Number of the attribute that each group belongs to. Attributes are drawn as bars side by
+        side; the shares of the groups of each add up to 1. None is a single attribute.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    bars_ : list of matplotlib BarContainer
+        One per group, with one piece per cluster.
+    overall_lines_ : list of matplotlib LineCollection
+        The dashed lines, one collection per attribute with more than one group.
+
+    See Also
+    --------
+    skfair.metrics.share_deviation : The largest distance of a share from its line.
+    skfair.metrics.balance_score : Compares the groups of each cluster with each other.
+
+    Examples
+    --------
+    >>> from skfair.inspection import ClusterCompositionDisplay
+    >>> labels, sex = [0, 0, 0, 0, 1, 1], ["f", "m", "m", "m", "f", "m"]
+    >>> display = ClusterCompositionDisplay.from_labels(labels, sensitive_features=sex)
+    >>> display.ax_.get_ylabel()
+    'Share of the cluster'
+    >>> display.shares
+    array([[0.25, 0.5 ],
+           [0.75, 0.5 ]])
+    """
+
+    def __init__(
+        self,
+        *,
+        shares: ArrayLike,
+        overall_shares: ArrayLike,
+        group_names: Sequence[str],
+        cluster_names: Sequence[str],
+        sizes: ArrayLike,
+        attribute_of_group: ArrayLike | None = None,
+    ) -> None:
+        self.shares = np.asarray(shares, dtype=np.float64)
+        self.overall_shares = np.asarray(overall_shares, dtype=np.float64)
+        self.group_names = list(group_names)
+        self.cluster_names = list(cluster_names)
+        self.sizes = np.asarray(sizes, dtype=np.float64)
+        n_groups, n_clusters = len(self.group_names), len(self.cluster_names)
+        self.attribute_of_group = (
+            np.zeros(n_groups, np.int64)
+            if attribute_of_group is None
+            else np.asarray(attribute_of_group, dtype=np.int64)
+        )
+        for name, wanted in (
+            ("shares", (n_groups, n_clusters)),
+            ("overall_shares", (n_groups,)),
+            ("sizes", (n_clusters,)),
+            ("attribute_of_group", (n_groups,)),
+        ):
+            found = getattr(self, name).shape
+            if found != wanted:
+                raise ValueError(
+                    f"{name} must have the shape {wanted} for {n_groups} groups and {n_clusters} "
+                    f"clusters, got {found}."
+                )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the clusters that a fitted clusterer found in its training sample.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted clusterer with ``labels_``, or a pipeline or search that ends in one.
+        X : array-like of shape (n_samples, n_features), default=None
+            The training rows; needed only to read ``sensitive_columns`` from. For other rows use
+            ``from_labels(estimator.predict(X_new), ...)``.
+        y : array-like of shape (n_samples,), default=None
+            Not used; accepted so that all displays are called alike.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each training row; several columns are several attributes.
+        sensitive_columns : str, int or list of them, default=None
+            Instead: names or positions of the columns of X that hold the groups. Without either
+            the ``sensitive_columns`` of the estimator are used.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or drawn side by side.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``bar`` of matplotlib.
+
+        Returns
+        -------
+        display : ClusterCompositionDisplay
+            The numbers and the artists.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        check_matplotlib(caller)
+        labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
+        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        return cls.from_labels(
+            labels,
+            sensitive_features=groups,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_labels(
+        cls,
+        labels: Any,
+        *,
+        sensitive_features: Any,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the shares of the groups in given clusters.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_samples,)
+            Cluster of each row; any labels. Clusters without weight are left out.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or drawn side by side.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``bar`` of matplotlib.
+
+        Returns
+        -------
+        display : ClusterCompositionDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_labels")
+        codes, clusters = check_labels(labels, "labels")
+        weights = check_weights(sample_weight, codes.size)
+        groups = encode_groups(
+            sensitive_features, n_samples=codes.size, intersectional=intersectional, like=labels
+        )
+        table = groups.cross_counts(codes, len(clusters), weights)
+        sizes = np.bincount(codes, weights=weights, minlength=len(clusters)).astype(np.float64)
+        occurs = np.flatnonzero(sizes > 0)
+        display = cls(
+            shares=table[:, occurs] / sizes[occurs],
+            overall_shares=table.sum(axis=1) / sizes.sum(),
+            group_names=groups.names,
+            cluster_names=[str(clusters[k]) for k in occurs],
+            sizes=sizes[occurs],
+            attribute_of_group=groups.attribute_of_group,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure, as wide as the clusters need. The bars fill
+            the axes, so they must not show another composition; the legend stands to the right of
+            them and needs a figure with ``layout="constrained"``.
+        **kwargs
+            Passed to ``bar`` of matplotlib.
+
+        Returns
+        -------
+        display : ClusterCompositionDisplay
+            The display itself.
+        """
+        is_new = ax is None
+        n_clusters = len(self.cluster_names)
+        n_attributes = int(self.attribute_of_group.max()) + 1
+        width = _BAR_WIDTH / n_attributes
+        sizes = [f"n = {size:,g}" for size in self.sizes]
+        letters = max(len(text) for text in [*self.cluster_names, *sizes])
+        room = max((letters + 1) * _LETTER, 0.25 * n_attributes) * n_clusters
+        beside = _LETTER * max(12, *map(len, self.group_names)) + 0.7  # the legend
+        inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
+        ax = axes_for(self, ax, figsize=(_LEFT + inches + beside, 4.2))
+        from matplotlib.patches import Rectangle
+
+        if n_series(ax):
+            raise ValueError(
+                "ax already shows data, and the bars would cover them. Plot each composition on "
+                "axes of its own."
+            )
+        self.ax_, self.figure_ = ax, ax.figure
+        self.bars_: list[BarContainer] = []
+        self.overall_lines_: list[LineCollection] = []
+        for a in range(n_attributes):
+            members = np.flatnonzero(self.attribute_of_group == a)
+            x = np.arange(n_clusters, dtype=np.float64) + (a - (n_attributes - 1) / 2) * width
+            below = np.zeros(n_clusters)
+            for g in members.tolist():
+                style = look(g)
+                options: dict[str, Any] = {
+                    "width": width,
+                    "color": style.color,
+                    "hatch": style.hatch,
+                    "edgecolor": "white",
+                    "label": self.group_names[g],
+                }
+                bars = ax.bar(
+                    x, self.shares[g], bottom=below, **with_options(Rectangle, options, kwargs)
+                )
+                as_series(bars.patches[0])
+                self.bars_.append(bars)
+                below = below + self.shares[g]
+            self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
+        if not is_new:
+            inches = ax.get_window_extent().width / ax.figure.dpi
+        turned = letters * _LETTER * n_clusters > inches
+        gap = "  " if turned else "\n"
+        ax.set_xticks(
+            range(n_clusters),
+            [f"{c}{gap}{size}" for c, size in zip(self.cluster_names, sizes, strict=True)],
+            rotation=90 if turned else 0,
+        )
+        ax.set_xlim(-0.5, n_clusters - 0.5)
+        ax.set_ylim(0, 1)
+        ax.set_xlabel("Cluster")
+        ax.set_ylabel("Share of the cluster")
+        lines = self.overall_lines_[:1]
+        # Upwards, as the bars are stacked; the dashed line last.
+        legend_beside(ax, [*lines, *self.bars_], reverse=True)
+        return self
+
+    def _draw_overall(
+        self, ax: Axes, members: NDArray[np.int64], x: FloatArray, width: float, *, is_alone: bool
+    ) -> None:
+        """Draw the boundaries between the groups in the sample as dashed lines."""
+        heights = np.cumsum(self.overall_shares[members])[:-1]
+        if not heights.size:
+            return
+        # Lines of several attributes must not cross each other's bars.
+        starts = np.array([-0.5]) if is_alone else x - width / 2
+        ends = np.array([x.size - 0.5]) if is_alone else x + width / 2
+        shape = (heights.size, starts.size)
+        lines = ax.hlines(
+            np.broadcast_to(heights[:, None], shape).ravel(),
+            np.broadcast_to(starts, shape).ravel(),
+            np.broadcast_to(ends, shape).ravel(),
+            color="black",
+            linestyle="--",
+            lw=1.5,
+            label="whole sample",
+        )
+        self.overall_lines_.append(lines)

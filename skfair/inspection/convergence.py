@@ -1,0 +1,268 @@
+"""How a solver got where it is: objective and violation by iteration or by time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfair.inspection._inputs import check_same_length, fitted_attribute
+from skfair.inspection._style import (
+    as_series,
+    axes_for,
+    check_matplotlib,
+    look,
+    n_series,
+    with_options,
+)
+from skfair.utils.text import listed, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+FloatArray = NDArray[np.float64]
+
+_DEFAULT_COLUMNS = ("objective", "max_violation")
+# Columns with one of these words in their name go to zero and need a logarithmic scale.
+_TO_ZERO = ("violation", "residual", "gap")
+# A logarithmic scale that must show 0 covers at most this range; the rest is drawn linearly.
+_MAX_RANGE = 1e8
+# With fewer iterations than this each one gets a marker.
+_MAX_MARKED = 40
+
+
+class ConvergenceDisplay:
+    """History of a solver, one panel per column: objective, violation, ...
+
+    Violations are drawn on a logarithmic scale. If some are 0 (the iterate is feasible) the scale
+    is linear below the smallest positive one, so that 0 is on it.
+
+    Make it with :meth:`from_estimator`, or from any ``history_``. Draw a second history on the
+    axes of the first, ``plot(ax=first.ax_, name="other")``, to compare the two.
+
+    Parameters
+    ----------
+    history : dict of str to array-like of shape (n_iter,)
+        Columns of equal length, such as ``objective``, ``max_violation`` and ``seconds``; NaN
+        where a column was not recorded.
+    name : str, default=None
+        Name of the history in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes, or ndarray of them
+        The panels drawn on, from the top; the Axes itself if there is one.
+    figure_ : matplotlib Figure
+        Their figure.
+    columns_ : list of str
+        The column of each panel.
+    lines_ : list of matplotlib Line2D
+        The line in each panel.
+
+    See Also
+    --------
+    FairnessFrontDisplay : What the solvers reach, instead of how.
+
+    Examples
+    --------
+    >>> from skfair.inspection import ConvergenceDisplay
+    >>> history = {"objective": [3.0, 2.0, 1.5], "max_violation": [0.1, 0.01, 0.001]}
+    >>> display = ConvergenceDisplay(history=history).plot()
+    >>> [ax.get_ylabel() for ax in display.ax_]
+    ['Objective', 'Max violation']
+    >>> display.ax_[1].get_yscale()
+    'log'
+    """
+
+    def __init__(self, *, history: Mapping[str, ArrayLike], name: str | None = None) -> None:
+        if not isinstance(history, Mapping):
+            raise TypeError(
+                f"history must be a dict of columns, got {type(history).__name__}. Pass the "
+                "history_ of a fitted estimator."
+            )
+        self.history = {
+            str(column): np.asarray(values, dtype=np.float64) for column, values in history.items()
+        }
+        for column, values in self.history.items():
+            if values.ndim != 1 or not values.size:
+                raise ValueError(
+                    f"The column {column!r} of history must be 1-dimensional with at least one "
+                    f"iteration, got the shape {values.shape}."
+                )
+        check_same_length("iteration", **self.history)
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        x: Literal["iteration", "seconds"] = "iteration",
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the history of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted estimator with ``history_``, or a pipeline or search that ends in one.
+        X : array-like, default=None
+            Not used; accepted so that all displays are called alike.
+        y : array-like, default=None
+            Not used; accepted so that all displays are called alike.
+        x : {"iteration", "seconds"}, default="iteration"
+            What runs from left to right.
+        columns : str or sequence of str, default=None
+            See :meth:`plot`.
+        name : str, default=None
+            Name of the history in the legend.
+        ax : matplotlib Axes or sequence of them, default=None
+            See :meth:`plot`.
+        **kwargs
+            Passed to ``plot`` of matplotlib.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        history = fitted_attribute(estimator, "history_", "the record of its solver's iterations")
+        return cls(history=history, name=name).plot(ax=ax, x=x, columns=columns, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        x: Literal["iteration", "seconds"] = "iteration",
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the history.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of them, default=None
+            One per column; a single Axes will do for a single column. None makes a new figure
+            with the panels below each other.
+        x : {"iteration", "seconds"}, default="iteration"
+            What runs from left to right.
+        columns : str or sequence of str, default=None
+            Columns of the history to draw. None is ``"objective"`` and ``"max_violation"`` as far
+            as they were recorded, or every column if neither was.
+        name : str, default=None
+            Name of the history in the legend.
+        **kwargs
+            Passed to ``plot`` of matplotlib.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            The display itself.
+        """
+        self.columns_ = self._check_columns(columns)
+        steps = self._steps(x)
+        panels = self._panels(ax, len(self.columns_))
+        from matplotlib.lines import Line2D
+
+        self.ax_ = panels[0] if len(panels) == 1 else np.array(panels, dtype=object)
+        self.figure_: Figure | SubFigure = panels[0].figure
+        self.lines_: list[Line2D] = []
+        model = self.name if name is None else name
+        for panel, column in zip(panels, self.columns_, strict=True):
+            style = look(n_series(panel))
+            values = self.history[column]
+            recorded = np.isfinite(values) & np.isfinite(steps)
+            options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
+            n_recorded = int(np.count_nonzero(recorded))
+            options |= {"marker": style.marker, "markersize": 4}
+            if n_recorded > _MAX_MARKED:
+                options |= {"markevery": n_recorded // 8}
+            if model is not None:
+                options["label"] = model
+            options = with_options(Line2D, options, kwargs)
+            (line,) = panel.plot(steps[recorded], values[recorded], **options)
+            as_series(line)
+            self.lines_.append(line)
+            panel.set_ylabel(column.replace("_", " ").capitalize())
+            if any(word in column for word in _TO_ZERO):
+                _scale_towards_zero(panel)
+        panels[-1].set_xlabel("Iteration" if x == "iteration" else "Seconds")
+        if panels[0].get_legend_handles_labels()[0]:
+            panels[0].legend()
+        return self
+
+    def _check_columns(self, columns: str | Sequence[str] | None) -> list[str]:
+        """Return the names of the columns to draw."""
+        if columns is None:
+            usual = [column for column in _DEFAULT_COLUMNS if column in self.history]
+            chosen = usual or [column for column in self.history if column != "seconds"]
+        else:
+            chosen = [columns] if isinstance(columns, str) else list(columns)
+        unknown = [column for column in chosen if column not in self.history]
+        if unknown or not chosen:
+            raise ValueError(
+                f"There is no column {listed(unknown) or 'to draw'}; the history has "
+                f"{listed(self.history) or 'no columns'}."
+            )
+        return chosen
+
+    def _steps(self, x: str) -> FloatArray:
+        """Return what runs from left to right."""
+        if x not in ("iteration", "seconds"):
+            raise ValueError(f"x must be 'iteration' or 'seconds', got {x!r}.")
+        if x == "seconds":
+            if "seconds" not in self.history:
+                raise ValueError(
+                    "The history has no column 'seconds', only "
+                    f"{listed(self.history)}. Use x='iteration'."
+                )
+            return self.history["seconds"]
+        n_iter = next(iter(self.history.values())).size
+        return np.arange(1, n_iter + 1, dtype=np.float64)
+
+    def _panels(self, ax: Any, n_panels: int) -> list[Axes]:
+        """Return one Axes per column: the given ones, or those of a new figure."""
+        if ax is None:
+            check_matplotlib(f"{type(self).__name__}.plot")
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(
+                n_panels,
+                sharex=True,
+                squeeze=False,
+                figsize=(6.4, 1.4 + 2.2 * n_panels),
+                layout="constrained",
+            )
+            return list(axes[:, 0])
+        panels = [axes_for(self, panel) for panel in np.ravel(np.asarray(ax, dtype=object))]
+        if len(panels) != n_panels:
+            raise ValueError(
+                f"ax has {len(panels)} Axes but {plural(n_panels, 'column')} are drawn: "
+                f"{listed(self.columns_)}. Pass one Axes per column, such as the ax_ of an "
+                "earlier display, or choose with columns=."
+            )
+        return panels
+
+
+def _scale_towards_zero(ax: Axes) -> None:
+    """Choose the scale for all lines of a panel: logarithmic, with a place for 0 if needed."""
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in ax.lines])
+    positive = values[values > 0]
+    if not positive.size:
+        return
+    if positive.size == values.size:
+        ax.set_yscale("log")
+        return
+    # Smallest positive value, or what is small enough to be called 0 beside the largest.
+    ax.set_yscale("symlog", linthresh=max(positive.min(), positive.max() / _MAX_RANGE))

@@ -1,0 +1,474 @@
+"""Rates of each group with confidence intervals, as points or bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfair.inspection._inputs import check_same_length, read_groups, second_class
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    label_rows,
+    legend_beside,
+    look,
+    n_series,
+    percent,
+    with_name,
+    with_options,
+)
+from skfair.metrics.reports import group_report
+from skfair.utils.response import get_response
+from skfair.utils.text import listed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from matplotlib.text import Text
+
+FloatArray = NDArray[np.float64]
+
+# The columns of ``group_report`` that are rates; each keeps its colour in all pictures.
+_KNOWN_RATES = (
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "positive_predictive_value",
+    "accuracy",
+    "base_rate",
+)
+_DEFAULT_RATES = _KNOWN_RATES[:3]
+# Models on the same axes differ by how their markers are filled, and stand below each other.
+_FILLS = ("full", "none", "left", "top")
+_MODEL_STEP = 0.08
+
+
+class GroupRatesDisplay:
+    """Rates of each group with confidence intervals, and the rate of all rows as a line.
+
+    One row per group and one for the whole sample; the rates of a row are told apart by colour
+    and marker. An interval far from the line shows a group that is treated unlike the rest; where
+    the interval contains the line, chance alone could have done it.
+
+    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rates, n_groups)
+        The rate of each group; NaN where it is undefined.
+    overall : array-like of shape (n_rates,)
+        The rate of all rows.
+    rates : sequence of str
+        Names of the rates.
+    group_names : sequence of str
+        Names of the groups.
+    low, high : array-like of shape (n_rates, n_groups), default=None
+        Ends of the confidence intervals; None draws none.
+    overall_low, overall_high : array-like of shape (n_rates,), default=None
+        The same for the whole sample.
+    n_samples : array-like of shape (n_groups,), default=None
+        Number of rows of each group, written below its name.
+    n_overall : int, default=None
+        Number of rows of the whole sample; the sum of ``n_samples`` unless groups overlap.
+    confidence : float, default=None
+        Coverage of the intervals, written on the axis.
+    name : str, default=None
+        Name of the model, put in front of the names in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    artists_ : list of matplotlib ErrorbarContainer or BarContainer
+        One per rate; the last row in each is the whole sample.
+    overall_lines_ : list of matplotlib Line2D
+        The line at the rate of all rows, one per rate.
+    undefined_ : list of matplotlib Text
+        A note for each rate that is undefined.
+
+    See Also
+    --------
+    skfair.metrics.group_report : The numbers as a table.
+
+    Examples
+    --------
+    >>> from skfair.inspection import GroupRatesDisplay
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+    >>> display = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=sex)
+    >>> display.ax_.get_xlabel()
+    'Rate, with 95 % confidence interval'
+    >>> display.values[display.rates.index("true_positive_rate")]
+    array([1. , 0.5])
+    """
+
+    def __init__(
+        self,
+        *,
+        values: ArrayLike,
+        overall: ArrayLike,
+        rates: Sequence[str],
+        group_names: Sequence[str],
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        overall_low: ArrayLike | None = None,
+        overall_high: ArrayLike | None = None,
+        n_samples: ArrayLike | None = None,
+        n_overall: int | None = None,
+        confidence: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.rates = list(rates)
+        self.group_names = list(group_names)
+        shape = (len(self.rates), len(self.group_names))
+        self.values = _table(values, shape, "values")
+        self.overall = _table(overall, shape[:1], "overall")
+        self.low = None if low is None else _table(low, shape, "low")
+        self.high = None if high is None else _table(high, shape, "high")
+        self.overall_low, self.overall_high = (
+            None if ends is None else _table(ends, shape[:1], what)
+            for ends, what in ((overall_low, "overall_low"), (overall_high, "overall_high"))
+        )
+        self.n_samples = None if n_samples is None else np.asarray(n_samples)
+        if self.n_samples is not None:
+            check_same_length("group", group_names=self.group_names, n_samples=self.n_samples)
+            n_overall = int(self.n_samples.sum()) if n_overall is None else n_overall
+        self.n_overall = n_overall
+        self.confidence = confidence
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        rates: str | Sequence[str] | None = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        pos_label: Any = None,
+        interval: Literal["wilson", "bootstrap"] | None = "wilson",
+        confidence: float = 0.95,
+        n_bootstrap: int = 500,
+        random_state: Any = None,
+        kind: Literal["point", "bar"] = "point",
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Predict with a fitted classifier and draw the rates of each group.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted classifier. If its ``predict`` takes ``sensitive_features``, it gets them.
+        X : array-like of shape (n_samples, n_features)
+            The rows to predict.
+        y : array-like of shape (n_samples,) or None
+            True labels; None if ``rates`` needs none.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        sensitive_columns : str, int or list of them, default=None
+            Instead: names or positions of the columns of X that hold the groups. Without either
+            the ``sensitive_columns`` of the estimator are used.
+        rates : str or sequence of str, default=None
+            See :meth:`from_predictions`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or listed one after the other.
+        pos_label : label, default=None
+            The class that counts as positive; None is the second class of a binary classifier.
+        interval : {"wilson", "bootstrap"} or None, default="wilson"
+            How the intervals are found.
+        confidence : float, default=0.95
+            Coverage of the intervals.
+        n_bootstrap : int, default=500
+            Number of resampled tables.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the bootstrap.
+        kind : {"point", "bar"}, default="point"
+            What is drawn.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``errorbar`` or ``barh`` of matplotlib.
+
+        Returns
+        -------
+        display : GroupRatesDisplay
+            The numbers and the artists.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        check_matplotlib(caller)
+        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        return cls.from_predictions(
+            y,
+            get_response(estimator, X, "predict", sensitive_features=groups),
+            sensitive_features=groups,
+            rates=rates,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            pos_label=second_class(estimator, pos_label),
+            interval=interval,
+            confidence=confidence,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+            kind=kind,
+            name=name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        rates: str | Sequence[str] | None = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        pos_label: Any = 1,
+        interval: Literal["wilson", "bootstrap"] | None = "wilson",
+        confidence: float = 0.95,
+        n_bootstrap: int = 500,
+        random_state: Any = None,
+        kind: Literal["point", "bar"] = "point",
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the rates of each group, given predicted labels.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            True labels; None if ``rates`` is ``"selection_rate"`` alone, which needs none.
+        y_pred : array-like of shape (n_samples,)
+            Predicted labels.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        rates : str or sequence of str, default=None
+            Among ``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``,
+            ``"positive_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. None is the
+            selection rate and, with ``y_true``, the true and false positive rates.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or listed one after the other.
+        pos_label : label, default=1
+            The class that counts as positive.
+        interval : {"wilson", "bootstrap"} or None, default="wilson"
+            How the intervals are found.
+        confidence : float, default=0.95
+            Coverage of the intervals.
+        n_bootstrap : int, default=500
+            Number of resampled tables.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the bootstrap.
+        kind : {"point", "bar"}, default="point"
+            What is drawn.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``errorbar`` or ``barh`` of matplotlib.
+
+        Returns
+        -------
+        display : GroupRatesDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        chosen = _check_rates(rates, y_true)
+        report = group_report(
+            # The selection rate does not look at the true labels.
+            y_pred if y_true is None else y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            pos_label=pos_label,
+            interval=interval,
+            confidence=confidence,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+        )
+        columns = {
+            suffix: np.array([report[f"{rate}{suffix}"] for rate in chosen])
+            for suffix in ("", "_low", "_high")
+            if not (suffix and interval is None)
+        }
+        # By position: the last row is the whole sample, also when a group is called "overall".
+        groups = {suffix: table[:, :-1] for suffix, table in columns.items()}
+        overall = {suffix: table[:, -1] for suffix, table in columns.items()}
+        counts = np.asarray(report["n"], dtype=np.int64)
+        display = cls(
+            values=groups[""],
+            overall=overall[""],
+            rates=chosen,
+            group_names=[str(group) for group in report.index[:-1]],
+            low=groups.get("_low"),
+            high=groups.get("_high"),
+            overall_low=overall.get("_low"),
+            overall_high=overall.get("_high"),
+            n_samples=counts[:-1],
+            n_overall=int(counts[-1]),
+            confidence=None if interval is None else confidence,
+            name=name,
+        )
+        return display.plot(ax=ax, kind=kind, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        kind: Literal["point", "bar"] = "point",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the rates.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure, as tall as the groups need. Axes that show
+            the same groups for another model are continued, with other markers. The legend stands
+            to the right of the axes and needs a figure with ``layout="constrained"``.
+        kind : {"point", "bar"}, default="point"
+            Points with intervals, which can be continued, or bars.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        **kwargs
+            Passed to ``errorbar`` or ``barh`` of matplotlib.
+
+        Returns
+        -------
+        display : GroupRatesDisplay
+            The display itself.
+        """
+        if kind not in ("point", "bar"):
+            raise ValueError(f"kind must be 'point' or 'bar', got {kind!r}.")
+        n_rates, n_rows = len(self.rates), len(self.group_names) + 1
+        row_height = max(0.5, 0.2 * n_rates + 0.15)
+        ax = axes_for(self, ax, figsize=(7.5, max(2.4, 0.9 + n_rows * row_height)))
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Rectangle
+        from matplotlib.patheffects import withStroke
+
+        n_models = n_series(ax)
+        if n_models and kind == "bar":
+            raise ValueError(
+                "ax already shows rates, and bars would cover them. Use kind='point', or axes of "
+                "their own."
+            )
+        sizes = None
+        if self.n_samples is not None:
+            sizes = [f"n = {count:,}" for count in [*self.n_samples.tolist(), self.n_overall]]
+        label_rows(ax, [*self.group_names, "overall"], sizes)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.artists_: list[Any] = []
+        self.overall_lines_: list[Line2D] = []
+        self.undefined_: list[Text] = []
+        step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
+        model = self.name if name is None else name
+        for i, rate in enumerate(self.rates):
+            known = rate in _KNOWN_RATES
+            style = look(_KNOWN_RATES.index(rate) if known else len(_KNOWN_RATES) + i)
+            rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
+            values = np.append(self.values[i], self.overall[i])
+            options: dict[str, Any] = {
+                "xerr": self._errors(i, values),
+                "color": style.color,
+                "label": with_name(model, rate.replace("_", " ")),
+            }
+            if kind == "bar":
+                options |= {"height": step, "hatch": style.hatch, "edgecolor": "white"}
+                options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
+                artist: Any = ax.barh(rows, values, **with_options(Rectangle, options, kwargs))
+                first = artist.patches[0]
+            else:
+                fill = _FILLS[n_models % len(_FILLS)]
+                options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
+                options |= {"capsize": 3, "markerfacecoloralt": "white"}
+                artist = ax.errorbar(values, rows, **with_options(Line2D, options, kwargs))
+                first = artist.lines[0]
+            self.artists_.append(artist)
+            if i == 0:  # one mark per model
+                as_series(first)
+            line = ax.axvline(
+                self.overall[i], color=style.color, linestyle=style.linestyle, lw=1, zorder=0.6
+            )
+            if kind == "bar":  # in front of the bars, with an edge that sets it off from them
+                line.set(zorder=2.5, path_effects=[withStroke(linewidth=3, foreground="white")])
+            self.overall_lines_.append(line)
+            self.undefined_.extend(
+                ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
+                for row in rows[np.isnan(values)]
+            )
+        for row in range(n_rows - 1):  # the whole sample is set off more strongly
+            is_last = row == n_rows - 2
+            ax.axhline(row + 0.5, color=GREY, lw=1 if is_last else 0.3, zorder=0.5)
+        ax.set_xlim(-0.02, 1.02)
+        ax.set_xlabel(
+            "Rate"
+            if self.confidence is None
+            else f"Rate, with {percent(self.confidence)} confidence interval"
+        )
+        legend_beside(ax)
+        return self
+
+    def _errors(self, rate: int, values: FloatArray) -> FloatArray | None:
+        """Return the lengths of the error bars to the left and to the right."""
+        if self.low is None or self.high is None:
+            return None
+        ends = [
+            np.append(groups[rate], np.nan if overall is None else overall[rate])
+            for groups, overall in ((self.low, self.overall_low), (self.high, self.overall_high))
+        ]
+        return np.stack([values - ends[0], ends[1] - values])
+
+
+def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:
+    """Return the names of the rates; unknown ones and those that need y_true raise."""
+    if rates is None:
+        return list(_DEFAULT_RATES if y_true is not None else _DEFAULT_RATES[:1])
+    chosen = [rates] if isinstance(rates, str) else list(rates)
+    unknown = [rate for rate in chosen if rate not in _KNOWN_RATES]
+    if unknown or not chosen:
+        raise ValueError(
+            f"rates has {listed(unknown) or 'no entry'}; the rates are {', '.join(_KNOWN_RATES)}."
+        )
+    needy = [rate for rate in chosen if rate != "selection_rate"]
+    if y_true is None and needy:
+        raise ValueError(
+            f"y_true is None, but {listed(needy)} needs true labels. Pass them, or "
+            "rates='selection_rate'."
+        )
+    return chosen
+
+
+def _table(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """Return numbers of the given shape."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.shape != shape:
+        raise ValueError(
+            f"{name} must have the shape {shape}, one row per rate and one column per group, got "
+            f"{table.shape}."
+        )
+    return table

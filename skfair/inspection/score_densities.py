@@ -1,0 +1,501 @@
+"""Densities of the scores of each group, with a percentile interval marked.
+
+Figures 3 to 8 of partial_fairness_idca: the part of each density whose ranks (counted from the top
+of the group) lie in the interval is shaded. Groups are overlaid or drawn in rows. Large samples
+are counted on a fine grid before smoothing, which changes nothing visible and keeps the cost
+independent of the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import gaussian_kde
+
+from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
+from skfair.inspection._intervals import bounds_of_groups, interval_text, score_ranges
+from skfair.inspection._style import (
+    GREY,
+    as_reference,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    is_first,
+    label_rows,
+    look,
+    n_series,
+    with_name,
+    with_options,
+)
+from skfair.metrics.scores import scored_rows
+from skfair.utils.response import get_response, response_method_of
+from skfair.utils.text import listed
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+_N_GRID = 400
+# Above this many rows the scores are counted in this many bins before smoothing.
+_N_BINS = 4096
+# How many bandwidths a density is drawn beyond the outermost scores.
+_MARGIN = 3.0
+# The height that the largest density takes of a row.
+_ROW_HEIGHT = 0.85
+
+
+class GroupScoreDisplay:
+    """Densities of the scores of each group, the percentile interval shaded.
+
+    The shaded parts are the members of each group that are contested: those whose rank within
+    their own group, counted from the top, lies in the interval. Under partial statistical parity
+    the shaded parts of all groups look alike and lie above each other.
+
+    Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    scores : sequence of array-like
+        The scores of each group.
+    group_names : sequence of str
+        Names of the groups.
+    weights : sequence of array-like, default=None
+        Weights of the scores of each group.
+    interval : sequence of array-like of shape (n_intervals, 2), default=None
+        The percentile interval, or union of intervals, of each group; None shades nothing.
+    bounds : (float, float), default=None
+        The range that scores can take, (0, 1) for probabilities; no density is drawn outside.
+    name : str, default=None
+        Name of the model, put in front of the names in the legend.
+
+    Attributes
+    ----------
+    score_ranges : list of ndarray of shape (n_intervals, 2), or None
+        The lowest and the highest score of each group inside its interval; infinite where the
+        interval has no end.
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    curves_ : list of matplotlib Line2D or StepPatch
+        The density of each group. Scores that are all equal have none; they are drawn as a
+        vertical line.
+    shades_ : list of matplotlib artists
+        The shaded parts.
+
+    See Also
+    --------
+    CCDFCurveDisplay : Compares two groups threshold by threshold.
+    skfair.metrics.partial_statistical_parity_gap : What the shading shows, as a number.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.inspection import GroupScoreDisplay
+    >>> y_true, y_score, group = make_group_scores(500, random_state=0)
+    >>> display = GroupScoreDisplay.from_predictions(
+    ...     y_true, y_score, sensitive_features=group, interval=(0.05, 0.3)
+    ... )
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel(), len(display.curves_)
+    ('Score (shaded: ranks 5 % to 30 % of each group)', 'Density', 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        scores: Sequence[ArrayLike],
+        group_names: Sequence[str],
+        weights: Sequence[ArrayLike] | None = None,
+        interval: Sequence[ArrayLike] | None = None,
+        bounds: tuple[float, float] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.scores = [np.asarray(values, dtype=np.float64) for values in scores]
+        self.group_names = list(group_names)
+        self.weights = (
+            None if weights is None else [np.asarray(w, dtype=np.float64) for w in weights]
+        )
+        self.interval = (
+            None
+            if interval is None
+            else [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in interval]
+        )
+        given = {"weights": self.weights, "interval": self.interval}
+        check_same_length(
+            "group",
+            scores=self.scores,
+            group_names=self.group_names,
+            **{key: values for key, values in given.items() if values is not None},
+        )
+        empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
+        if empty:
+            raise ValueError(f"There are no scores of {listed(empty)}. Leave out empty groups.")
+        self.bounds = _check_bounds(bounds, self.scores)
+        self.name = name
+        self.score_ranges = None
+        if self.interval is not None:
+            self.score_ranges = [
+                score_ranges(values, self._weights_of(g), pairs)
+                for g, (values, pairs) in enumerate(zip(self.scores, self.interval, strict=True))
+            ]
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        interval: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        response_method: str | Sequence[str] = SCORE_METHODS,
+        pos_label: Any = None,
+        bounds: tuple[float, float] | None = None,
+        kind: Literal["density", "hist"] = "density",
+        layout: Literal["overlay", "rows"] = "overlay",
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Score rows with a fitted model and draw the scores of each group.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
+        X : array-like of shape (n_samples, n_features)
+            The rows to score.
+        y : array-like of shape (n_samples,), default=None
+            Not used; accepted so that all displays are called alike.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        sensitive_columns : str, int or list of them, default=None
+            Instead: names or positions of the columns of X that hold the groups. Without either
+            the ``sensitive_columns`` of the estimator are used.
+        interval : (float, float), list of such pairs, or dict, default=None
+            See :meth:`from_predictions`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or drawn one after the other.
+        response_method : str or sequence of str, default=("decision_function", "predict_proba")
+            The method that gives scores, or several in order of preference.
+        pos_label : label, default=None
+            The class whose scores are drawn; None is the second one.
+        bounds : (float, float), default=None
+            The range that scores can take; (0, 1) if the scores come from ``predict_proba``.
+        kind : {"density", "hist"}, default="density"
+            See :meth:`plot`.
+        layout : {"overlay", "rows"}, default="overlay"
+            See :meth:`plot`.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
+
+        Returns
+        -------
+        display : GroupScoreDisplay
+            The numbers and the artists.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        check_matplotlib(caller)
+        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        method = response_method_of(estimator, response_method)
+        scores = get_response(estimator, X, method, sensitive_features=groups, pos_label=pos_label)
+        return cls.from_predictions(
+            None,
+            scores,
+            sensitive_features=groups,
+            interval=interval,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            bounds=(0.0, 1.0) if bounds is None and method == "predict_proba" else bounds,
+            kind=kind,
+            layout=layout,
+            name=name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_score: Any,
+        *,
+        sensitive_features: Any,
+        interval: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        bounds: tuple[float, float] | None = None,
+        kind: Literal["density", "hist"] = "density",
+        layout: Literal["overlay", "rows"] = "overlay",
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the scores of each group.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            Not used; accepted so that all displays are called alike.
+        y_score : array-like of shape (n_samples,)
+            Scores; larger means more positive.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; several columns are several attributes.
+        interval : (float, float), list of such pairs, or dict, default=None
+            Percentile interval counted from the top: ``(0.05, 0.3)`` are the ranks from the best
+            5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a dict
+            maps each group to its own.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or drawn one after the other.
+        bounds : (float, float), default=None
+            The range that scores can take, (0, 1) for probabilities. Without it a density smears
+            some mass beyond it.
+        kind : {"density", "hist"}, default="density"
+            See :meth:`plot`.
+        layout : {"overlay", "rows"}, default="overlay"
+            See :meth:`plot`.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
+
+        Returns
+        -------
+        display : GroupScoreDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
+        attribute = rows.groups.attribute_of_group
+        members = [rows.groups.codes[a] == g for g, a in enumerate(attribute)]
+        display = cls(
+            scores=[rows.scores[member] for member in members],
+            group_names=rows.groups.names,
+            weights=None if rows.weights is None else [rows.weights[m] for m in members],
+            interval=bounds_of_groups(interval, rows.groups.levels),
+            bounds=bounds,
+            name=name,
+        )
+        return display.plot(ax=ax, kind=kind, layout=layout, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        kind: Literal["density", "hist"] = "density",
+        layout: Literal["overlay", "rows"] = "overlay",
+        bins: Any = 30,
+        bw_method: Literal["scott", "silverman"] | float = "scott",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the scores.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        kind : {"density", "hist"}, default="density"
+            A kernel density estimate, or a histogram of the same area.
+        layout : {"overlay", "rows"}, default="overlay"
+            All groups above each other, or one row per group, clearer for more than three groups.
+            Rows need axes of their own.
+        bins : int, str or sequence, default=30
+            Bins of the histogram, the same for all groups; as in ``numpy.histogram_bin_edges``.
+        bw_method : {"scott", "silverman"} or float, default="scott"
+            Bandwidth of the density, as in ``scipy.stats.gaussian_kde``.
+        name : str, default=None
+            Name of the model, put in front of the names in the legend.
+        **kwargs
+            Passed to ``plot`` (density) or ``stairs`` (histogram) of matplotlib.
+
+        Returns
+        -------
+        display : GroupScoreDisplay
+            The display itself.
+        """
+        if kind not in ("density", "hist") or layout not in ("overlay", "rows"):
+            raise ValueError(
+                "kind must be 'density' or 'hist' and layout 'overlay' or 'rows', got "
+                f"kind={kind!r} and layout={layout!r}."
+            )
+        n_groups, in_rows = len(self.scores), layout == "rows"
+        ax = axes_for(self, ax, (7.0, max(2.6, 0.8 + 0.8 * n_groups)) if in_rows else (7.0, 4.2))
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import StepPatch
+
+        start = n_series(ax)
+        if start and (in_rows or not is_first(ax, "rows")):
+            raise ValueError(
+                "ax already shows data, and layout='rows' needs axes of its own. Use "
+                "layout='overlay' for both, or other axes."
+            )
+        if in_rows:
+            label_rows(ax, self.group_names, [f"n = {values.size:,}" for values in self.scores])
+        if kind == "hist":
+            edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
+            outlines = [self._histogram(g, edges) for g in range(n_groups)]
+        else:
+            outlines = [self._density(g, bw_method) for g in range(n_groups)]
+        peaks = [heights.max() for _, heights in outlines if heights.size]
+        highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
+        self.ax_, self.figure_ = ax, ax.figure
+        self.curves_: list[Any] = []
+        self.shades_: list[Artist] = []
+        model = self.name if name is None else name
+        for g, (x, heights) in enumerate(outlines):
+            style = look(start + g)
+            if in_rows:  # rows are numbered downwards, so heights are subtracted
+                base, scale = float(g), -_ROW_HEIGHT / highest
+                as_reference(ax.axhline(base, color=GREY, lw=0.8, zorder=0.5), "rows")
+            else:
+                base, scale = 0.0, 1.0
+            text = self.group_names[g] + ("" if heights.size else " (all equal)")
+            options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
+            options |= {"label": with_name(model, text), "linewidth": 1.5 if heights.size else 3}
+            artist_kind = StepPatch if kind == "hist" and heights.size else Line2D
+            options = with_options(artist_kind, options, kwargs)
+            curve: Any
+            if not heights.size:
+                top = base + scale * highest
+                (curve,) = ax.plot([x[0], x[0]], [base, top], **options)
+            elif kind == "hist":
+                curve = ax.stairs(base + scale * heights, x, baseline=base, **options)
+            else:
+                (curve,) = ax.plot(x, base + scale * heights, **options)
+            as_series(curve)
+            self.curves_.append(curve)
+            self._shade(ax, g, x, heights, base, scale, start + g)
+        ax.set_xlabel("Score")
+        if self.interval is not None:
+            ax.set_xlabel(f"Score (shaded: ranks {interval_text(self.interval)} of each group)")
+        if in_rows:
+            ax.set_ylim(n_groups - 0.9, -1.0)
+        else:
+            ax.set_ylabel("Density")
+            ax.set_ylim(bottom=0)
+            ax.legend()
+        return self
+
+    def _weights_of(self, group: int) -> FloatArray | None:
+        return None if self.weights is None else self.weights[group]
+
+    def _histogram(self, group: int, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the edges and the share of the group per unit of score in each bin."""
+        weights = self._weights_of(group)
+        counts, _ = np.histogram(self.scores[group], bins=edges, weights=weights)
+        total = self.scores[group].size if weights is None else weights.sum()
+        return edges, counts / (total * np.diff(edges))
+
+    def _density(
+        self, group: int, bw_method: Literal["scott", "silverman"] | float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Evaluate the density of a group on a grid; no heights if all scores are equal."""
+        scores, weights = self.scores[group], self._weights_of(group)
+        if weights is None:
+            weights = np.ones(scores.size)
+        scores, weights = scores[weights > 0], weights[weights > 0]
+        n_effective = weights.sum() ** 2 / (weights**2).sum()
+        low, high = scores.min(), scores.max()
+        # Equal up to rounding, or one row that outweighs all others: nothing to estimate from.
+        if high - low <= 1e-9 * max(abs(low), abs(high)) or n_effective - 1 < 1e-9:
+            return np.array([scores[np.argmax(weights)]]), np.empty(0)
+        factor = _bandwidth_factor(bw_method, n_effective)
+        if scores.size > _N_BINS:
+            counts, edges = np.histogram(scores, bins=_N_BINS, weights=weights)
+            scores, weights = ((edges[1:] + edges[:-1]) / 2)[counts > 0], counts[counts > 0]
+            # scipy divides the variance by 1 - 1 / n for the n it sees, here that of the bins.
+            seen = weights.sum() ** 2 / (weights**2).sum()
+            factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
+        kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
+        margin = _MARGIN * float(np.sqrt(kernels.covariance[0, 0]))
+        lowest, highest = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        x = np.linspace(max(low - margin, lowest), min(high + margin, highest), _N_GRID)
+        heights = kernels(x)
+        for end in (lowest, highest):
+            if np.isfinite(end):  # what would leak over the end is reflected
+                heights = heights + kernels(2 * end - x)
+        return x, heights
+
+    def _shade(
+        self,
+        ax: Axes,
+        group: int,
+        x: FloatArray,
+        heights: FloatArray,
+        base: float,
+        scale: float,
+        number: int,
+    ) -> None:
+        """Fill the part of a density, or of a histogram, that lies in the interval."""
+        if self.score_ranges is None or not heights.size:
+            return
+        from matplotlib.colors import to_rgba
+
+        style = look(number)
+        options: dict[str, Any] = {
+            "facecolor": to_rgba(style.color, 0.3),
+            "edgecolor": to_rgba(style.color, 0.6),
+            "hatch": style.hatch,
+            "linewidth": 0,
+        }
+        for low, high in self.score_ranges[group]:
+            cut = np.unique(np.clip(x, low, high))
+            if cut.size < 2:  # the interval lies within a tie and has no width
+                continue
+            if heights.size == x.size:
+                level = np.interp(cut, x, heights)
+                shade: Artist = ax.fill_between(cut, base, base + scale * level, **options)
+            else:
+                middle = (cut[1:] + cut[:-1]) / 2
+                level = heights[np.searchsorted(x, middle, side="right") - 1]
+                shade = ax.stairs(base + scale * level, cut, baseline=base, fill=True, **options)
+            self.shades_.append(shade)
+
+
+def _bandwidth_factor(bw_method: Literal["scott", "silverman"] | float, n: float) -> float:
+    """Return the bandwidth in standard deviations of the scores; as scipy for n rows."""
+    if bw_method == "scott":
+        return float(n**-0.2)
+    if bw_method == "silverman":
+        return float((0.75 * n) ** -0.2)
+    if not isinstance(bw_method, Real) or not 0 < bw_method < np.inf:
+        raise ValueError(
+            f"bw_method must be 'scott', 'silverman' or a number above 0, got {bw_method!r}."
+        )
+    return float(bw_method)
+
+
+def _check_bounds(
+    bounds: tuple[float, float] | None, scores: Sequence[FloatArray]
+) -> tuple[float, float] | None:
+    """Return the bounds as two numbers; raise if a score lies outside."""
+    if bounds is None:
+        return None
+    low, high = (float(end) for end in bounds)
+    outermost = min(map(np.min, scores)), max(map(np.max, scores))
+    if not low <= outermost[0] <= outermost[1] <= high:
+        raise ValueError(
+            f"The scores lie between {outermost[0]:g} and {outermost[1]:g}, outside of bounds="
+            f"({low:g}, {high:g}). Pass wider bounds, or None."
+        )
+    return low, high

@@ -1,0 +1,171 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.inspection import ConvergenceDisplay
+from skfair.utils.history import History
+
+
+@pytest.fixture
+def history():
+    steps = np.arange(60.0)
+    return {
+        "objective": 1 + np.exp(-steps / 8),
+        "max_violation": 0.3 * np.exp(-steps / 5),
+        "seconds": 0.01 * steps,
+        "n_active": steps[::-1],
+    }
+
+
+def test_objective_and_violation_by_iteration(history, render):
+    display = ConvergenceDisplay(history=history).plot()
+    assert display.columns_ == ["objective", "max_violation"]
+    assert len(display.ax_) == len(display.lines_) == 2
+    for line, column in zip(display.lines_, display.columns_, strict=True):
+        assert_array_equal(line.get_xdata(), np.arange(1, 61))
+        assert_array_equal(line.get_ydata(), history[column])
+    assert [ax.get_yscale() for ax in display.ax_] == ["linear", "log"]
+    assert [ax.get_ylabel() for ax in display.ax_] == ["Objective", "Max violation"]
+    assert [ax.get_xlabel() for ax in display.ax_] == ["", "Iteration"]
+    assert display.ax_[0].get_legend() is None
+    assert display.ax_[0].get_shared_x_axes().joined(*display.ax_)
+    render(display)
+
+
+def test_one_column_by_seconds(history, render):
+    display = ConvergenceDisplay(history=history).plot(x="seconds", columns="n_active")
+    assert isinstance(display.ax_, plt.Axes)
+    assert_array_equal(display.lines_[0].get_xydata().T, [history["seconds"], history["n_active"]])
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Seconds", "N active")
+    render(display)
+
+
+def test_zero_has_a_place_on_the_scale(history, render):
+    history["max_violation"][30:] = 0.0
+    display = ConvergenceDisplay(history=history).plot()
+    axis = display.ax_[1].yaxis
+    assert axis.get_scale() == "symlog"
+    # Logarithmic down to the smallest positive value.
+    assert_allclose(axis.get_transform().linthresh, history["max_violation"][29])
+    low, high = display.ax_[1].get_ylim()
+    assert low < 0 < history["max_violation"][0] < high
+    render(display)
+
+
+def test_rounding_errors_do_not_stretch_the_scale(history):
+    history["max_violation"][30:] = 1e-17
+    history["max_violation"][40:] = 0
+    display = ConvergenceDisplay(history=history).plot()
+    assert_allclose(display.ax_[1].yaxis.get_transform().linthresh, 0.3e-8)
+
+
+def test_nothing_violated(history, render):
+    history["max_violation"][:] = 0
+    display = ConvergenceDisplay(history=history).plot()
+    assert display.ax_[1].get_yscale() == "linear"
+    render(display)
+
+
+def test_two_histories_on_the_same_axes(history, render, legend_of):
+    first = ConvergenceDisplay(history=history, name="alm").plot()
+    feasible = {"objective": [2.0, 1.5, 1.2], "max_violation": [0.2, 0.0, 0.0]}
+    second = ConvergenceDisplay(history=feasible).plot(ax=first.ax_, name="repair")
+    assert_array_equal(second.ax_, first.ax_)
+    assert legend_of(first.ax_[0]) == ["alm", "repair"]
+    for ax, one, other in zip(first.ax_, first.lines_, second.lines_, strict=True):
+        assert len(ax.lines) == 2
+        assert one.get_color() != other.get_color()
+        assert one.get_linestyle() != other.get_linestyle()
+        assert one.get_marker() != other.get_marker()
+    # The scale suits both: the second one reaches 0.
+    assert first.ax_[1].get_yscale() == "symlog"
+    assert_allclose(first.ax_[1].yaxis.get_transform().linthresh, history["max_violation"][-1])
+    render(second)
+
+
+def test_two_histories_of_one_column(history):
+    first = ConvergenceDisplay(history=history, name="a").plot(columns=["max_violation"])
+    second = ConvergenceDisplay(history=history, name="b").plot(
+        columns=["max_violation"], ax=first.ax_
+    )
+    assert second.ax_ is first.ax_
+    assert len(first.ax_.lines) == 2
+
+
+def test_values_that_were_not_recorded_are_skipped():
+    recorder = History()
+    for i in range(6):
+        recorder.record(objective=6 - i, **({"max_violation": 1 / (i + 1)} if i % 2 else {}))
+    display = ConvergenceDisplay(history=recorder.as_dict()).plot()
+    assert_array_equal(display.lines_[0].get_xdata(), [1, 2, 3, 4, 5, 6])
+    assert_array_equal(display.lines_[1].get_xdata(), [2, 4, 6])
+    assert_allclose(display.lines_[1].get_ydata(), [1 / 2, 1 / 4, 1 / 6])
+
+
+def test_columns_by_default(history):
+    assert ConvergenceDisplay(history={"objective": [1.0]}).plot().columns_ == ["objective"]
+    other = {"balance": [0.1, 0.2], "seconds": [1.0, 2.0], "duality_gap": [0.1, 0.01]}
+    display = ConvergenceDisplay(history=other).plot()
+    assert display.columns_ == ["balance", "duality_gap"]
+    assert display.ax_[1].get_yscale() == "log"
+
+
+def test_short_histories_mark_every_iteration(history):
+    long = ConvergenceDisplay(history=history).plot()
+    assert long.lines_[0].get_markevery() == 7
+    short = ConvergenceDisplay(history={"objective": [2.0]}).plot()
+    assert short.lines_[0].get_markevery() is None
+    assert short.lines_[0].get_marker() == "o"
+
+
+class Solver(BaseEstimator):
+    def fit(self, X, y=None):
+        self.history_ = {"objective": np.array([2.0, 1.0])}
+        return self
+
+
+def test_fitted_estimators(render):
+    X = np.zeros((3, 1))
+    solver = Solver().fit(X)
+    display = ConvergenceDisplay.from_estimator(solver, name="solver", lw=3)
+    assert_array_equal(display.history["objective"], [2, 1])
+    assert display.lines_[0].get_label() == "solver"
+    assert display.lines_[0].get_linewidth() == 3
+    pipeline = make_pipeline(StandardScaler(), Solver()).fit(X)
+    inside = ConvergenceDisplay.from_estimator(pipeline, X, columns="objective", ax=display.ax_)
+    assert inside.ax_ is display.ax_
+    with pytest.raises(NotFittedError):
+        ConvergenceDisplay.from_estimator(Solver())
+    with pytest.raises(AttributeError, match="'StandardScaler' has no attribute history_, the rec"):
+        ConvergenceDisplay.from_estimator(StandardScaler().fit(X))
+    render(display)
+
+
+def test_wrong_arguments(history):
+    with pytest.raises(TypeError, match="history must be a dict of columns, got list"):
+        ConvergenceDisplay(history=[1, 2])
+    with pytest.raises(ValueError, match="objective has 2, seconds has 1"):
+        ConvergenceDisplay(history={"objective": [1, 2], "seconds": [1]})
+    with pytest.raises(ValueError, match=r"'objective' of history must be 1-dim.*shape \(0,\)"):
+        ConvergenceDisplay(history={"objective": []})
+    display = ConvergenceDisplay(history=history)
+    with pytest.raises(ValueError, match="There is no column 'loss'; the history has 'objective'"):
+        display.plot(columns=["objective", "loss"])
+    with pytest.raises(ValueError, match="There is no column to draw; the history has no columns"):
+        ConvergenceDisplay(history={}).plot()
+    with pytest.raises(ValueError, match="x must be 'iteration' or 'seconds', got 'time'"):
+        display.plot(x="time")
+    with pytest.raises(ValueError, match="no column 'seconds', only 'objective'. Use x='iter"):
+        ConvergenceDisplay(history={"objective": [1]}).plot(x="seconds")
+    _, ax = plt.subplots()
+    with pytest.raises(
+        ValueError, match="ax has 1 Axes but 2 columns are drawn: 'objective', 'max"
+    ):
+        display.plot(ax=ax)
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got Figure"):
+        display.plot(ax=ax.figure, columns="objective")

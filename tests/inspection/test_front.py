@@ -1,0 +1,180 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from skfair.inspection import FairnessFrontDisplay
+
+COSTS = [5.0, 1.0, 3.0, 2.0, 4.0]
+BALANCES = [0.9, 0.1, 0.8, 0.5, 0.6]
+
+
+def naive_front(x, y, x_sign, y_sign):
+    """Compare every pair; signs turn both criteria into gains."""
+    points = list(zip(x_sign * np.asarray(x), y_sign * np.asarray(y), strict=True))
+    return [
+        not any(
+            b[0] >= a[0] and b[1] >= a[1] and (b != a or j < i)
+            for j, b in enumerate(points)
+            if j != i
+        )
+        for i, a in enumerate(points)
+    ]
+
+
+def test_clusterings(render, legend_of):
+    display = FairnessFrontDisplay.from_clusterings(COSTS, BALANCES)
+    assert_array_equal(display.is_nondominated, [True, True, True, True, False])
+    # From the best cost to the best balance: straight to the next cost, then up.
+    corners = [[1, 0.1], [1, 0.1], [2, 0.1], [2, 0.5], [3, 0.5], [3, 0.8], [5, 0.8], [5, 0.9]]
+    assert_allclose(display.staircase[:-1], corners)
+    assert_allclose(display.staircase[-1], [5, 0.9])
+    assert_allclose(display.line_.get_xydata(), display.staircase)
+    drawn = display.points_.get_xydata()
+    assert_allclose(drawn, [[5, 0.9], [1, 0.1], [3, 0.8], [2, 0.5]])
+    assert_allclose(display.dominated_.get_xydata(), [[4, 0.6]])
+    assert display.dominated_.get_fillstyle() == "none"
+    assert legend_of(display.ax_) == ["nondominated", "dominated"]
+    assert display.ax_.get_xlabel() == "Clustering cost (lower is better)"
+    assert display.ax_.get_ylabel() == "Balance (higher is better)"
+    render(display)
+
+
+@pytest.mark.parametrize("x_better", ["lower", "higher"])
+@pytest.mark.parametrize("y_better", ["lower", "higher"])
+def test_every_direction(x_better, y_better, render):
+    rng = np.random.default_rng(0)
+    x, y = np.round(rng.random((2, 40)), 1)
+    display = FairnessFrontDisplay(
+        x=x, y=y, x_label="u", y_label="v", x_better=x_better, y_better=y_better
+    ).plot()
+    x_sign, y_sign = ({"lower": -1, "higher": 1}[better] for better in (x_better, y_better))
+    expected = naive_front(x, y, x_sign, y_sign)
+    assert_array_equal(display.is_nondominated, expected)
+    # Every point of the front is a corner of a monotone line made of upright and lying pieces.
+    corners = display.staircase
+    for point in np.column_stack([x, y])[expected]:
+        assert (corners == point).all(axis=1).any()
+    steps = np.diff(corners, axis=0)
+    assert np.all((steps == 0).any(axis=1))
+    assert np.all(steps[:, 0] * x_sign <= 0)
+    assert np.all(steps[:, 1] * y_sign >= 0)
+    # No point lies on the better side of it.
+    for u, v in zip(x, y, strict=True):
+        at_least_as_good = corners[corners[:, 0] * x_sign >= u * x_sign, 1]
+        assert np.max(at_least_as_good * y_sign) >= v * y_sign
+    # It spans the data.
+    assert corners[-1, 0] * x_sign == (x * x_sign).min()
+    assert corners[0, 1] * y_sign == (y * y_sign).min()
+    assert display.ax_.get_xlabel() == f"u ({x_better} is better)"
+    render(display)
+
+
+def test_classifiers_by_difference_and_by_ratio():
+    accuracies, gaps = [0.9, 0.8, 0.85], [0.2, 0.0, 0.3]
+    display = FairnessFrontDisplay.from_classifiers(accuracies, gaps)
+    assert_array_equal(display.is_nondominated, [True, True, False])
+    assert_array_equal(display.x, gaps)
+    assert display.ax_.get_ylabel() == "Accuracy (higher is better)"
+    ratios = FairnessFrontDisplay.from_classifiers(
+        accuracies, 1 - np.array(gaps), larger_is_fairer=True
+    )
+    assert_array_equal(ratios.is_nondominated, display.is_nondominated)
+    assert ratios.ax_.get_xlabel() == "Fairness (higher is better)"
+
+
+def test_names_and_marks(render, legend_of):
+    names = ["five", "one", "", "two", "four"]
+    display = FairnessFrontDisplay.from_clusterings(
+        COSTS, BALANCES, point_names=names, selected="two", show_knee=True
+    )
+    assert [text.get_text() for text in display.texts_] == ["five", "one", "two", "four"]
+    assert display.texts_[0].xy == (5, 0.9)
+    # Names stand on the better side: to the left and above; farther from a mark.
+    assert [text.get_position() for text in display.texts_][1:3] == [(-5, 5), (-9, 9)]
+    assert {text.get_ha() for text in display.texts_} == {"right"}
+    assert_array_equal(display.marks_["selected"].get_xydata(), [[2, 0.5]])
+    # Scaled by the ends (1, 0.1) and (5, 0.9): rises 0.25 and 0.375 above the line.
+    assert display.knee == 2
+    assert_array_equal(display.marks_["knee"].get_xydata(), [[3, 0.8]])
+    assert legend_of(display.ax_) == ["nondominated", "dominated", "selected", "knee"]
+    render(display)
+    ratios = FairnessFrontDisplay.from_classifiers(
+        [0.9, 0.8], [0.5, 0.6], larger_is_fairer=True, point_names=["u", "v"], selected=-1
+    )
+    assert ratios.texts_[0].get_position() == (5, 5)
+    assert ratios.selected == 1
+    lower = FairnessFrontDisplay(
+        x=[1], y=[1], x_label="", y_label="", y_better="lower", point_names=["p"]
+    ).plot()
+    assert lower.texts_[0].get_position() == (-5, -5)
+
+
+@pytest.mark.parametrize(
+    ("costs", "balances", "knee"),
+    [
+        ([1, 2], [0.1, 0.9], None),  # two points have no bend
+        ([1, 2, 3], [0.1, 0.2, 0.9], None),  # bent to the wrong side
+        ([1, 2, 3], [0.1, 0.5, 0.9], None),  # straight
+        ([3, 2, 1], [0.9, 0.8, 0.1], 1),
+    ],
+)
+def test_knee(costs, balances, knee):
+    display = FairnessFrontDisplay.from_clusterings(costs, balances, show_knee=True)
+    assert display.knee == knee
+    assert ("knee" in display.marks_) == (knee is not None)
+
+
+def test_two_fronts_on_the_same_axes(render, legend_of):
+    first = FairnessFrontDisplay.from_clusterings(COSTS, BALANCES, name="prices", selected=0)
+    second = FairnessFrontDisplay.from_clusterings([2, 3], [0.2, 0.3], name="search", ax=first.ax_)
+    assert legend_of(second.ax_) == [
+        "prices: nondominated",
+        "prices: dominated",
+        "prices: selected",
+        "search: nondominated",
+    ]
+    assert second.dominated_ is None
+    assert first.points_.get_marker() != second.points_.get_marker()
+    assert first.line_.get_linestyle() != second.line_.get_linestyle()
+    assert first.line_.get_color() != second.line_.get_color()
+    # Labels that the user has written in between stay.
+    first.ax_.set_xlabel("inertia")
+    second.plot(ax=first.ax_, name="again")
+    assert first.ax_.get_xlabel() == "inertia"
+    render(second)
+
+
+def test_one_point_and_plot_again():
+    display = FairnessFrontDisplay.from_clusterings([1], [0.5])
+    assert_array_equal(np.unique(display.staircase, axis=0), [[1, 0.5]])
+    _, ax = plt.subplots()
+    assert display.plot(ax=ax, lw=4) is display
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert display.line_.get_linewidth() == 4
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="x has 2, y has 1"):
+        FairnessFrontDisplay.from_clusterings([1, 2], [0.5])
+    with pytest.raises(ValueError, match="point_names has 1"):
+        FairnessFrontDisplay.from_clusterings([1, 2], [0.5, 1], point_names=["a"])
+    with pytest.raises(
+        ValueError, match=r"costs has negative values \(smallest: -2\).*pass -costs"
+    ):
+        FairnessFrontDisplay.from_clusterings([-2, 1], [0.5, 1])
+    with pytest.raises(ValueError, match="disparities has negative.*pass -disparities"):
+        FairnessFrontDisplay.from_classifiers([0.5, 1], [-0.2, 0.1])
+    with pytest.raises(ValueError, match="accuracies has 1 value"):
+        FairnessFrontDisplay.from_classifiers([np.nan, 1], [0.2, 0.1])
+    with pytest.raises(ValueError, match="costs is empty"):
+        FairnessFrontDisplay.from_clusterings([], [])
+    with pytest.raises(ValueError, match="must be 'lower' or 'higher', got 'max'"):
+        FairnessFrontDisplay(x=[1], y=[1], x_label="", y_label="", y_better="max")
+    with pytest.raises(ValueError, match="selected='z' is not the name.*the names are 'a'"):
+        FairnessFrontDisplay.from_clusterings([1], [1], point_names=["a"], selected="z")
+    with pytest.raises(ValueError, match="selected='z' is not the name.*there are no point_names"):
+        FairnessFrontDisplay.from_clusterings([1], [1], selected="z")
+    with pytest.raises(ValueError, match="selected=1 is not a position in 1 points"):
+        FairnessFrontDisplay.from_clusterings([1], [1], selected=1)

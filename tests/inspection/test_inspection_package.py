@@ -1,0 +1,155 @@
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import inspection
+from skfair.inspection import (
+    CCDFCurveDisplay,
+    ClusterCompositionDisplay,
+    ConvergenceDisplay,
+    FairnessFrontDisplay,
+    GroupRatesDisplay,
+    GroupScoreDisplay,
+)
+from skfair.inspection import _style as style
+from skfair.inspection._inputs import fitted_attribute, read_groups, second_class
+
+SEX = ["f", "m", "f", "m"]
+
+MAKERS = {
+    "rates": lambda: GroupRatesDisplay.from_predictions(
+        [1, 0, 1, 0], [1, 0, 0, 0], sensitive_features=SEX
+    ),
+    "rates_estimator": lambda: GroupRatesDisplay.from_estimator(None, None, None),
+    "scores": lambda: GroupScoreDisplay.from_predictions(
+        None, [1, 2, 3, 4], sensitive_features=SEX
+    ),
+    "scores_estimator": lambda: GroupScoreDisplay.from_estimator(None, None),
+    "ccdf": lambda: CCDFCurveDisplay.from_predictions(None, [1, 2, 3, 4], sensitive_features=SEX),
+    "ccdf_estimator": lambda: CCDFCurveDisplay.from_estimator(None, None),
+    "composition": lambda: ClusterCompositionDisplay.from_labels(
+        [0, 0, 1, 1], sensitive_features=SEX
+    ),
+    "composition_estimator": lambda: ClusterCompositionDisplay.from_estimator(None),
+    "clusterings": lambda: FairnessFrontDisplay.from_clusterings([1, 2], [0, 1]),
+    "classifiers": lambda: FairnessFrontDisplay.from_classifiers([1, 2], [0, 1]),
+    "convergence": lambda: ConvergenceDisplay(history={"objective": [1, 0]}).plot(),
+    "convergence_estimator": lambda: ConvergenceDisplay.from_estimator(None),
+}
+
+
+def test_every_exported_name_exists_and_has_an_example():
+    for name in inspection.__all__:
+        assert ">>>" in getattr(inspection, name).__doc__
+
+
+def test_import_is_light():
+    # Compared with pandas and scikit-learn, which skfair.metrics needs.
+    code = (
+        "import sys, skfair.inspection; "
+        "print(sorted({'numba', 'matplotlib'} & {name.partition('.')[0] for name in sys.modules}))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_missing_matplotlib_says_how_to_install_it(name, no_matplotlib):
+    with pytest.raises(ImportError, match=r"Display\.\w+ needs matplotlib.*skfair-suite\[plot\]"):
+        MAKERS[name]()
+
+
+def test_plot_says_that_matplotlib_is_missing(no_matplotlib):
+    display = FairnessFrontDisplay(x=[1], y=[1], x_label="a", y_label="b")
+    with pytest.raises(ImportError, match=r"FairnessFrontDisplay\.plot needs matplotlib"):
+        display.plot()
+
+
+def test_only_axes_are_accepted():
+    display = FairnessFrontDisplay(x=[1], y=[1], x_label="a", y_label="b")
+    figure = plt.figure()
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None, got Figure"):
+        display.plot(ax=figure)
+
+
+def test_looks_differ_in_more_than_colour():
+    looks = [style.look(i) for i in range(64)]
+    assert len(set(map(str, looks))) == 64
+    for carrier in ("color", "marker", "linestyle", "hatch"):
+        assert len({str(getattr(one, carrier)) for one in looks[:8]}) == 8
+    assert looks[8].color == looks[0].color
+    assert looks[8].marker != looks[0].marker
+    assert len({(one.color, one.hatch) for one in looks}) == 64
+
+
+def test_short_option_names_replace_long_defaults():
+    display = FairnessFrontDisplay.from_clusterings([1, 2], [0, 1], lw=7, c="red", ls=":")
+    line = display.line_
+    assert (line.get_linewidth(), line.get_color(), line.get_linestyle()) == (7, "red", ":")
+
+
+def test_rows_are_labelled_once():
+    _, ax = plt.subplots()
+    style.label_rows(ax, ["a", "b"], ["n = 1", "n = 2"])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a\nn = 1", "b\nn = 2"]
+    assert ax.get_ylim() == (1.5, -0.5)
+
+
+def test_groups_as_passed_or_from_columns():
+    X = pd.DataFrame({"sex": SEX, "age": [1, 2, 3, 4]})
+    assert read_groups("f", X, SEX, None) is SEX
+    assert_array_equal(read_groups("f", X, None, "sex")["sex"], SEX)
+
+    class Told:
+        sensitive_columns = ("sex",)
+
+    assert_array_equal(read_groups("f", X, None, None, Told())["sex"], SEX)
+    # What is passed goes before what the estimator was told.
+    assert list(read_groups("f", X, None, ["age"], Told()).columns) == ["age"]
+    assert read_groups("f", X, SEX, None, Told()) is SEX
+
+
+def test_wrong_groups():
+    X = pd.DataFrame({"sex": SEX})
+    with pytest.raises(ValueError, match="f got both sensitive_features and sensitive_columns='s"):
+        read_groups("f", X, SEX, "sex")
+    with pytest.raises(ValueError, match="f does not know the groups. Pass sensitive_features="):
+        read_groups("f", X, None, None)
+    with pytest.raises(ValueError, match="f got sensitive_columns='sex' but no X"):
+        read_groups("f", None, None, "sex")
+    shuffled = X["sex"].iloc[::-1]
+    with pytest.raises(ValueError, match="in a different order"):
+        read_groups("f", X, shuffled, None)
+
+
+def test_fitted_attributes_of_wrapped_estimators():
+    X = np.arange(20.0).reshape(10, 2)
+    pipeline = make_pipeline(StandardScaler(), KMeans(2, n_init=1, random_state=0)).fit(X)
+    search = GridSearchCV(pipeline, {"kmeans__n_clusters": [2]}, cv=2).fit(X)
+    for estimator in (pipeline[-1], pipeline, search):
+        assert fitted_attribute(estimator, "labels_", "the clusters").shape == (10,)
+    with pytest.raises(AttributeError, match="'Pipeline', 'KMeans' has no attribute history_, the"):
+        fitted_attribute(pipeline, "history_", "the iterations")
+    with pytest.raises(NotFittedError):
+        fitted_attribute(KMeans(), "labels_", "the clusters")
+
+
+def test_positive_class():
+    y = np.array(["no", "yes", "no", "yes"])
+    model = LogisticRegression().fit(np.arange(4.0)[:, None], y)
+    assert second_class(model, None) == "yes"
+    assert second_class(model, "no") == "no"
+    assert second_class(object(), None) == 1

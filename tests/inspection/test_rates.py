@@ -1,0 +1,311 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from skfair.inspection import GroupRatesDisplay
+from skfair.inspection._style import look
+from skfair.metrics import group_report
+
+ALL_RATES = [
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "positive_predictive_value",
+    "accuracy",
+    "base_rate",
+]
+
+
+@pytest.fixture
+def sample():
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b", "c"], 300)
+    y_true = rng.integers(0, 2, 300)
+    y_pred = np.where(rng.random(300) < 0.7, y_true, group == "a").astype(int)
+    return y_true, y_pred, group
+
+
+def naive_rate(rate, y_true, y_pred):
+    return {
+        "selection_rate": lambda: np.mean(y_pred),
+        "true_positive_rate": lambda: np.mean(y_pred[y_true == 1]),
+        "false_positive_rate": lambda: np.mean(y_pred[y_true == 0]),
+        "positive_predictive_value": lambda: np.mean(y_true[y_pred == 1]),
+        "accuracy": lambda: np.mean(y_true == y_pred),
+        "base_rate": lambda: np.mean(y_true),
+    }[rate]()
+
+
+def wilson(rate, n):
+    """Solve (p - rate)^2 = z^2 p (1 - p) / n for p."""
+    z2 = 1.959963984540054**2
+    return np.sort(np.roots([1 + z2 / n, -2 * rate - z2 / n, rate**2]))
+
+
+@pytest.mark.parametrize("kind", ["point", "bar"])
+def test_what_is_drawn_equals_plain_counts(sample, render, legend_of, kind):
+    y_true, y_pred, group = sample
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, rates=ALL_RATES, kind=kind
+    )
+    assert len(display.artists_) == len(display.overall_lines_) == 6
+    rows = [group == "a", group == "b", group == "c", np.ones(300, bool)]
+    for i, rate in enumerate(ALL_RATES):
+        expected = [naive_rate(rate, y_true[row], y_pred[row]) for row in rows]
+        artist = display.artists_[i]
+        if kind == "bar":
+            drawn = [bar.get_width() for bar in artist]
+            heights = [bar.get_y() + bar.get_height() / 2 for bar in artist]
+        else:
+            drawn, heights = artist.lines[0].get_data()
+        assert_allclose(drawn, expected)
+        # Each rate has its place within the rows.
+        assert_array_equal(np.round(heights), [0, 1, 2, 3])
+        assert_allclose(np.diff(heights), 1)
+        assert_array_equal(display.overall_lines_[i].get_xdata(), [expected[-1]] * 2)
+        assert display.overall_lines_[i].get_linestyle() is not None
+    assert legend_of(display.ax_) == [rate.replace("_", " ") for rate in ALL_RATES]
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    sizes = [int(row.sum()) for row in rows]
+    assert labels == [
+        f"{name}\nn = {n}" for name, n in zip(["a", "b", "c", "overall"], sizes, strict=True)
+    ]
+    assert display.ax_.get_xlim() == (-0.02, 1.02)
+    assert display.ax_.get_ylim() == (3.5, -0.5)
+    assert not display.undefined_
+    render(display)
+
+
+def test_intervals_are_wilsons(sample):
+    y_true, y_pred, group = sample
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, rates="selection_rate"
+    )
+    (bars,) = display.artists_[0].lines[2]
+    segments = bars.get_segments()
+    for name, segment in zip(["a", "b", "c"], segments[:3], strict=True):
+        row = group == name
+        assert_allclose(segment[:, 0], wilson(y_pred[row].mean(), row.sum()))
+    assert_allclose(segments[3][:, 0], wilson(y_pred.mean(), 300))
+
+
+def test_intervals_can_be_chosen_or_left_out(sample):
+    y_true, y_pred, group = sample
+    options = {"sensitive_features": group, "confidence": 0.8}
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, interval="bootstrap", n_bootstrap=20, random_state=1, **options
+    )
+    report = group_report(
+        y_true, y_pred, interval="bootstrap", n_bootstrap=20, random_state=1, **options
+    )
+    assert_array_equal(display.low[0], report["selection_rate_low"].iloc[:-1])
+    assert_array_equal(display.overall_high[0], report["selection_rate_high"].iloc[-1])
+    assert display.ax_.get_xlabel() == "Rate, with 80 % confidence interval"
+    display = GroupRatesDisplay.from_predictions(y_true, y_pred, interval=None, **options)
+    assert display.low is None
+    assert not display.artists_[0].has_xerr
+    assert display.ax_.get_xlabel() == "Rate"
+
+
+def test_rates_are_told_apart_without_colour_and_keep_their_look(sample):
+    y_true, y_pred, group = sample
+    both = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, rates=ALL_RATES
+    )
+    markers = [artist.lines[0].get_marker() for artist in both.artists_]
+    assert len(set(markers)) == 6
+    alone = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, rates=["accuracy"]
+    )
+    number = ALL_RATES.index("accuracy")
+    assert alone.artists_[0].lines[0].get_marker() == markers[number]
+    assert alone.artists_[0].lines[0].get_color() == look(number).color
+
+
+def test_two_models_on_the_same_axes(sample, render, legend_of):
+    y_true, y_pred, group = sample
+    options = {"sensitive_features": group, "rates": ["selection_rate", "accuracy"]}
+    first = GroupRatesDisplay.from_predictions(y_true, y_pred, name="one", **options)
+    second = GroupRatesDisplay.from_predictions(
+        y_true, 1 - y_pred, name="two", ax=first.ax_, **options
+    )
+    assert second.ax_ is first.ax_
+    assert legend_of(second.ax_) == [
+        "one: selection rate",
+        "one: accuracy",
+        "two: selection rate",
+        "two: accuracy",
+    ]
+    lines = [first.artists_[0].lines[0], second.artists_[0].lines[0]]
+    assert lines[0].get_color() == lines[1].get_color()
+    assert [line.get_fillstyle() for line in lines] == ["full", "none"]
+    assert_allclose(lines[1].get_ydata() - lines[0].get_ydata(), 0.08)
+    labels = [text.get_text() for text in first.ax_.get_yticklabels()]
+    assert labels[0] == f"a\nn = {(group == 'a').sum()}"
+    render(second)
+
+
+def test_sizes_that_differ_between_models_are_not_written(sample):
+    y_true, y_pred, group = sample
+    first = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group)
+    GroupRatesDisplay.from_predictions(
+        y_true[50:], y_pred[50:], sensitive_features=group[50:], ax=first.ax_
+    )
+    labels = [text.get_text() for text in first.ax_.get_yticklabels()]
+    assert labels == ["a", "b", "c", "overall"]
+
+
+def test_what_does_not_fit_the_axes_is_refused(sample):
+    y_true, y_pred, group = sample
+    ax = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group).ax_
+    with pytest.raises(ValueError, match="bars would cover them. Use kind='point'"):
+        GroupRatesDisplay.from_predictions(
+            y_true, y_pred, sensitive_features=group, kind="bar", ax=ax
+        )
+    with pytest.raises(ValueError, match="ax already shows the rows.*but this display has"):
+        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group == "a", ax=ax)
+
+
+def test_two_attributes(sample, render):
+    y_true, y_pred, group = sample
+    sex = np.resize(["f", "m"], 300)
+    both = pd.DataFrame({"sex": sex, "origin": group})
+    crossed = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=both)
+    assert crossed.group_names[0] == "sex=f, origin=a"
+    assert crossed.values.shape == (3, 6)
+    apart = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=both, intersectional=False
+    )
+    assert apart.group_names == ["sex=f", "sex=m", "origin=a", "origin=b", "origin=c"]
+    # Overlapping groups count each row twice; the whole sample counts it once.
+    assert apart.n_overall == 300
+    assert_allclose(apart.overall[0], y_pred.mean())
+    render(crossed)
+
+
+def test_undefined_rates_are_said_to_be(render):
+    y_true, y_pred = [1, 1, 0, 1, 0, 0], [1, 0, 1, 1, 0, 0]
+    for kind in ("point", "bar"):
+        display = GroupRatesDisplay.from_predictions(
+            y_true, y_pred, sensitive_features=list("aabbcc"), kind=kind
+        )
+        notes = [(note.get_text(), round(note.get_position()[1])) for note in display.undefined_]
+        # No positive row in c, no negative row in a.
+        assert notes == [("undefined", 2), ("undefined", 0)]
+        render(display)
+
+
+def test_a_rate_that_is_undefined_for_everybody(render):
+    display = GroupRatesDisplay.from_predictions(
+        [1, 1], [1, 0], sensitive_features=["a", "b"], rates="false_positive_rate"
+    )
+    assert len(display.undefined_) == 3
+    render(display)
+
+
+def test_one_group_called_overall(sample):
+    y_true, y_pred, _ = sample
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=["overall"] * 300
+    )
+    assert display.group_names == ["overall"]
+    assert_allclose(display.values[0], y_pred.mean())
+
+
+def test_weights(sample):
+    y_true, y_pred, group = sample
+    weights = np.linspace(0.5, 2, 300)
+    display = GroupRatesDisplay.from_predictions(
+        y_true, y_pred, sensitive_features=group, sample_weight=weights
+    )
+    row = group == "a"
+    assert_allclose(display.values[0, 0], np.average(y_pred[row], weights=weights[row]))
+
+
+def test_true_labels_are_optional_for_selection_rates(sample):
+    _, y_pred, group = sample
+    display = GroupRatesDisplay.from_predictions(None, y_pred, sensitive_features=group)
+    assert display.rates == ["selection_rate"]
+    assert_allclose(display.overall, y_pred.mean())
+
+
+def test_estimator_with_string_labels_and_columns(sample):
+    y_true, y_pred, group = sample
+    X = pd.DataFrame({"group": group, "score": y_pred})
+    words = np.where(y_true == 1, "yes", "no")
+
+    class FirstColumn(LogisticRegression):
+        def predict(self, X):
+            return self.classes_[X["score"].to_numpy()]
+
+    model = FirstColumn().fit(X[["score"]], words)
+    display = GroupRatesDisplay.from_estimator(model, X, words, sensitive_columns="group")
+    for i, name in enumerate(["a", "b", "c"]):
+        assert_allclose(display.values[0, i], y_pred[group == name].mean())
+    refusal = GroupRatesDisplay.from_estimator(
+        model, X, words, sensitive_columns="group", pos_label="no"
+    )
+    assert_allclose(refusal.values[0], 1 - display.values[0])
+
+
+def test_group_aware_estimator_receives_the_groups(group_aware):
+    X, sex = np.zeros((6, 1)), list("ffmmmm")
+    y = [0, 1, 0, 1, 0, 1]
+    display = GroupRatesDisplay.from_estimator(
+        group_aware().fit(X, y), X, y, sensitive_features=sex, name="aware"
+    )
+    assert_array_equal(display.values[0], [1, 0])
+    assert display.name == "aware"
+
+
+def test_plot_again_with_options(sample):
+    y_true, y_pred, group = sample
+    display = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group)
+    _, ax = plt.subplots()
+    again = display.plot(ax=ax, name="late", ms=11, capsize=0)
+    assert again is display
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert display.artists_[0].lines[0].get_markersize() == 11
+    assert display.artists_[0].get_label() == "late: selection rate"
+
+
+def test_plain_numbers_with_rates_of_ones_own():
+    display = GroupRatesDisplay(
+        values=[[0.1, 0.2]],
+        overall=[0.15],
+        rates=["churn"],
+        group_names=["a", "b"],
+        low=[[0, 0.1]],
+        high=[[0.2, 0.4]],
+    ).plot()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", "b", "overall"]
+    assert display.artists_[0].lines[0].get_color() == look(6).color
+    segments = display.artists_[0].lines[2][0].get_segments()
+    assert_allclose(segments[1][:, 0], [0.1, 0.4])
+    counted = GroupRatesDisplay(
+        values=[[0.1, 0.2]], overall=[0.15], rates=["x"], group_names=["a", "b"], n_samples=[3, 4]
+    )
+    assert counted.n_overall == 7
+
+
+def test_wrong_arguments(sample):
+    y_true, y_pred, group = sample
+    with pytest.raises(ValueError, match="rates has 'tpr'; the rates are selection_rate, true_"):
+        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, rates="tpr")
+    with pytest.raises(ValueError, match="rates has no entry"):
+        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, rates=[])
+    with pytest.raises(ValueError, match="y_true is None, but 'accuracy' needs true labels"):
+        GroupRatesDisplay.from_predictions(
+            None, y_pred, sensitive_features=group, rates=["selection_rate", "accuracy"]
+        )
+    with pytest.raises(ValueError, match="kind must be 'point' or 'bar', got 'line'"):
+        GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group, kind="line")
+    numbers = {"overall": [0.5], "rates": ["accuracy"], "group_names": ["a", "b"]}
+    with pytest.raises(ValueError, match=r"values must have the shape \(1, 2\).*got \(2,\)"):
+        GroupRatesDisplay(values=[0.1, 0.2], **numbers)
+    with pytest.raises(ValueError, match="group_names has 2, n_samples has 3"):
+        GroupRatesDisplay(values=[[0.1, 0.2]], n_samples=[1, 2, 3], **numbers)

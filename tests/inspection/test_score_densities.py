@@ -1,0 +1,378 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import gaussian_kde, norm
+from sklearn.linear_model import LogisticRegression
+
+from skfair.inspection import GroupScoreDisplay
+from skfair.inspection import score_densities as module
+from skfair.inspection._intervals import interval_text, score_ranges
+
+
+@pytest.fixture
+def sample():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], [60, 40])
+    return rng.normal(size=100) + 1.5 * (group == "a"), group
+
+
+def test_densities_equal_scipys(sample, render, legend_of):
+    scores, group = sample
+    display = GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group)
+    assert len(display.curves_) == 2
+    assert not display.shades_
+    for name, curve in zip(["a", "b"], display.curves_, strict=True):
+        x, heights = curve.get_data()
+        assert_allclose(heights, gaussian_kde(scores[group == name])(x))
+        assert np.trapezoid(heights, x) > 0.99
+    styles = {curve.get_linestyle() for curve in display.curves_}
+    assert len(styles) == 2
+    assert legend_of(display.ax_) == ["a", "b"]
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Score", "Density")
+    assert display.ax_.get_ylim()[0] == 0
+    render(display)
+
+
+@pytest.mark.parametrize("bw_method", ["silverman", 0.3])
+def test_bandwidth_and_weights(sample, bw_method):
+    scores, group = sample
+    weights = np.linspace(0, 2, 100)  # the first row has no weight
+    display = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, sample_weight=weights, bw_method=bw_method
+    )
+    row = group == "a"
+    x, heights = display.curves_[0].get_data()
+    expected = gaussian_kde(scores[row], bw_method=bw_method, weights=weights[row])
+    assert_allclose(heights, expected(x))
+
+
+def test_large_samples_are_counted_first_and_look_the_same():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=2 * module._N_BINS)
+    display = GroupScoreDisplay(scores=[scores], group_names=["all"]).plot()
+    x, heights = display.curves_[0].get_data()
+    assert_allclose(heights, gaussian_kde(scores)(x), atol=1e-4)
+    # A far outlier leaves few bins to the others, which must not change the bandwidth.
+    scores[0] = 1e5
+    display = GroupScoreDisplay(scores=[scores], group_names=["all"]).plot()
+    x, heights = display.curves_[0].get_data()
+    expected = gaussian_kde(scores)
+    assert_allclose(heights, expected(x), atol=0.05 * expected(x).max())
+    low = scores.min() - 3 * np.sqrt(expected.covariance[0, 0])
+    assert_allclose(x[0], low, rtol=1e-3)
+
+
+def test_probabilities_do_not_leak():
+    rng = np.random.default_rng(0)
+    scores = rng.beta(0.5, 0.5, 500)
+    display = GroupScoreDisplay(scores=[scores], group_names=["all"], bounds=(0, 1)).plot()
+    x, heights = display.curves_[0].get_data()
+    assert (x[0], x[-1]) == (0, 1)
+    assert_allclose(np.trapezoid(heights, x), 1, atol=1e-3)
+    # What leaks without bounds is what was reflected.
+    free = gaussian_kde(scores)
+    assert_allclose(heights, free(x) + free(-x) + free(2 - x))
+    half = GroupScoreDisplay(scores=[scores], group_names=["all"], bounds=(0, np.inf)).plot()
+    x, heights = half.curves_[0].get_data()
+    assert_allclose(heights, free(x) + free(-x))
+
+
+def test_histogram_equals_numpys(sample, render):
+    scores, group = sample
+    display = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, kind="hist", bins=12
+    )
+    edges = np.histogram_bin_edges(scores, bins=12)
+    for name, curve in zip(["a", "b"], display.curves_, strict=True):
+        values, drawn_edges, _ = curve.get_data()
+        assert_allclose(drawn_edges, edges)
+        assert_allclose(values, np.histogram(scores[group == name], edges, density=True)[0])
+    render(display)
+
+
+def test_histogram_of_weights_and_own_bins(sample):
+    scores, group = sample
+    weights = np.linspace(1, 2, 100)
+    display = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, sample_weight=weights, kind="hist", bins=[0, 1, 3]
+    )
+    row = group == "b"
+    inside = [((scores >= 0) & (scores < 1)), ((scores >= 1) & (scores <= 3))]
+    shares = [weights[row & bin_].sum() / weights[row].sum() for bin_ in inside]
+    # Scores beside the bins count: the bars are shares of the whole group per unit of score.
+    assert_allclose(display.curves_[1].get_data()[0], [shares[0], shares[1] / 2])
+
+
+@pytest.mark.parametrize("kind", ["density", "hist"])
+def test_bins_or_intervals_beside_all_scores(sample, kind, render):
+    scores, group = sample
+    display = GroupScoreDisplay.from_predictions(
+        None,
+        scores,
+        sensitive_features=group,
+        kind=kind,
+        bins=[50, 60],
+        layout="rows",
+        interval=(0.1, 0.2),
+    )
+    assert len(display.shades_) == (2 if kind == "density" else 0)
+    render(display)
+
+
+def naive_range(scores, low, high):
+    """Walk down from the best row; row i owns the ranks i / n to (i + 1) / n."""
+    order = sorted(scores, reverse=True)
+    n = len(order)
+    inside = [s for i, s in enumerate(order) if (i + 1) / n > low + 1e-9 and i / n < high - 1e-9]
+    return min(inside), max(inside)
+
+
+@pytest.mark.parametrize("interval", [(0.05, 0.3), (0.4, 0.6), (0.1, 0.11), (1 / 3, 2 / 3)])
+@pytest.mark.parametrize("n", [1, 2, 7, 10, 40])
+def test_interval_covers_the_rows_that_own_its_ranks(n, interval):
+    rng = np.random.default_rng(n)
+    scores = np.round(rng.normal(size=n), 1)  # ties
+    found = score_ranges(scores, None, np.array([interval]))
+    assert_array_equal(found[0], naive_range(scores, *interval))
+    # A row of weight 2 is two rows.
+    weights = rng.integers(1, 4, n)
+    repeated = np.repeat(scores, weights)
+    assert_array_equal(
+        score_ranges(scores, weights.astype(float), np.array([interval]))[0],
+        naive_range(repeated, *interval),
+    )
+
+
+def test_interval_without_end():
+    found = score_ranges(np.arange(10.0), None, np.array([[0, 0.2], [0.9, 1]]))
+    assert_array_equal(found, [[8, np.inf], [-np.inf, 0]])
+
+
+def test_interval_in_words():
+    assert interval_text([np.array([[0.05, 0.3]])] * 2) == "5 % to 30 %"
+    assert interval_text([np.array([[0, 0.125], [0.5, 1]])]) == "0 % to 12.5 % and 50 % to 100 %"
+    different = [np.array([[0, 0.5]]), np.array([[0, 0.4]])]
+    assert interval_text(different) == "in the group's own interval"
+
+
+@pytest.mark.parametrize("layout", ["overlay", "rows"])
+def test_shaded_part_of_a_density(layout, render):
+    # Scores at the quantiles of the normal law: the interval has known ends and a known area.
+    scores = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    display = GroupScoreDisplay.from_predictions(
+        None,
+        np.concatenate([scores, scores + 3]),
+        sensitive_features=np.repeat(["a", "b"], 2000),
+        interval=(0.1, 0.4),
+        layout=layout,
+    )
+    assert display.ax_.get_xlabel() == "Score (shaded: ranks 10 % to 40 % of each group)"
+    assert len(display.shades_) == 2
+    highest = max(curve.get_ydata().max() for curve in display.curves_)
+    for g, shade in enumerate(display.shades_):
+        outline = shade.get_paths()[0].vertices
+        ends = outline[:, 0].min(), outline[:, 0].max()
+        assert_allclose(ends, 3 * g + norm.ppf([0.6, 0.9]), atol=0.01)
+        x, y = outline.T
+        area = abs(np.sum(x[1:] * y[:-1] - x[:-1] * y[1:])) / 2
+        if layout == "overlay":
+            assert_allclose(area, 0.3, atol=0.02)
+            assert y.max() <= highest
+        else:
+            assert y.max() == g
+            assert y.min() > g - 1
+    hatches = {shade.get_hatch() for shade in display.shades_}
+    assert len(hatches) == 2
+    render(display)
+
+
+def test_shaded_part_of_a_histogram(render):
+    scores = np.arange(100.0)
+    display = GroupScoreDisplay.from_predictions(
+        None,
+        scores,
+        sensitive_features=["a"] * 100,
+        interval=[(0, 0.1), (0.25, 0.5)],
+        kind="hist",
+        bins=np.linspace(0, 100, 11),
+    )
+    top, middle = display.shades_
+    values, edges, baseline = middle.get_data()
+    # From the row at rank 0.5 to the one just below rank 0.25: 50 to 74.
+    assert_allclose(edges, [50, 60, 70, 74])
+    assert_allclose(values, 0.01)
+    assert_allclose(baseline, 0)
+    assert_allclose(top.get_data().edges, [90, 100])
+    render(display)
+
+
+def test_interval_of_each_group(sample):
+    scores, group = sample
+    display = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, interval={"a": (0, 0.5), "b": [(0, 0.1), (0.5, 1)]}
+    )
+    assert [len(pairs) for pairs in display.interval] == [1, 2]
+    assert len(display.shades_) == 3
+    assert "own interval" in display.ax_.get_xlabel()
+
+
+def test_rows_show_all_groups(sample, render):
+    scores, group = sample
+    sex = np.resize(["f", "m"], 100)
+    both = np.column_stack([sex, group])
+    for kind in ("density", "hist"):
+        display = GroupScoreDisplay.from_predictions(
+            None, scores, sensitive_features=both, layout="rows", kind=kind
+        )
+        assert len(display.curves_) == 4
+        labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+        assert labels[0] == "sensitive_feature_0=f, sensitive_feature_1=a\nn = 30"
+        assert_array_equal(display.ax_.get_yticks(), range(4))
+        assert display.ax_.get_ylim() == (3.1, -1.0)
+        assert display.ax_.get_legend() is None
+        render(display)
+    apart = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=both, intersectional=False
+    )
+    assert [values.size for values in apart.scores] == [50, 50, 60, 40]
+
+
+def test_constant_scores_are_a_line(sample, render, legend_of):
+    scores, group = sample
+    scores = np.where(group == "a", 0.1 + 0.2, scores)
+    display = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, interval=(0.1, 0.5)
+    )
+    constant, free = display.curves_
+    assert_array_equal(constant.get_xdata(), [0.1 + 0.2] * 2)
+    assert_array_equal(constant.get_ydata(), [0, free.get_ydata().max()])
+    assert len(display.shades_) == 1
+    assert legend_of(display.ax_) == ["a (all equal)", "b"]
+    render(display)
+
+
+@pytest.mark.parametrize("layout", ["overlay", "rows"])
+@pytest.mark.parametrize("kind", ["density", "hist"])
+@pytest.mark.parametrize("value", [0.0, 0.3, -1e6])
+def test_all_scores_equal(kind, layout, value, render):
+    display = GroupScoreDisplay.from_predictions(
+        None,
+        [value] * 5,
+        sensitive_features=list("aabbb"),
+        interval=(0.1, 0.5),
+        kind=kind,
+        layout=layout,
+    )
+    assert len(display.curves_) == 2
+    assert not display.shades_
+    render(display)
+
+
+def test_one_row_and_one_row_that_outweighs_the_rest():
+    display = GroupScoreDisplay.from_predictions(None, [2.0], sensitive_features=["a"])
+    assert_array_equal(display.curves_[0].get_xdata(), [2, 2])
+    display = GroupScoreDisplay.from_predictions(
+        None, [2.0, 3.0], sensitive_features=["a", "a"], sample_weight=[1e-300, 1]
+    )
+    assert_array_equal(display.curves_[0].get_xdata(), [3, 3])
+
+
+def test_interval_within_a_tie_has_no_width():
+    display = GroupScoreDisplay.from_predictions(
+        None, [1, 2, 2, 2, 2, 3], sensitive_features=["a"] * 6, interval=(0.3, 0.5)
+    )
+    assert_array_equal(display.score_ranges[0], [[2, 2]])
+    assert not display.shades_
+
+
+def test_two_models_on_the_same_axes(sample, render, legend_of):
+    scores, group = sample
+    first = GroupScoreDisplay.from_predictions(
+        None, scores, sensitive_features=group, name="before"
+    )
+    second = GroupScoreDisplay.from_predictions(
+        None, -scores, sensitive_features=group, name="after", ax=first.ax_
+    )
+    texts = legend_of(second.ax_)
+    assert texts == ["before: a", "before: b", "after: a", "after: b"]
+    curves = [*first.curves_, *second.curves_]
+    assert len({curve.get_color() for curve in curves}) == 4
+    assert len({str(curve.get_linestyle()) for curve in curves}) == 4
+    render(second)
+
+
+def test_rows_need_axes_of_their_own(sample):
+    scores, group = sample
+    options = {"sensitive_features": group}
+    overlaid = GroupScoreDisplay.from_predictions(None, scores, **options)
+    with pytest.raises(ValueError, match="layout='rows' needs axes of its own"):
+        overlaid.plot(ax=overlaid.ax_, layout="rows")
+    rows = GroupScoreDisplay.from_predictions(None, scores, layout="rows", **options)
+    with pytest.raises(ValueError, match="layout='rows' needs axes of its own"):
+        overlaid.plot(ax=rows.ax_)
+
+
+def test_estimator(sample):
+    scores, group = sample
+    X = pd.DataFrame({"score": scores, "group": pd.Categorical(group)})
+    y = np.where(scores > 0, "yes", "no")
+
+    class FirstColumn(LogisticRegression):
+        def decision_function(self, X):
+            return super().decision_function(X[["score"]])
+
+        def predict_proba(self, X):
+            return super().predict_proba(X[["score"]])
+
+    model = FirstColumn().fit(X[["score"]], y)
+    margin = model.decision_function(X)
+    display = GroupScoreDisplay.from_estimator(model, X, y, sensitive_columns=["group"])
+    assert_allclose(display.scores[1], margin[group == "b"])
+    assert display.bounds is None
+    display = GroupScoreDisplay.from_estimator(
+        model, X, sensitive_columns=1, response_method="predict_proba", pos_label="no", lw=4
+    )
+    assert_allclose(display.scores[0], 1 / (1 + np.exp(margin[group == "a"])))
+    assert display.bounds == (0, 1)
+    assert display.curves_[0].get_linewidth() == 4
+
+
+def test_group_aware_estimator_receives_the_groups(group_aware):
+    X, sex = np.arange(6.0)[:, None], list("ffmmmm")
+    model = group_aware().fit(X, [0, 1] * 3)
+    display = GroupScoreDisplay.from_estimator(model, X, sensitive_features=sex)
+    assert_array_equal(display.scores[0], [10, 11])
+    assert_array_equal(display.scores[1], [2, 3, 4, 5])
+
+
+def test_plot_again(sample):
+    scores, group = sample
+    display = GroupScoreDisplay.from_predictions(None, scores, sensitive_features=group)
+    _, ax = plt.subplots()
+    again = display.plot(ax=ax, kind="hist", name="late", ls="-")
+    assert again is display
+    assert display.ax_ is ax
+    assert len(display.curves_) == 2
+    assert display.curves_[1].get_label() == "late: b"
+
+
+def test_wrong_arguments(sample):
+    scores, group = sample
+    options = {"sensitive_features": group}
+    with pytest.raises(ValueError, match="got kind='bar' and layout='overlay'"):
+        GroupScoreDisplay.from_predictions(None, scores, kind="bar", **options)
+    with pytest.raises(ValueError, match="got kind='density' and layout='grid'"):
+        GroupScoreDisplay.from_predictions(None, scores, layout="grid", **options)
+    for bandwidth in ("wide", 0, -1.0, np.inf):
+        with pytest.raises(ValueError, match="bw_method must be 'scott', 'silverman' or a number"):
+            GroupScoreDisplay.from_predictions(None, scores, bw_method=bandwidth, **options)
+    with pytest.raises(ValueError, match="0 <= low < high <= 1"):
+        GroupScoreDisplay.from_predictions(None, scores, interval=(5, 30), **options)
+    with pytest.raises(ValueError, match=r"outside of bounds=\(0, 1\). Pass wider bounds"):
+        GroupScoreDisplay.from_predictions(None, scores, bounds=(0, 1), **options)
+    with pytest.raises(ValueError, match="scores has 2, group_names has 1"):
+        GroupScoreDisplay(scores=[[1], [2]], group_names=["a"])
+    with pytest.raises(ValueError, match="There are no scores of 'b'"):
+        GroupScoreDisplay(scores=[[1], []], group_names=["a", "b"])
