@@ -1,0 +1,634 @@
+"""k-means whose clusters keep the groups in proportion.
+
+``fit`` reads as the method does: read the data and groups, turn the limits into rules, start from
+plain k-means, run the solver, store the result. The default solver, by prices, is our own; the
+others are those of safairkm and of the method it compares with.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.callback import CallbackSupportMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.cluster._bounds import representation_rules
+from skfair.problems.representation import RepresentationProblem, Rules
+from skfair.solvers.prices import PriceClustering, assign, cluster_by_prices
+from skfair.utils.callbacks import report_iterations
+from skfair.utils.columns import take_columns
+from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.utils.groups import GroupEncoding, encode_groups
+from skfair.utils.validation import check_weights
+
+FloatArray = NDArray[np.float64]
+
+# Starting centres are sought on at most this many points.
+_START_SAMPLE = 20_000
+# Rows of X whose distances are computed at a time.
+_CHUNK = 1 << 14
+
+
+class FairKMeans(
+    SensitiveFeaturesMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    r"""k-means clustering whose clusters keep the groups in proportion.
+
+    Minimises the k-means cost under limits on the composition of every cluster. With
+    ``min_balance`` the limit is on the balance,
+
+    .. math:: \min_{g, g'} \frac{n_{kg}}{n_{kg'}} \ge \beta \quad \text{for every cluster } k,
+
+    with :math:`n_{kg}` the number of members of group g in cluster k; with ``share_bounds`` each
+    group's share of every cluster lies between bounds, rounded to whole people. The limits hold for
+    the labels of the training data, exactly, in whole people (or sample weights).
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    min_balance : float or None, default=0.8
+        Smallest balance of a cluster, in [0, 1]; larger is fairer and costs more. None for no
+        limit, needed together with ``share_bounds``.
+    relative_balance : bool, default=True
+        Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
+        percent rule") or an absolute balance. An absolute balance above that of the sample is an
+        error.
+    share_bounds : float or dict, default=None
+        Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
+        keeps every share r of the sample within [f r, r / f].
+    solver : {"prices"}, default="prices"
+        "prices": our own, by the dual of the assignment problem.
+    init : {"k-means++", "random"} or array-like, default="k-means++"
+        How the starting centres are chosen, or the centres, (n_clusters, n_features).
+    n_init : "auto" or int, default="auto"
+        Number of runs, of which the cheapest is kept. Each run starts twice: from plain k-means,
+        and from k-means on the points relative to their group's mean. "auto" is one run whose
+        starts are the best of three.
+    max_iter : int, default=100
+        Largest number of rounds per run.
+    tol : float, default=1e-4
+        A run ends when the centres move by less, relative to the variance of the features.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int, default=None
+        Number of parallel runs; see joblib.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the distances.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, within the limits.
+    inertia_ : float
+        Sum of squared distances of the rows to the means of their clusters.
+    balance_ : float
+        Smallest balance of a cluster.
+    cluster_balances_ : ndarray of shape (n_clusters,)
+        Balance of each cluster; 0 for an empty one.
+    group_counts_ : ndarray of shape (n_clusters, n_groups)
+        Number (or weight) of the members of each group in each cluster.
+    prices_ : ndarray of shape (n_clusters, n_groups)
+        What a member of a group pays, on top of the squared distance, to join a cluster.
+    lower_bound_ : float
+        No assignment within the limits to these centres costs less.
+    assignment_gap_ : float
+        Relative excess of the cost of ``labels_`` at these centres over ``lower_bound_``.
+    n_iter_ : int
+        Number of rounds.
+    status_ : str
+        "converged", "max_iter", "stopped" or "infeasible".
+    history_ : dict of ndarray
+        Objective, violation and CPU seconds per round.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the distances use.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    sklearn.cluster.KMeans : Without limits.
+
+    Notes
+    -----
+    A round costs a few passes over the rows, O(n K d) each, whatever the number of groups; large
+    data settle on a sample of 20000 rows first. For K clusters the limits of a balance between J
+    groups cost K J (J - 1) multipliers, share bounds 2 K J.
+
+    Exact proportion cannot be met by whole people in general. Where ``min_balance`` is so close to
+    1 that it is out of reach, each limit is missed by less than one person; where even that fails,
+    a ``ConvergenceWarning`` says by how much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.cluster import FairKMeans
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> sex = np.where(X[:, 0] > 0, "f", "m")  # the groups live apart
+    >>> model = FairKMeans(2, min_balance=0.8, random_state=0).fit(X, sensitive_features=sex)
+    >>> bool(model.balance_ >= 0.8 * min(np.mean(sex == "f"), np.mean(sex == "m")))
+    True
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "min_balance": [Interval(Real, 0, 1, closed="both"), None],
+        "relative_balance": ["boolean"],
+        "share_bounds": [Real, dict, None],
+        "solver": [StrOptions({"prices"})],
+        "init": [StrOptions({"k-means++", "random"}), "array-like"],
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    __metadata_request__predict = {"sensitive_features": True}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        min_balance: float | None = 0.8,
+        relative_balance: bool = True,
+        share_bounds: Any = None,
+        solver: str = "prices",
+        init: Any = "k-means++",
+        n_init: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.min_balance = min_balance
+        self.relative_balance = relative_balance
+        self.share_bounds = share_bounds
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> FairKMeans:
+        """Cluster X within the limits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the cost and in the limits.
+
+        Returns
+        -------
+        self : FairKMeans
+            The fitted estimator.
+        """
+        data = self._read_fit_data(
+            X,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            supervised=False,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        rules = self._rules(data.groups, data.sample_weight)
+        self._check_enough_rows(data.X, data.groups)
+        problem = RepresentationProblem(
+            data.X, data.groups, rules, self.n_clusters, data.sample_weight
+        )
+        rng = check_random_state(self.random_state)
+        n_runs = 1 if self.n_init == "auto" or not isinstance(self.init, str) else self.n_init
+        seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
+        with report_iterations(
+            self, X, y, max_iter=None, attributes=lambda c: self._centers_state(problem, c)
+        ) as callback:
+            if n_runs == 1 or self.n_jobs in (None, 1):
+                runs = [self._run(problem, seed, callback) for seed in seeds]
+            else:
+                runs = Parallel(n_jobs=self.n_jobs)(
+                    delayed(self._run)(problem, seed) for seed in seeds
+                )
+        best = min(runs, key=lambda run: (run.violation, run.cost))
+        self._store(problem, data.groups, rules, best)
+        return self
+
+    def _rules(self, groups: GroupEncoding, weights: FloatArray | None) -> Rules:
+        """Turn the limits into rules, and say so when there is nothing to limit."""
+        if groups.n_groups == groups.n_attributes and groups.levels.attributes:
+            warnings.warn(
+                f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
+                "active and this is plain k-means.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return representation_rules(
+            groups,
+            self.n_clusters,
+            min_balance=self.min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=self.share_bounds,
+            weights=weights,
+        )
+
+    def _check_enough_rows(self, X: NDArray[Any], groups: GroupEncoding) -> None:
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+
+    def _run(
+        self,
+        problem: RepresentationProblem,
+        seed: int,
+        callback: Callable[[Any], bool] | None = None,
+    ) -> PriceClustering:
+        """Start from plain k-means and run the solver once."""
+        rng = check_random_state(seed)
+        return cluster_by_prices(
+            problem,
+            self._starts(problem, rng),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=rng,
+            callback=callback,
+        )
+
+    def _starts(
+        self, problem: RepresentationProblem, rng: np.random.RandomState
+    ) -> list[FloatArray]:
+        """Return scaled starting centres: the given ones, or those of :func:`starting_centers`."""
+        if isinstance(self.init, str):
+            n_trials = 3 if self.n_init == "auto" else 1
+            return starting_centers(problem, self.init, n_trials, rng)
+        init = check_array(self.init, dtype=np.float64, input_name="init")
+        expected = (self.n_clusters, problem.X.shape[1])
+        if init.shape != expected:
+            raise ValueError(f"init has the shape {init.shape}, expected {expected}.")
+        return [np.asarray((init - problem.mean) / problem.scale)]
+
+    def _centers_state(self, problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
+        """Return the attributes that prediction needs, for monitors of a run."""
+        return {
+            "cluster_centers_": problem.unscaled(centers).astype(problem.X.dtype),
+            "_scaled_prices": np.zeros((self.n_clusters, len(self.groups_))),
+            "_units": (problem.mean, problem.scale),
+            "_scaled_centers": np.asarray(centers, dtype=np.float64),
+        }
+
+    def _store(
+        self,
+        problem: RepresentationProblem,
+        groups: GroupEncoding,
+        rules: Rules,
+        found: PriceClustering,
+    ) -> None:
+        """Store the result of a fit, and warn if the limits are not met."""
+        for name, value in self._centers_state(problem, found.centers).items():
+            setattr(self, name, value)
+        self.labels_ = found.labels.astype(np.int32)
+        squared_unit = float(problem.scale) * float(problem.scale)
+        total = squared_unit * problem.total_weight
+        self.inertia_ = found.cost * total
+        self._scaled_prices = -(found.multipliers @ rules.matrix)
+        self.prices_ = self._scaled_prices * squared_unit
+        self.group_counts_ = problem.counts(found.labels) @ problem.membership.T
+        self.cluster_balances_ = _balances(self.group_counts_, groups)
+        self.balance_ = float(self.cluster_balances_.min())
+        self.lower_bound_ = found.lower_bound * total
+        bound = found.lower_bound
+        self.assignment_gap_ = (found.cost_at_bound - bound) / bound if bound > 0 else 0.0
+        self.n_iter_ = found.n_iter
+        self.history_ = found.history
+        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+        self.status_ = "infeasible" if missed > 0 else found.status
+        if missed > 0:
+            warnings.warn(
+                f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
+                f"{problem.person:g}); the balance reached is {self.balance_:.4g}. Ask for a "
+                "smaller min_balance or wider share_bounds, or for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        elif found.status == "max_iter":
+            warnings.warn(
+                f"The centres still move after max_iter={self.max_iter} rounds. The limits are "
+                "met; increase max_iter or tol for a cheaper clustering.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return fitted.labels_
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> NDArray[Any]:
+        """Cluster X within the limits and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        return fitted.transform(X)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+        """Assign new rows to clusters.
+
+        With their groups, rows go where distance plus price is least, which keeps the limits about
+        as well as new data are like the training data. Without groups they go to the nearest
+        centre, and no limit is kept. See :meth:`assign` for a batch that must keep the limits
+        exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        codes = self._read_groups(X, sensitive_features)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        labels = np.empty(rows.shape[0], np.int32)
+        for part, distances in self._scaled_distances(rows):
+            if codes is not None:
+                for attribute in codes:
+                    distances += self._scaled_prices.T[attribute[part]]
+            labels[part] = distances.argmin(axis=1)
+        return labels
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the distances of rows to the centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances, of the dtype of X.
+        """
+        check_is_fitted(self)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
+        for part, distances in self._scaled_distances(rows):
+            out[part] = np.sqrt(distances) * self._units[1]
+        return out
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the sum of squared distances to the nearest centres.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : object
+            Not used; exists for compatibility.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            Larger is better, as for ``KMeans``.
+        """
+        check_is_fitted(self)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        weights = check_weights(sample_weight, rows.shape[0])
+        total = 0.0
+        for part, distances in self._scaled_distances(rows):
+            nearest = distances.min(axis=1).astype(np.float64)
+            total += float(nearest.sum() if weights is None else weights[part] @ nearest)
+        return -total * float(self._units[1]) ** 2
+
+    def assign(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        min_balance: float | None = None,
+        share_bounds: Any = None,
+        sample_weight: Any = None,
+    ) -> NDArray[np.int32]:
+        """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The batch.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Its groups. Read from ``sensitive_columns`` of X if these were set.
+        min_balance : float, default=None
+            Smallest balance of a cluster of the batch; None takes that of the estimator.
+        share_bounds : float or dict, default=None
+            Bounds on shares in the batch instead; None takes those of the estimator.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row, within the limits.
+        """
+        check_is_fitted(self)
+        if sensitive_features is None:
+            if self.sensitive_columns is None:
+                raise ValueError("assign needs sensitive_features, got None.")
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        groups = encode_groups(
+            sensitive_features,
+            n_samples=rows.shape[0],
+            intersectional=self.intersectional,
+            like=X,
+        )
+        if min_balance is None and share_bounds is None:
+            min_balance, share_bounds = self.min_balance, self.share_bounds
+        weights = check_weights(sample_weight, rows.shape[0])
+        rules = representation_rules(
+            groups,
+            self.n_clusters,
+            min_balance=min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=share_bounds,
+            weights=weights,
+        )
+        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
+        centers = (self.cluster_centers_ - problem.mean) / problem.scale
+        found = assign(problem, centers)
+        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+        if missed > 0:
+            warnings.warn(
+                f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.labels.astype(np.int32)
+
+    def _scaled_distances(self, X: NDArray[Any]) -> Any:
+        """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
+        mean, scale = self._units
+        centers = self._scaled_centers.astype(X.dtype)
+        for part in gen_batches(X.shape[0], _CHUNK):
+            rows = (X[part] - mean.astype(X.dtype)) / X.dtype.type(scale)
+            yield part, euclidean_distances(rows, centers, squared=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns that ``transform`` returns."""
+        return int(self.cluster_centers_.shape[0])
+
+
+def starting_centers(
+    problem: RepresentationProblem, init: str, n_trials: int, rng: np.random.RandomState
+) -> list[FloatArray]:
+    """Return the centres of two plain k-means runs on (a sample of) the points.
+
+    The first run sees the points as they are. The second sees them relative to the mean of their
+    cell: its clusters hold the groups in nearly equal shares, because what sets the groups apart is
+    taken away, which is the better start when the limits are strict. Their means follow.
+    """
+    rows: Any = slice(None)
+    if problem.n_samples > _START_SAMPLE:
+        rows = rng.permutation(problem.n_samples)[:_START_SAMPLE]
+    points, weights, cells = problem.scaled(rows), problem.weights[rows], problem.cells[rows]
+    starts = [
+        _plain_kmeans(points, problem.n_clusters, init, n_trials, weights, rng).cluster_centers_
+    ]
+    if problem.rules.matrix.size:
+        total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
+        means = (
+            np.stack(
+                [
+                    np.bincount(cells, weights=weights * column, minlength=total.size)
+                    for column in points.T
+                ],
+                axis=1,
+            )
+            / np.where(total > 0, total, 1.0)[:, None]
+        )
+        apart = points - means.astype(points.dtype)[cells]
+        labels = _plain_kmeans(apart, problem.n_clusters, init, n_trials, weights, rng).labels_
+        member = np.eye(problem.n_clusters)[labels] * weights[:, None]
+        mass = member.sum(axis=0)
+        if mass.min() > 0:
+            starts.append((member.T @ points) / mass[:, None])
+    return [start.astype(np.float64) for start in starts]
+
+
+def _plain_kmeans(
+    X: NDArray[Any],
+    n_clusters: int,
+    init: str,
+    n_trials: int,
+    weights: FloatArray,
+    rng: np.random.RandomState,
+) -> KMeans:
+    """Run plain k-means; fewer distinct points than clusters are no reason to warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng).fit(
+            X, sample_weight=weights
+        )
+
+
+def _balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
+    """Balance of each cluster: the smallest over the attributes."""
+    balances = np.ones(counts.shape[0])
+    for start, stop in zip(groups.offsets[:-1], groups.offsets[1:], strict=True):
+        part = counts[:, start:stop]
+        largest = part.max(axis=1)
+        with np.errstate(invalid="ignore"):
+            balances = np.minimum(balances, np.where(largest > 0, part.min(axis=1) / largest, 0.0))
+    return balances

@@ -1,0 +1,444 @@
+"""k-means under representation rules by prices (our own method, DESIGN section 5).
+
+For fixed centres the cheapest assignment under linear rules on the clusters' counts is a linear
+programme whose dual has one multiplier per cluster and rule:
+
+    max over lam >= 0 of  sum_i w_i min_k (D_ik + price[cell_i, k]) - lam . slack,
+    price[s, k] = - sum_r lam[k, r] rules[r, s]
+
+so a point pays its distance plus a price that depends on its cell and the cluster only. The minimum
+is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS-B; one evaluation
+is one pass over the points, O(n K). The few points near a tie are then moved so that whole people
+meet the rules, and the cost is lowered by feasible moves and by swaps within a cell. The value of
+the dual at the multipliers found is a lower bound on the cost of every feasible assignment to these
+centres.
+
+Lloyd rounds alternate this assignment with the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state
+
+from skfair.problems.representation import Distances, RepresentationProblem, Rules
+from skfair.solvers.base import Status
+from skfair.utils.factorize import IntArray
+from skfair.utils.history import History
+
+FloatArray = NDArray[np.float64]
+Callback = Callable[[Any], bool]
+
+# Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
+_TEMPERATURES = (3e-2, 3e-3)
+# Large problems first find their prices on this many points.
+_SAMPLE = 20_000
+# How many rounds may look at all points of a large problem, before and after the repair.
+_FULL_ROUNDS = 3
+# How many entries the lists of cheapest moves may have in all, and how many per list.
+_LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
+# How often the lists are renewed before a repair or an improvement is given up.
+_MAX_RENEWALS = 60
+
+
+class Assignment(NamedTuple):
+    """The cheapest assignment found to fixed centres.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Cluster of each point.
+    multipliers : ndarray of shape (n_clusters, n_rules)
+        Dual variables.
+    cost : float
+        Mean squared distance to the centres, in scaled units.
+    lower_bound : float
+        No feasible assignment to these centres costs less.
+    violation : float
+        What the rules are missed by, summed over clusters; 0 if all are met.
+    """
+
+    labels: IntArray
+    multipliers: FloatArray
+    cost: float
+    lower_bound: float
+    violation: float
+
+
+def price_table(multipliers: FloatArray, rules: Rules) -> FloatArray:
+    """Return the price of each cell in each cluster, shape (n_cells, n_clusters)."""
+    return np.ascontiguousarray(-(multipliers @ rules.matrix).T)
+
+
+def maximise_dual(
+    problem: RepresentationProblem,
+    distances: Distances,
+    multipliers: FloatArray,
+    *,
+    temperatures: tuple[float, ...] = _TEMPERATURES,
+    max_iter: int = 60,
+) -> FloatArray:
+    """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
+    from skfair._kernels.prices import soft_assign
+
+    rules = problem.rules
+    shape = multipliers.shape
+    if not multipliers.size:
+        return multipliers
+    total = problem.total_weight
+    unit = _mean_nearest(problem, distances)
+    if unit <= 0:
+        return multipliers
+    counts = np.empty((problem.n_clusters, problem.n_cells))
+
+    def negative_dual(flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        lam = flat.reshape(shape) * unit
+        price = price_table(lam, rules)
+        counts[:] = 0.0
+        value = 0.0
+        for rows, block in distances.blocks():
+            value += soft_assign(
+                block, price, problem.cells[rows], problem.weights[rows], temperature * unit, counts
+            )
+        slope = (counts @ rules.matrix.T + rules.slack) / total
+        value = value / unit - float((flat.reshape(shape) * rules.slack).sum())
+        return -value / total, slope.ravel()
+
+    flat = (multipliers / unit).ravel()
+    bounds = [(0.0, None)] * flat.size
+    for temperature in temperatures:
+        flat = minimize(
+            negative_dual,
+            flat,
+            args=(temperature,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
+        ).x
+    return np.asarray(flat).reshape(shape) * unit
+
+
+def _mean_nearest(problem: RepresentationProblem, distances: Distances) -> float:
+    """Mean distance of the points to their nearest centre: the unit of prices."""
+    nearest = sum(
+        float(problem.weights[rows] @ block.min(axis=1)) for rows, block in distances.blocks()
+    )
+    return nearest / problem.total_weight
+
+
+def assign_at_prices(
+    problem: RepresentationProblem, distances: Distances, multipliers: FloatArray
+) -> tuple[IntArray, FloatArray, float]:
+    """Give each point its cheapest cluster; return labels, counts and the value of the dual."""
+    from skfair._kernels.prices import hard_assign
+
+    labels = np.empty(problem.n_samples, np.int64)
+    counts = np.zeros((problem.n_clusters, problem.n_cells))
+    price = price_table(multipliers, problem.rules)
+    value = 0.0
+    for rows, block in distances.blocks():
+        value += hard_assign(
+            block, price, problem.cells[rows], problem.weights[rows], labels[rows], counts
+        )
+    value -= float((multipliers * problem.rules.slack).sum())
+    return labels, counts, value / problem.total_weight
+
+
+class _Moves:
+    """The lists of cheapest moves of the current labels."""
+
+    def __init__(
+        self, problem: RepresentationProblem, distances: Distances, labels: IntArray
+    ) -> None:
+        from skfair._kernels.prices import cheapest_moves
+
+        shape = (problem.n_clusters, problem.n_clusters, problem.n_cells)
+        kept = int(np.clip(_LIST_BUDGET // np.prod(shape), _SHORTEST_LIST, _LONGEST_LIST))
+        self.row = np.empty((*shape, kept), np.int64)
+        self.cost = np.empty((*shape, kept))
+        self.size = np.zeros(shape, np.int64)
+        for rows, block in distances.blocks():
+            cheapest_moves(
+                block,
+                labels[rows],
+                problem.cells[rows],
+                problem.weights[rows],
+                rows.start,
+                self.row,
+                self.cost,
+                self.size,
+            )
+
+
+def repair_labels(
+    problem: RepresentationProblem, distances: Distances, labels: IntArray, counts: FloatArray
+) -> float:
+    """Move points, in place, until the rules hold; return the violation that is left."""
+    from skfair._kernels.prices import repair
+
+    rules = problem.rules
+    left = float(rules.violation(counts).sum())
+    for _ in range(_MAX_RENEWALS):
+        if left <= 1e-9:
+            break
+        moves = _Moves(problem, distances, labels)
+        steps, left = repair(
+            rules.matrix,
+            rules.slack,
+            labels,
+            problem.weights,
+            counts,
+            moves.row,
+            moves.cost,
+            moves.size,
+            problem.n_samples,
+        )
+        if not steps:
+            break
+    return left
+
+
+def improve_labels(
+    problem: RepresentationProblem,
+    distances: Distances,
+    labels: IntArray,
+    counts: FloatArray,
+    max_renewals: int = 3,
+) -> None:
+    """Lower the cost in place, by moves that break no rule and by swaps within a cell."""
+    from skfair._kernels.prices import improve
+
+    for _ in range(max_renewals):
+        moves = _Moves(problem, distances, labels)
+        gain = improve(
+            problem.rules.matrix,
+            problem.rules.slack,
+            labels,
+            problem.weights,
+            counts,
+            moves.row,
+            moves.cost,
+            moves.size,
+            problem.n_samples,
+        )
+        if gain <= 1e-9 * problem.total_weight:
+            break
+
+
+def cost_at(problem: RepresentationProblem, distances: Distances, labels: IntArray) -> float:
+    """Mean squared distance of the points to the centres that they are assigned to."""
+    total = 0.0
+    for rows, block in distances.blocks():
+        own = np.take_along_axis(block, labels[rows, None], axis=1)[:, 0]
+        total += float(problem.weights[rows] @ own)
+    return total / problem.total_weight
+
+
+def assign(
+    problem: RepresentationProblem,
+    centers: NDArray[Any],
+    *,
+    multipliers: FloatArray | None = None,
+    temperatures: tuple[float, ...] = _TEMPERATURES,
+    max_iter: int = 60,
+) -> Assignment:
+    """Find a cheapest assignment to fixed (scaled) centres under the rules."""
+    distances = problem.distances(centers)
+    if multipliers is None:
+        multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
+    multipliers = maximise_dual(
+        problem, distances, multipliers, temperatures=temperatures, max_iter=max_iter
+    )
+    labels, counts, lower_bound = assign_at_prices(problem, distances, multipliers)
+    violation = repair_labels(problem, distances, labels, counts)
+    improve_labels(problem, distances, labels, counts)
+    return Assignment(
+        labels, multipliers, cost_at(problem, distances, labels), lower_bound, violation
+    )
+
+
+class PriceClustering(NamedTuple):
+    """A clustering that keeps the rules, and its certificate at the final centres."""
+
+    labels: IntArray
+    centers: FloatArray  # scaled means of the clusters
+    multipliers: FloatArray
+    cost: float  # mean squared distance to the means, scaled
+    cost_at_bound: float  # cost of the labels at the centres that the bound is for
+    lower_bound: float
+    violation: float
+    n_iter: int
+    status: Status
+    history: dict[str, NDArray[Any]]
+
+
+def cluster_by_prices(
+    problem: RepresentationProblem,
+    starts: Sequence[FloatArray],
+    *,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> PriceClustering:
+    """Run :func:`fair_lloyd` from each start and return the cheapest clustering.
+
+    Large problems settle on a sample, where the starts compete; only the winner goes on with a few
+    rounds over all points.
+    """
+    is_large = problem.n_samples > 2 * _SAMPLE
+    trial = problem
+    if is_large:
+        rng = check_random_state(random_state)
+        trial = problem.subset(rng.permutation(problem.n_samples)[:_SAMPLE])
+    runs = [
+        fair_lloyd(trial, start, max_iter=max_iter, tol=tol, callback=callback) for start in starts
+    ]
+    best = min(runs, key=lambda run: (run.violation, run.cost))
+    if not is_large:
+        return best
+    if best.status == "stopped":
+        return _finish(problem, best._replace(violation=np.inf, cost=np.inf), 1)
+    return fair_lloyd(
+        problem,
+        best.centers,
+        multipliers=best.multipliers,
+        max_iter=min(max_iter, _FULL_ROUNDS),
+        tol=tol,
+        dual_iter=4,
+        callback=callback,
+    )._replace(status=best.status)
+
+
+def fair_lloyd(
+    problem: RepresentationProblem,
+    centers: FloatArray,
+    *,
+    multipliers: FloatArray | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    dual_iter: int = 15,
+    callback: Callback | None = None,
+) -> PriceClustering:
+    """Alternate the cheapest assignment under the rules with the means of the clusters.
+
+    Rounds first follow the dual alone (the few points near a tie hardly move a mean); once the
+    centres rest, every round is repaired and improved, and rounds go on while the cost falls.
+
+    Parameters
+    ----------
+    problem : RepresentationProblem
+        Points and rules.
+    centers : ndarray of shape (n_clusters, n_features)
+        Scaled starting centres.
+    multipliers : ndarray of shape (n_clusters, n_rules), default=None
+        Multipliers of a similar problem, to start from.
+    max_iter : int, default=100
+        Largest number of rounds.
+    tol : float, default=1e-4
+        Rounds end when the squared shift of all centres is below ``tol`` times the mean variance
+        of the features.
+    dual_iter : int, default=15
+        Steps on the dual per round.
+    callback : callable, default=None
+        Called with the (scaled) centres after each round; True stops.
+
+    Returns
+    -------
+    clustering : PriceClustering
+        The cheapest clustering found.
+    """
+    history = History()
+    tol = tol / problem.X.shape[1]
+    temperatures = _TEMPERATURES if multipliers is None else _TEMPERATURES[-1:]
+    if multipliers is None:
+        multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
+    status: Status = "max_iter"
+    n_iter = 0
+    while n_iter < max_iter and status == "max_iter":
+        distances = problem.distances(centers)
+        multipliers = maximise_dual(
+            problem, distances, multipliers, temperatures=temperatures, max_iter=dual_iter
+        )
+        temperatures = _TEMPERATURES[-1:]
+        labels, counts, bound = assign_at_prices(problem, distances, multipliers)
+        means, mass = problem.means(labels)
+        means = reseed(problem, distances, labels, means, mass)
+        shift = float(((means - centers) ** 2).sum())
+        centers = means
+        n_iter += 1
+        violation = float(problem.rules.violation(counts).sum())
+        history.record(objective=bound, max_violation=violation, shift=shift)
+        if callback is not None and callback(centers):
+            status = "stopped"
+        elif shift <= tol:
+            status = "converged"
+    settled = PriceClustering(
+        labels, centers, multipliers, np.inf, np.inf, bound, np.inf, n_iter, status, {}
+    )
+    rounds = 1 if status == "stopped" else max_iter
+    return _finish(problem, settled, rounds, 2 * dual_iter, history)
+
+
+def _finish(
+    problem: RepresentationProblem,
+    settled: PriceClustering,
+    rounds: int,
+    dual_iter: int = 30,
+    history: History | None = None,
+) -> PriceClustering:
+    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
+    history = History() if history is None else history
+    best = settled
+    for _ in range(rounds):
+        found = assign(
+            problem,
+            best.centers,
+            multipliers=best.multipliers,
+            temperatures=_TEMPERATURES[-1:],
+            max_iter=dual_iter,
+        )
+        means, mass = problem.means(found.labels)
+        cost = problem.cost(found.labels)
+        history.record(objective=cost, max_violation=found.violation)
+        if (found.violation, cost) >= (best.violation, best.cost * (1 - 1e-5)):
+            break
+        best = best._replace(
+            labels=found.labels,
+            centers=np.where(mass[:, None] > 0, means, best.centers),
+            multipliers=found.multipliers,
+            cost=cost,
+            cost_at_bound=found.cost,
+            lower_bound=found.lower_bound,
+            violation=found.violation,
+        )
+    return best._replace(history=history.as_dict())
+
+
+def reseed(
+    problem: RepresentationProblem,
+    distances: Distances,
+    labels: IntArray,
+    means: FloatArray,
+    mass: FloatArray,
+) -> FloatArray:
+    """Give each empty cluster the point that is farthest from its own centre."""
+    empty = np.flatnonzero(mass <= 0)
+    if not empty.size:
+        return means
+    own = np.concatenate(
+        [
+            np.take_along_axis(block, labels[rows, None], axis=1)[:, 0] * problem.weights[rows]
+            for rows, block in distances.blocks()
+        ]
+    )
+    farthest = np.argpartition(own, -empty.size)[-empty.size :]
+    means = means.copy()
+    means[empty] = problem.scaled(farthest)
+    return means

@@ -1,0 +1,353 @@
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn import config_context
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.cluster import FairKMeans
+from skfair.datasets import make_grouped_blobs
+from skfair.metrics import (
+    balance_score,
+    cluster_balances,
+    get_scorer,
+    kmeans_cost,
+    share_ratio,
+)
+
+
+def segregated(n=400, seed=0, levels=("f", "m")):
+    """Points whose group goes with their place, so that plain k-means is unbalanced."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    cut = np.quantile(X[:, 0] + 0.5 * rng.normal(size=n), np.linspace(0, 1, len(levels) + 1)[1:-1])
+    groups = np.array(levels)[np.searchsorted(cut, X[:, 0])]
+    return X, groups
+
+
+def fit(X, groups, **parameters):
+    parameters = {"n_clusters": 4, "random_state": 0} | parameters
+    return FairKMeans(**parameters).fit(X, sensitive_features=groups)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 2**31),
+    min_balance=st.floats(0.01, 0.95),
+    n_groups=st.integers(2, 4),
+    n_clusters=st.integers(1, 6),
+)
+def test_the_limit_holds_and_attributes_are_true(seed, min_balance, n_groups, n_clusters):
+    X, groups = segregated(300, seed, list("abcd")[:n_groups])
+    model = fit(X, groups, min_balance=min_balance, n_clusters=n_clusters)
+    balances = cluster_balances(model.labels_, sensitive_features=groups, n_clusters=n_clusters)
+    attained = balance_score(np.zeros(300), sensitive_features=groups)
+    assert balances.min() >= min_balance * attained * (1 - 1e-9)
+    assert_allclose(model.cluster_balances_, balances)
+    assert model.balance_ == balances.min()
+    assert model.inertia_ == pytest.approx(kmeans_cost(X, model.labels_))
+    for k in range(n_clusters):
+        inside = model.labels_ == k
+        assert_allclose(model.cluster_centers_[k], X[inside].mean(axis=0), atol=1e-9)
+        for g, name in enumerate(model.groups_):
+            assert model.group_counts_[k, g] == (groups[inside] == name).sum()
+    assert model.assignment_gap_ >= -1e-9
+    assert model.lower_bound_ > 0
+
+
+def test_a_stricter_limit_costs_more_and_none_costs_what_kmeans_does():
+    X, groups = segregated()
+    costs = [fit(X, groups, min_balance=b).inertia_ for b in (0.0, 0.3, 0.6, 0.9, 1.0)]
+    assert all(a <= b * 1.002 for a, b in itertools.pairwise(costs))
+    assert costs[-1] > 1.05 * costs[0]
+    plain = KMeans(4, n_init=3, random_state=0).fit(X).inertia_
+    assert costs[0] == pytest.approx(plain, rel=0.02)
+
+
+def test_unlimited_equals_scikit_learn_from_the_same_start():
+    X, groups = segregated()
+    start = X[:4]
+    theirs = KMeans(4, init=start, n_init=1, tol=0, max_iter=500).fit(X)
+    for options in ({"min_balance": 0}, {"min_balance": None}):
+        ours = fit(X, groups, init=start, tol=0, **options)
+        assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-6)
+        assert np.array_equal(ours.labels_, theirs.labels_)
+        assert np.array_equal(ours.predict(X), theirs.predict(X))
+    assert_allclose(ours.transform(X), theirs.transform(X), rtol=1e-6)
+    assert ours.score(X) == pytest.approx(theirs.score(X))
+
+
+def test_absolute_balance():
+    X, groups = segregated()
+    groups = np.where(np.arange(400) % 4 == 0, "m", groups)
+    attained = balance_score(np.zeros(400), sensitive_features=groups)
+    model = fit(X, groups, min_balance=0.3, relative_balance=False)
+    assert model.balance_ >= 0.3
+    with pytest.raises(ValueError, match=f"balance of the whole sample is {attained:.6g}"):
+        fit(X, groups, min_balance=attained + 0.01, relative_balance=False)
+
+
+def test_exact_proportion_up_to_one_person():
+    X, groups = segregated(401)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fit(X, groups, min_balance=1.0)
+    share = (groups == "f").mean()
+    for k in range(4):
+        inside = model.labels_ == k
+        assert abs((groups[inside] == "f").sum() - share * inside.sum()) < 2
+    assert model.balance_ > 0.93 * balance_score(np.zeros(401), sensitive_features=groups)
+
+
+def test_share_bounds():
+    X, groups = segregated(levels=("a", "b", "c"))
+    model = fit(X, groups, min_balance=None, share_bounds=0.8)
+    n = np.bincount(model.labels_)
+    for g in "abc":
+        share = (groups == g).mean()
+        members = np.bincount(model.labels_, weights=groups == g)
+        assert (members >= np.floor(0.8 * share * n)).all()
+        assert (members <= np.ceil(share / 0.8 * n)).all()
+    only_a = fit(X, groups, min_balance=None, share_bounds={"a": (0.25, 0.5)})
+    members = np.bincount(only_a.labels_, weights=groups == "a")
+    assert (members >= np.floor(0.25 * np.bincount(only_a.labels_))).all()
+    assert share_ratio(model.labels_, sensitive_features=groups) > 0.75
+
+
+def test_overlapping_attributes():
+    X, groups = segregated()
+    other = np.where(X[:, 1] > 0.3, "old", "young")
+    frame = pd.DataFrame({"sex": groups, "age": other})
+    model = fit(X, frame, min_balance=0.7, intersectional=False)
+    for column in frame:
+        assert (
+            balance_score(model.labels_, sensitive_features=frame[column], relative=True)
+            >= 0.7 - 1e-9
+        )
+    assert model.group_counts_.shape == (4, 4)
+    assert model.groups_.tolist() == ["sex=f", "sex=m", "age=old", "age=young"]
+    again = model.predict(X, sensitive_features=frame)
+    assert np.mean(again == model.labels_) > 0.9
+    crossed = fit(X, frame, min_balance=0.5)
+    assert balance_score(crossed.labels_, sensitive_features=frame, relative=True) >= 0.5 - 1e-9
+
+
+def test_prediction_with_and_without_groups():
+    X, groups = segregated(2000)
+    model = fit(X[:1000], groups[:1000], min_balance=0.9)
+    assert (
+        np.mean(model.predict(X[:1000], sensitive_features=groups[:1000]) == model.labels_) > 0.97
+    )
+    new, their_groups = X[1000:], groups[1000:]
+    by_price = model.predict(new, sensitive_features=their_groups)
+    nearest = model.predict(new)
+    distances = model.transform(new)
+    assert np.array_equal(nearest, distances.argmin(axis=1))
+    codes = (their_groups == "m").astype(int)
+    expected = (distances**2 + model.prices_.T[codes]).argmin(axis=1)
+    assert np.array_equal(by_price, expected)
+    fair, unfair = (
+        balance_score(labels, sensitive_features=their_groups, relative=True)
+        for labels in (by_price, nearest)
+    )
+    assert fair > 0.6 > unfair
+    exact = model.assign(new, sensitive_features=their_groups)
+    assert balance_score(exact, sensitive_features=their_groups, relative=True) >= 0.9 - 1e-9
+    looser = model.assign(new, sensitive_features=their_groups, min_balance=0.5)
+    cost = [kmeans_cost(new, labels, centers=model.cluster_centers_) for labels in (exact, looser)]
+    assert cost[1] < cost[0]
+    bounded = model.assign(new, sensitive_features=their_groups, share_bounds=0.95)
+    assert share_ratio(bounded, sensitive_features=their_groups) > 0.9
+    with pytest.raises(ValueError, match="assign needs sensitive_features"):
+        model.assign(new)
+
+
+def test_columns_of_x_hold_the_groups():
+    X, groups = segregated()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
+    model = FairKMeans(4, sensitive_columns=["sex"], random_state=0).fit(frame)
+    plain = fit(X, groups)
+    assert np.array_equal(model.labels_, plain.labels_)
+    assert np.array_equal(model.predict(frame), plain.predict(X, sensitive_features=groups))
+    assert np.array_equal(model.assign(frame), plain.assign(X, sensitive_features=groups))
+    assert model.transform(frame).shape == (400, 4)
+
+
+def test_weights_count_in_cost_and_limits():
+    X, groups = segregated()
+    weights = np.random.default_rng(0).integers(1, 4, 400).astype(float)
+    model = FairKMeans(4, random_state=0).fit(X, sensitive_features=groups, sample_weight=weights)
+    weighted = balance_score(
+        model.labels_, sensitive_features=groups, sample_weight=weights, relative=True
+    )
+    assert weighted >= 0.8 - 1e-9
+    assert model.inertia_ == pytest.approx(kmeans_cost(X, model.labels_, sample_weight=weights))
+    assert model.group_counts_.sum() == weights.sum()
+    assert model.score(X, sample_weight=weights) <= 0
+    labels = model.assign(X, sensitive_features=groups, sample_weight=weights)
+    assert (
+        balance_score(labels, sensitive_features=groups, sample_weight=weights, relative=True)
+        >= 0.8 - 1e-9
+    )
+
+
+def test_float32_stays_float32():
+    X, groups = segregated()
+    model = fit(X.astype(np.float32), groups)
+    assert model.cluster_centers_.dtype == np.float32
+    assert model.transform(X.astype(np.float32)).dtype == np.float32
+    assert model.inertia_ == pytest.approx(fit(X, groups).inertia_, rel=0.02)
+
+
+def test_starts():
+    X, groups = segregated()
+    best = fit(X, groups, n_init=5).inertia_
+    assert best <= fit(X, groups, n_init=1).inertia_ * (1 + 1e-9)
+    parallel = fit(X, groups, n_init=5, n_jobs=2)
+    assert parallel.inertia_ == best
+    assert fit(X, groups, init="random").balance_ > 0
+    model = fit(X, groups, init=X[:4].tolist())
+    assert model.cluster_centers_.shape == (4, 3)
+    with pytest.raises(ValueError, match=r"init has the shape \(3, 3\), expected \(4, 3\)"):
+        fit(X, groups, init=X[:3])
+
+
+def test_determinism_and_relabelling():
+    X, groups = segregated(levels=("a", "b", "c"))
+    one, other = fit(X, groups), fit(X, groups)
+    assert np.array_equal(one.labels_, other.labels_)
+    renamed = pd.Series(groups).map({"a": 9, "b": 1, "c": 5})
+    assert fit(X, renamed).inertia_ == pytest.approx(one.inertia_, rel=5e-3)
+    assert fit(3 * X + 100, groups).inertia_ == pytest.approx(9 * one.inertia_, rel=5e-3)
+
+
+def test_the_papers_sets_reach_every_balance():
+    for variant in ("equal", "unequal", "two_equal", "two_unequal"):
+        X, groups = make_grouped_blobs(variant)
+        attained = balance_score(np.zeros(len(X)), sensitive_features=groups)
+        for share in (0.5, 0.9):
+            model = FairKMeans(2, min_balance=share, random_state=0).fit(
+                X, sensitive_features=groups
+            )
+            assert model.balance_ >= share * attained * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e-150, 1e150])
+def test_extreme_scales(factor):
+    X, groups = segregated()
+    model = fit(X * factor, groups)
+    assert model.balance_ >= 0.8 * balance_score(np.zeros(400), sensitive_features=groups) - 1e-9
+    assert np.isfinite(model.cluster_centers_).all()
+    assert np.mean(model.predict(X * factor, sensitive_features=groups) == model.labels_) > 0.95
+
+
+def test_duplicates_constant_columns_and_outliers():
+    X, groups = segregated()
+    duplicated = np.repeat(X[:40], 10, axis=0)
+    model = fit(duplicated, groups)
+    assert model.balance_ > 0
+    constant = np.column_stack((X, np.ones(400)))
+    assert fit(constant, groups).cluster_centers_[:, 3] == pytest.approx(1)
+    far = X.copy()
+    far[0] = 1e8
+    assert np.isfinite(fit(far, groups).inertia_)
+    all_equal = fit(np.ones((400, 2)), groups, n_clusters=2)
+    assert all_equal.inertia_ == pytest.approx(0, abs=1e-9)
+
+
+def test_groups_of_size_one():
+    X, groups = segregated()
+    groups = groups.astype(object)
+    groups[0] = "x"
+    with (
+        pytest.warns(UserWarning, match="fewer than 30 rows"),
+        pytest.raises(ValueError, match=r"some groups are smaller: 'x' \(1 rows\)"),
+    ):
+        fit(X, groups)
+    with pytest.warns(UserWarning, match="fewer than 30 rows"):
+        assert fit(X, groups, min_balance=0).balance_ == 0
+    with pytest.warns(UserWarning, match="fewer than 30 rows"):
+        fit(X, groups, min_balance=None, share_bounds=0.8)
+
+
+def test_one_group_is_plain_kmeans():
+    X, _ = segregated()
+    with pytest.warns(UserWarning, match="single group, 'a'") as record:
+        model = fit(X, ["a"] * 400)
+    assert record[0].filename == __file__.replace("test_fair_kmeans.py", "test_fair_kmeans.py")
+    assert np.array_equal(model.labels_, model.predict(X))
+
+
+def test_limits_out_of_reach_are_said():
+    X = np.repeat(np.eye(2), 2, axis=0)
+    groups = ["a", "a", "b", "b"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = FairKMeans(2, min_balance=None, share_bounds={"a": (0.5, 0.5)}, random_state=0)
+        model.fit(X, sensitive_features=groups)
+    assert model.status_ != "infeasible"
+    X, groups = segregated(100)
+    with pytest.warns(ConvergenceWarning, match="centres still move after max_iter=1"):
+        fit(X, groups, max_iter=1, tol=0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_clusters": 0}, InvalidParameterError, "n_clusters"),
+        ({"min_balance": 1.5}, InvalidParameterError, "min_balance"),
+        ({"solver": "magic"}, InvalidParameterError, "solver"),
+        ({"share_bounds": 0.8}, ValueError, "Pass min_balance=None"),
+        ({"min_balance": None, "share_bounds": 1.5}, ValueError, r"factor f in \(0, 1\]"),
+        ({"min_balance": None, "share_bounds": {"f": 0.3}}, ValueError, "must be a pair"),
+        ({"min_balance": None, "share_bounds": {"x": (0, 1)}}, ValueError, "no group 'x'"),
+        ({"min_balance": None, "share_bounds": {"f": (0.6, 0.2)}}, ValueError, "lower <= upper"),
+        (
+            {"min_balance": None, "share_bounds": {"f": (0.9, 1.0)}},
+            ValueError,
+            "share of the sample",
+        ),
+        ({"n_clusters": 500}, ValueError, r"n_samples=400 should be >= n_clusters=500"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    X, groups = segregated()
+    if parameters.get("n_clusters") == 500:
+        parameters["min_balance"] = 0
+    with pytest.raises(error, match=message):
+        fit(X, groups, **parameters)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_bad_data(bad):
+    X, groups = segregated()
+    X[0, 0] = bad
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        fit(X, groups)
+
+
+def test_in_a_search_with_a_fairness_scorer():
+    X, groups = segregated(300)
+    order = np.random.default_rng(0).permutation(300)
+    X, groups = X[order], groups[order]
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), FairKMeans(3, random_state=0))
+        search = GridSearchCV(
+            pipeline,
+            {"fairkmeans__min_balance": [0.1, 0.9]},
+            scoring=get_scorer("balance_score", relative=True),
+            cv=3,
+            error_score="raise",
+        ).fit(X, sensitive_features=groups)
+    assert search.best_params_ == {"fairkmeans__min_balance": 0.9}
+    assert search.best_score_ > 0.6
