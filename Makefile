@@ -43,4 +43,4 @@ bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache doc/_build doc/auto_examples
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache doc/_build doc/generated

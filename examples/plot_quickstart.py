@@ -98,7 +98,7 @@ figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrai
 for ax, name, labels in zip(
     axes, ("First model", "Chosen model"), (predicted, chosen), strict=True
 ):
-    GroupRatesDisplay.from_predictions(y_test, labels, sensitive_features=sex_test).plot(ax=ax)
+    GroupRatesDisplay.from_predictions(y_test, labels, sensitive_features=sex_test, ax=ax)
     ax.set_title(name)
 figure.savefig("quickstart.png", dpi=120)
 print("The picture is in quickstart.png.")

@@ -2,7 +2,7 @@
 
 ``make_fair_sbm`` is the modified stochastic block model (m-SBM) on which the fair spectral
 clustering papers measure themselves: groups connect as strongly as clusters do, so plain
-spectral clustering finds the groups, while the true clusters are perfectly fair.
+spectral clustering finds the groups, while the true clusters are perfectly balanced.
 ``make_random_laplacian`` is RandLaplace, a graph without structure, for timing.
 
 The one idea: an undirected graph is a strictly upper triangular matrix and its mirror image.
@@ -58,7 +58,7 @@ def make_fair_sbm(
     dtype: type = np.float64,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, IntArray, IntArray]:
-    r"""Draw a modified stochastic block model whose true clusters are perfectly fair.
+    r"""Draw a modified stochastic block model whose true clusters are perfectly balanced.
 
     Every node has a cluster and a group, and each cluster holds the groups in equal
     proportion. Two nodes are joined, independently of all others, with probability

@@ -157,7 +157,7 @@ def make_elliptical(
         Width over height, at least 1. Long ellipses are cut across by k-means and found by
         spectral clustering.
     group_purity : float, default=0.8
-        Share of group k among the points of cluster k. At 0.5 the clusters are perfectly fair;
+        Share of group k among the points of cluster k. At 0.5 the clusters are perfectly balanced;
         the further from 0.5, the more a fairness constraint costs.
     shuffle : bool, default=True
         Put the rows in random order; otherwise they are sorted by cluster, then group.
@@ -176,7 +176,7 @@ def make_elliptical(
     See Also
     --------
     make_three_groups : Three round clusters, three groups.
-    make_fair_sbm : A graph whose true clusters are perfectly fair.
+    make_fair_sbm : A graph whose true clusters are perfectly balanced.
 
     Notes
     -----
@@ -235,7 +235,7 @@ def make_three_groups(
         Standard deviation of each cluster; above 1 the clusters merge.
     group_purity : float, default=0.6
         Share of group k among the points of cluster k; the other two groups split the rest. At
-        1/3 the clusters are perfectly fair; the further from it, the more a fairness
+        1/3 the clusters are perfectly balanced; the further from it, the more a fairness
         constraint costs.
     shuffle : bool, default=True
         Put the rows in random order; otherwise they are sorted by cluster, then group.

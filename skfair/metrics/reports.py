@@ -146,7 +146,7 @@ def group_report(
         Scores; adds the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. Intervals then use the effective number of rows,
-        :math:`(\\sum w)^2 / \\sum w^2` per group.
+        :math:`(\sum w)^2 / \sum w^2` per group.
     intersectional : bool, default=True
         Whether several attributes are crossed, or listed one after the other.
     pos_label : label, default=1

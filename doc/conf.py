@@ -1,0 +1,170 @@
+"""How the documentation is built: ``make doc``, or ``python -m sphinx -W -b html doc out``.
+
+The build needs no network. Links into the manuals of numpy, scikit-learn and others do: set
+``SKFAIR_DOC_INTERSPHINX=1`` to have them.
+"""
+
+import os
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+from sphinx.util import logging
+
+import skfair
+from skfair._version import __version__
+
+HERE = Path(__file__).parent
+
+project = "skfair"
+author = "The skfair developers"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "matplotlib.sphinxext.plot_directive",
+]
+if os.environ.get("SKFAIR_DOC_INTERSPHINX"):
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+    }
+
+root_doc = "index"
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "generated/examples", "gallery_header.rst"]
+default_role = "py:obj"
+smartquotes = False  # default="worst" is code
+toc_object_entries_show_parents = "hide"
+
+# Reference pages: one per public name, written by autosummary from the tables of api.rst.
+autosummary_generate = True
+autodoc_preserve_defaults = True
+autodoc_typehints = "none"  # the numpydoc sections say it in words
+numpydoc_show_class_members = False  # the template of classes lists them
+
+# Pictures on the pages of the guide.
+plot_include_source = True
+plot_formats = [("png", 110)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
+
+# Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
+# an example that saves a picture leaves nothing in the checkout.
+sphinx_gallery_conf = {
+    "examples_dirs": "generated/examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "reference_url": {"skfair": None},
+    "doc_module": ("skfair",),
+    "backreferences_dir": None,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "write_computation_times": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skfair {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "install", "api", "changelog")}
+html_theme_options = {
+    "logo": {"text": "skfair"},
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 6,
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+
+def stage_examples():
+    """Copy the example scripts and the heading of the gallery to where the gallery reads them."""
+    target = HERE / "generated" / "examples"
+    target.mkdir(parents=True, exist_ok=True)
+    scripts = sorted((HERE.parent / "examples").glob("plot_*.py"))
+    for script in scripts:
+        shutil.copy2(script, target)
+    shutil.copy2(HERE / "gallery_header.rst", target / "GALLERY_HEADER.rst")
+    names = {script.stem for script in scripts}
+    for folder in (target, HERE / "auto_examples"):
+        remove(path for path in folder.glob("plot_*") if path.name.split(".")[0] not in names)
+
+
+def remove(paths):
+    """Delete what an earlier build left of an example or of a public name that is gone."""
+    for path in list(paths):
+        path.unlink()
+
+
+def listed_names():
+    """Return the names in the tables of api.rst."""
+    return set(re.findall(r"^ {3}([\w.]+)$", (HERE / "api.rst").read_text(), re.MULTILINE))
+
+
+def public_names():
+    """Return every public name below ``skfair``, as ``metrics.balance_score``."""
+    names = []
+    for entry in skfair.__all__:
+        if entry in skfair._SUBPACKAGES:
+            part = import_module(f"skfair.{entry}")
+            names += [f"{entry}.{name}" for name in getattr(part, "__all__", ())]
+        elif entry != "__version__":
+            names.append(entry)
+    return names
+
+
+def check_api_page():
+    """Warn, which fails the build, about each public name that api.rst does not list."""
+    listed = listed_names()
+    for name in public_names():
+        if name not in listed:
+            logging.getLogger(__name__).warning("api.rst does not list skfair.%s", name)
+    pages = (HERE / "generated").glob("skfair.*.rst")
+    remove(page for page in pages if page.stem.removeprefix("skfair.") not in listed)
+
+
+def read_markdown(app, path, docname, content):
+    """Turn the little markdown that the change log uses into reStructuredText, while reading it."""
+    if path.suffix != ".md":
+        return
+    text = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", content[0])
+    for marks, line in (("#", "="), ("##", "-"), ("###", "~")):
+        text = re.sub(rf"^{marks} +(.+)$", lambda m, c=line: under(m[1], c), text, flags=re.M)
+    text = re.sub(r"\[([^\]\n]+)\]\(([^)\n]+)\)", r"`\1 <\2>`__", text)
+    content[0] = text
+
+
+def under(title, character):
+    """Return a heading."""
+    return f"{title}\n{character * len(title)}\n"
+
+
+def skip_foreign(app, what, name, obj, skip, options):
+    """Leave out what a class inherits from other libraries: their manuals describe it."""
+    home = getattr(getattr(obj, "fget", obj), "__module__", None) or ""
+    return None if home.split(".")[0] == "skfair" else True
+
+
+def setup(app):
+    check_api_page()
+    app.connect("include-read", read_markdown)
+    app.connect("autodoc-skip-member", skip_foreign)
+
+
+stage_examples()
