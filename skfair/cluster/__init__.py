@@ -1,5 +1,6 @@
 """Fair clustering estimators."""
 
 from skfair.cluster.fair_kmeans import FairKMeans
+from skfair.cluster.pareto_fair_kmeans import ParetoFairKMeans
 
-__all__ = ["FairKMeans"]
+__all__ = ["FairKMeans", "ParetoFairKMeans"]

@@ -244,7 +244,7 @@ class FairKMeans(
             order="C",
         )
         rules = self._rules(data.groups, data.sample_weight)
-        self._check_enough_rows(data.X, data.groups)
+        self._check_enough_rows(data.X)
         problem = RepresentationProblem(
             data.X, data.groups, rules, self.n_clusters, data.sample_weight
         )
@@ -261,7 +261,7 @@ class FairKMeans(
                     delayed(self._run)(problem, seed) for seed in seeds
                 )
         best = min(runs, key=lambda run: (run.violation, run.cost))
-        self._store(problem, data.groups, rules, best)
+        self._store(problem, data.groups, best)
         return self
 
     def _rules(self, groups: GroupEncoding, weights: FloatArray | None) -> Rules:
@@ -282,7 +282,7 @@ class FairKMeans(
             weights=weights,
         )
 
-    def _check_enough_rows(self, X: NDArray[Any], groups: GroupEncoding) -> None:
+    def _check_enough_rows(self, X: NDArray[Any]) -> None:
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
 
@@ -329,8 +329,9 @@ class FairKMeans(
         self,
         problem: RepresentationProblem,
         groups: GroupEncoding,
-        rules: Rules,
         found: PriceClustering,
+        *,
+        is_final: bool = True,
     ) -> None:
         """Store the result of a fit, and warn if the limits are not met."""
         for name, value in self._centers_state(problem, found.centers).items():
@@ -339,7 +340,7 @@ class FairKMeans(
         squared_unit = float(problem.scale) * float(problem.scale)
         total = squared_unit * problem.total_weight
         self.inertia_ = found.cost * total
-        self._scaled_prices = -(found.multipliers @ rules.matrix)
+        self._scaled_prices = -(found.multipliers @ problem.group_rules)
         self.prices_ = self._scaled_prices * squared_unit
         self.group_counts_ = problem.counts(found.labels) @ problem.membership.T
         self.cluster_balances_ = _balances(self.group_counts_, groups)
@@ -351,6 +352,8 @@ class FairKMeans(
         self.history_ = found.history
         missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
         self.status_ = "infeasible" if missed > 0 else found.status
+        if not is_final:
+            return
         if missed > 0:
             warnings.warn(
                 f"The limits are missed by {missed:.4g} in all (largest weight of a row: "

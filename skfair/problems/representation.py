@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.utils.factorize import IntArray
+from skfair.utils.factorize import IntArray, first_rows
 from skfair.utils.groups import GroupEncoding
 
 FloatArray = NDArray[np.float64]
@@ -117,7 +117,9 @@ class RepresentationProblem:
     cells : ndarray of shape (n_samples,)
         Cell of each point.
     rules : Rules
-        Rules in terms of cells.
+        Rules in terms of cells, one slack per cluster and rule.
+    group_rules : ndarray of shape (n_rules, n_groups)
+        The same rules in terms of groups.
     membership : ndarray of shape (n_groups, n_cells)
         1 where a group contains a cell.
     person : float
@@ -139,12 +141,12 @@ class RepresentationProblem:
         self.n_clusters = n_clusters
         self.weights = np.ones(X.shape[0]) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
-        self.cells = cells.codes
-        self.membership = cells.membership.toarray()
-        slack = np.tile(rules.slack, (n_clusters, 1))
-        if before is not None:
-            slack += before @ rules.matrix.T
-        self.rules = Rules(np.ascontiguousarray(rules.matrix @ self.membership), slack)
+        # Cells and rules are put into an order that does not depend on the names of the groups, so
+        # that neither does the result.
+        order = np.lexsort((first_rows(cells.codes), cells.weights))
+        self.cells = np.argsort(order)[cells.codes]
+        self.membership = cells.membership.toarray()[:, order]
+        self._set_rules(rules, before)
         self.total_weight = float(self.weights.sum())
         self.person = float(self.weights.max())
         self._measure()
@@ -207,9 +209,18 @@ class RepresentationProblem:
     def with_rules(self, rules: Rules) -> RepresentationProblem:
         """Return the same points under other rules (in terms of groups)."""
         other = copy.copy(self)
-        slack = np.tile(rules.slack, (self.n_clusters, 1))
-        other.rules = Rules(np.ascontiguousarray(rules.matrix @ self.membership), slack)
+        other._set_rules(rules)
         return other
+
+    def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
+        """Express rules on groups as rules on cells, with one slack per cluster."""
+        expanded = rules.matrix @ self.membership
+        order = np.lexsort(expanded.T) if expanded.size else np.arange(rules.slack.size)
+        self.group_rules = rules.matrix[order]
+        slack = np.tile(rules.slack[order], (self.n_clusters, 1))
+        if before is not None:
+            slack += before @ self.group_rules.T
+        self.rules = Rules(np.ascontiguousarray(expanded[order]), slack)
 
     def subset(self, rows: IntArray) -> RepresentationProblem:
         """Return the problem on some of the points, with the same cells, units and rules."""
@@ -219,6 +230,7 @@ class RepresentationProblem:
         part.weights = self.weights[rows]
         part.cells = self.cells[rows]
         part.membership = self.membership
+        part.group_rules = self.group_rules
         part.total_weight = float(part.weights.sum())
         part.person = self.person
         # Rounding by one person of the sample stands for many people of the whole.

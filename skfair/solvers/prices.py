@@ -292,16 +292,12 @@ def cluster_by_prices(
     Large problems settle on a sample, where the starts compete; only the winner goes on with a few
     rounds over all points.
     """
-    is_large = problem.n_samples > 2 * _SAMPLE
-    trial = problem
-    if is_large:
-        rng = check_random_state(random_state)
-        trial = problem.subset(rng.permutation(problem.n_samples)[:_SAMPLE])
+    trial = sample_of(problem, check_random_state(random_state)) if is_large(problem) else problem
     runs = [
         fair_lloyd(trial, start, max_iter=max_iter, tol=tol, callback=callback) for start in starts
     ]
     best = min(runs, key=lambda run: (run.violation, run.cost))
-    if not is_large:
+    if trial is problem:
         return best
     if best.status == "stopped":
         return _finish(problem, best._replace(violation=np.inf, cost=np.inf), 1)
@@ -314,6 +310,16 @@ def cluster_by_prices(
         dual_iter=4,
         callback=callback,
     )._replace(status=best.status)
+
+
+def is_large(problem: RepresentationProblem) -> bool:
+    """Whether a problem should settle on a sample first."""
+    return problem.n_samples > 2 * _SAMPLE
+
+
+def sample_of(problem: RepresentationProblem, rng: np.random.RandomState) -> RepresentationProblem:
+    """Return the problem on a random sample of its points."""
+    return problem.subset(rng.permutation(problem.n_samples)[:_SAMPLE])
 
 
 def fair_lloyd(

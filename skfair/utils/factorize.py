@@ -97,9 +97,14 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
             continue  # the padding of short strings, most often
         word_codes, word_levels = pd.factorize(word)
         codes, _ = pd.factorize(codes * len(word_levels) + word_codes)
+    return _sorted_levels(codes, values[first_rows(codes)].tolist())
+
+
+def first_rows(codes: IntArray) -> IntArray:
+    """Return the first row of each code; every code from 0 to the largest must occur."""
     first = np.empty(int(codes.max()) + 1, np.int64)
-    first[codes[::-1]] = np.arange(values.size)[::-1]
-    return _sorted_levels(codes, values[first].tolist())
+    first[codes[::-1]] = np.arange(codes.size)[::-1]  # the last assignment wins
+    return first
 
 
 def _padded_length(dtype: np.dtype[Any]) -> int:

@@ -34,7 +34,7 @@ from skfair.utils.attributes import (
     check_missing,
     read_columns,
 )
-from skfair.utils.factorize import Factorized, IntArray, factorize
+from skfair.utils.factorize import Factorized, IntArray, factorize, first_rows
 from skfair.utils.text import listed, plural
 
 FloatArray = NDArray[np.float64]
@@ -438,8 +438,7 @@ def _combine(parts: list[IntArray], shape: NDArray[np.int64]) -> tuple[IntArray,
         for part in parts[1:]:
             joint = pd.factorize(joint * (int(part.max()) + 1) + part, sort=True)[0]
     codes, _ = factorize(joint)
-    first = np.empty(int(codes.max()) + 1, np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]
+    first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
 
 

@@ -1,0 +1,341 @@
+"""The trade-off between the cost of k-means and the balance of its clusters, as a whole.
+
+One fit gives the front: from plain k-means to clusters that hold the groups in the proportion of
+the sample. ``select`` hands out any of its points as a fitted :class:`FairKMeans`.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.cluster._bounds import data_balances
+from skfair.cluster.fair_kmeans import FairKMeans, starting_centers
+from skfair.metrics.fronts import hypervolume, nondominated
+from skfair.problems.representation import RepresentationProblem, Rules, balance_rules
+from skfair.solvers.price_front import FrontPoint, price_front
+from skfair.utils.callbacks import report_iterations
+from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.utils.groups import GroupEncoding
+
+FloatArray = NDArray[np.float64]
+
+# Exact proportion is seldom possible for whole people; just below it usually is.
+_NEARLY_ONE = 0.9995
+
+
+class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+    r"""The front of k-means cost against the balance of the clusters.
+
+    A clustering is on the front if no other one found is at least as cheap and at least as
+    balanced, and better in one of the two. Cost is the sum of squared distances to the means of the
+    clusters, balance is
+
+    .. math:: \min_k \min_{g, g'} \frac{n_{kg}}{n_{kg'}}.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    balances : int or array-like, default=41
+        Number of balances that are asked for, evenly spread, or these balances themselves as shares
+        of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
+    solver : {"prices"}, default="prices"
+        "prices": a warm-started sweep of the method of :class:`FairKMeans`.
+    init : {"k-means++", "random"}, default="k-means++"
+        How plain k-means, where the sweeps start, is seeded.
+    n_init : int, default=2
+        Number of runs; each sweeps from plain k-means and from k-means on the points relative to
+        their group's mean.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the distances.
+
+    Attributes
+    ----------
+    costs_ : ndarray of shape (n_points,)
+        Cost of each point of the front, increasing.
+    balances_ : ndarray of shape (n_points,)
+        Balance of each point, increasing.
+    relative_balances_ : ndarray of shape (n_points,)
+        Balance of each point as a share of that of the sample, the smallest over the attributes.
+    labels_ : ndarray of shape (n_points, n_samples)
+        Labels of each point.
+    centers_ : ndarray of shape (n_points, n_clusters, n_features)
+        Means of the clusters of each point.
+    knee_ : int
+        The point farthest above the chord of the front, where a little less cost begins to take a
+        lot of balance.
+    data_balance_ : float
+        Balance of the whole sample: no clustering is more balanced.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the distances use.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    FairKMeans : One clustering at one balance.
+    skfair.inspection.FairnessFrontDisplay : Draws the front.
+
+    Notes
+    -----
+    A sweep costs one round of :class:`FairKMeans` per balance, O(n K d) each. Large data are swept
+    on a sample of 20000 rows, and each balance is then carried to all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.cluster import ParetoFairKMeans
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> sex = np.where(X[:, 0] > 0, "f", "m")
+    >>> front = ParetoFairKMeans(2, balances=10, random_state=0).fit(X, sensitive_features=sex)
+    >>> bool(np.all(np.diff(front.costs_) > 0) and np.all(np.diff(front.balances_) > 0))
+    True
+    >>> bool(front.select(min_balance=0.8).balance_ >= 0.8 * front.data_balance_)
+    True
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "balances": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "solver": [StrOptions({"prices"})],
+        "init": [StrOptions({"k-means++", "random"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        balances: Any = 41,
+        solver: str = "prices",
+        init: str = "k-means++",
+        n_init: int = 2,
+        random_state: Any = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.balances = balances
+        self.solver = solver
+        self.init = init
+        self.n_init = n_init
+        self.random_state = random_state
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> ParetoFairKMeans:
+        """Find the front.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in cost and balance.
+
+        Returns
+        -------
+        self : ParetoFairKMeans
+            The fitted estimator.
+        """
+        data = self._read_fit_data(
+            X,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            supervised=False,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        targets = self._targets()
+        attained = data_balances(data.groups, data.sample_weight)
+        model = FairKMeans(
+            self.n_clusters,
+            intersectional=self.intersectional,
+            sensitive_columns=self.sensitive_columns,
+            drop_sensitive=self.drop_sensitive,
+        )
+        model._check_enough_rows(data.X)
+
+        def rules_of(target: float) -> Rules:
+            return balance_rules(data.groups, min(target, _NEARLY_ONE) * attained)
+
+        problem = RepresentationProblem(
+            data.X, data.groups, rules_of(1.0), self.n_clusters, data.sample_weight
+        )
+        rng = check_random_state(self.random_state)
+        starts = [
+            start
+            for _ in range(self.n_init)
+            for start in starting_centers(problem, self.init, 3, rng)
+        ]
+        with report_iterations(
+            self, X, y, max_iter=None, attributes=lambda centers: {}
+        ) as callback:
+            points = price_front(
+                problem, rules_of, targets, starts, random_state=rng, callback=callback
+            )
+        self._store(problem, data.groups, attained, model, points)
+        return self
+
+    def _targets(self) -> FloatArray:
+        """Return the relative balances to ask for, the two ends included."""
+        if isinstance(self.balances, Integral):
+            return np.linspace(0, 1, int(self.balances))
+        targets = np.unique(np.append(np.asarray(self.balances, dtype=np.float64), (0.0, 1.0)))
+        if not (targets[0] >= 0 and targets[-1] <= 1):  # NaN sorts last and fails too
+            raise ValueError(
+                f"balances must lie in [0, 1] (shares of the sample's balance), got "
+                f"{self.balances!r}."
+            )
+        return targets
+
+    def _store(
+        self,
+        problem: RepresentationProblem,
+        groups: GroupEncoding,
+        attained: FloatArray,
+        template: FairKMeans,
+        points: list[FrontPoint],
+    ) -> None:
+        """Keep the points that no other dominates, each with a model that can predict."""
+        costs = np.array([point.clustering.cost for point in points])
+        relative = np.array(
+            [
+                _relative_balance(problem, point.clustering.labels, groups, attained)
+                for point in points
+            ]
+        )
+        kept = np.flatnonzero(nondominated(costs, relative))
+        kept = kept[np.argsort(costs[kept])]
+        models = []
+        for i in kept:
+            model = copy(template)
+            for name in ("n_features_in_", "feature_names_in_", "groups_", "model_features_"):
+                if hasattr(self, name):
+                    setattr(model, name, getattr(self, name))
+            model._group_levels, model._model_positions = self._group_levels, self._model_positions
+            model.set_params(min_balance=float(min(relative[i], 1.0)))
+            limited = problem.with_rules(points[i].rules)
+            model._store(limited, groups, points[i].clustering, is_final=False)
+            models.append(model)
+        small = np.min_scalar_type(max(self.n_clusters - 1, 1))
+        self.labels_ = np.stack([model.labels_ for model in models]).astype(small)
+        for model in models:
+            del model.labels_  # kept once, in the small array
+        self._models = models
+        self.costs_ = np.array([model.inertia_ for model in models])
+        self.balances_ = np.array([model.balance_ for model in models])
+        self.relative_balances_ = relative[kept]
+        self.centers_ = np.stack([model.cluster_centers_ for model in models])
+        self.data_balance_ = float(attained.min())
+        self.knee_ = _knee(self.costs_, self.balances_)
+
+    def select(self, min_balance: float | None = None, *, index: int | None = None) -> FairKMeans:
+        """Return a point of the front as a fitted estimator.
+
+        Parameters
+        ----------
+        min_balance : float, default=None
+            The cheapest point whose balance is at least this share of that of the sample.
+        index : int, default=None
+            The point with this number instead, for example ``knee_``.
+
+        Returns
+        -------
+        model : FairKMeans
+            Fitted: with labels, centres and prices.
+        """
+        check_is_fitted(self)
+        if (min_balance is None) == (index is None):
+            raise ValueError("select needs either min_balance or index.")
+        if index is None:
+            enough = np.flatnonzero(self.relative_balances_ >= min_balance * (1 - 1e-12))  # type: ignore[operator]
+            if not enough.size:
+                raise ValueError(
+                    f"No point of the front has {min_balance} of the sample's balance. The most "
+                    f"balanced one has {self.relative_balances_[-1]:.6g}."
+                )
+            index = int(enough[0])
+        model = copy(self._models[index])
+        model.labels_ = self.labels_[index].astype(np.int32)
+        return model
+
+    def hypervolume(self, ref_cost: float | None = None) -> float:
+        """Return the share of the box between reference and ideal that the front dominates.
+
+        Parameters
+        ----------
+        ref_cost : float, default=None
+            Cost at the bad end of the box; by default twice the smallest cost of the front. The
+            ideal point is that smallest cost at the balance of the sample.
+
+        Returns
+        -------
+        share : float
+            Between 0 and 1; larger is better.
+        """
+        check_is_fitted(self)
+        smallest = float(self.costs_[0])
+        return hypervolume(
+            self.costs_,
+            self.balances_,
+            ref_cost=2 * smallest if ref_cost is None else ref_cost,
+            ideal_cost=smallest,
+            ideal_balance=self.data_balance_,
+        )
+
+
+def _relative_balance(
+    problem: RepresentationProblem, labels: Any, groups: GroupEncoding, attained: FloatArray
+) -> float:
+    """Smallest balance of a cluster as a share of the data's, over clusters and attributes."""
+    counts = problem.counts(labels) @ problem.membership.T
+    smallest = 1.0
+    for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
+        part = counts[:, start:stop]
+        largest = part.max(axis=1)
+        if largest.min() <= 0:
+            return 0.0
+        smallest = min(smallest, float((part.min(axis=1) / largest).min()) / attained[a])
+    return smallest
+
+
+def _knee(costs: FloatArray, balances: FloatArray) -> int:
+    """Point farthest above the chord between the ends of the front, both axes scaled to [0, 1]."""
+    if costs.size < 3:
+        return 0
+    x = (costs - costs[0]) / (costs[-1] - costs[0])
+    y = (balances - balances[0]) / (balances[-1] - balances[0])
+    return int(np.argmax(y - x))

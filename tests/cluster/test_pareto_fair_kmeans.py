@@ -1,0 +1,187 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.cluster import ParetoFairKMeans
+from skfair.datasets import load_local, local_datasets, make_grouped_blobs
+from skfair.inspection import FairnessFrontDisplay
+from skfair.metrics import balance_score, kmeans_cost, nondominated
+from tests.cluster.test_fair_kmeans import segregated
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, groups = segregated(400, levels=("a", "b", "c"))
+    front = ParetoFairKMeans(4, balances=15, random_state=0).fit(X, sensitive_features=groups)
+    return X, groups, front
+
+
+def test_the_front_is_a_front_and_its_numbers_are_true(fitted):
+    X, groups, front = fitted
+    m = front.costs_.size
+    assert m > 5
+    assert front.labels_.shape == (m, 400)
+    assert front.labels_.dtype == np.uint8
+    assert front.centers_.shape == (m, 4, 3)
+    assert (np.diff(front.costs_) > 0).all()
+    assert (np.diff(front.balances_) > 0).all()
+    assert nondominated(front.costs_, front.balances_).all()
+    attained = balance_score(np.zeros(400), sensitive_features=groups)
+    assert front.data_balance_ == attained
+    for i in range(m):
+        labels = front.labels_[i]
+        assert front.costs_[i] == pytest.approx(kmeans_cost(X, labels))
+        assert front.balances_[i] == balance_score(labels, sensitive_features=groups, n_clusters=4)
+        assert front.relative_balances_[i] == pytest.approx(front.balances_[i] / attained)
+        for k in range(4):
+            assert front.centers_[i, k] == pytest.approx(X[labels == k].mean(axis=0), abs=1e-9)
+
+
+def test_the_ends_of_the_front(fitted):
+    X, _, front = fitted
+    plain = KMeans(4, n_init=5, random_state=0).fit(X).inertia_
+    assert front.costs_[0] <= plain * 1.03
+    assert front.relative_balances_[-1] > 0.9
+
+
+def test_a_point_of_the_front_is_a_fitted_model(fitted):
+    X, groups, front = fitted
+    for share in (0.0, 0.5, 0.9):
+        model = front.select(min_balance=share)
+        relative = balance_score(model.labels_, sensitive_features=groups, relative=True)
+        assert relative >= share - 1e-9
+        cheaper = front.costs_[front.relative_balances_ >= share - 1e-12].min()
+        assert model.inertia_ == cheaper
+        assert model.predict(X).shape == (400,)
+        again = model.predict(X, sensitive_features=groups)
+        assert np.mean(again == model.labels_) > 0.8
+        assert (
+            balance_score(
+                model.assign(X, sensitive_features=groups), sensitive_features=groups, relative=True
+            )
+            >= model.min_balance - 1e-6
+        )
+    knee = front.select(index=front.knee_)
+    assert knee.inertia_ == front.costs_[front.knee_]
+    x = (front.costs_ - front.costs_[0]) / np.ptp(front.costs_)
+    y = (front.balances_ - front.balances_[0]) / np.ptp(front.balances_)
+    assert (y - x).max() == (y - x)[front.knee_]
+    with pytest.raises(ValueError, match="No point of the front has 1"):
+        front.select(min_balance=1.0)
+    for mistake in ({}, {"min_balance": 0.5, "index": 1}):
+        with pytest.raises(ValueError, match="either min_balance or index"):
+            front.select(**mistake)
+
+
+def test_hypervolume(fitted):
+    _, _, front = fitted
+    box = front.costs_[0] * front.data_balance_
+    steps = np.append(front.costs_[1:], 2 * front.costs_[0])
+    area = (np.minimum(steps, 2 * front.costs_[0]) - front.costs_).clip(0) @ front.balances_
+    assert front.hypervolume() == pytest.approx(area / box)
+    assert 0 < front.hypervolume(ref_cost=1.5 * front.costs_[0]) < front.hypervolume()
+
+
+def test_the_display_draws_it(fitted):
+    _, _, front = fitted
+    display = FairnessFrontDisplay.from_clusterings(
+        front.costs_, front.balances_, selected=front.knee_
+    )
+    assert display.points_ is not None
+
+
+@pytest.mark.parametrize("variant", ["equal", "unequal", "two_equal", "two_unequal"])
+def test_the_papers_sets(variant):
+    """Two clusters, groups that live apart: the front runs from one end to the other."""
+    X, groups = make_grouped_blobs(variant)
+    front = ParetoFairKMeans(2, balances=11, random_state=0).fit(X, sensitive_features=groups)
+    assert front.relative_balances_[-1] > 0.98
+    assert front.costs_[0] == pytest.approx(KMeans(2, n_init=5, random_state=0).fit(X).inertia_)
+
+
+def test_large_data_are_swept_on_a_sample(monkeypatch):
+    X, groups = segregated(900)
+    monkeypatch.setattr("skfair.solvers.prices._SAMPLE", 300)
+    front = ParetoFairKMeans(3, balances=[0.5, 0.9], n_init=1, random_state=0)
+    front.fit(X, sensitive_features=groups)
+    assert front.labels_.shape[1] == 900
+    assert front.relative_balances_[-1] > 0.9
+    assert balance_score(front.labels_[-1], sensitive_features=groups) == front.balances_[-1]
+
+
+def test_overlapping_attributes_columns_and_weights():
+    X, groups = segregated()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(
+        sex=groups, old=np.where(X[:, 1] > 0.2, "y", "n")
+    )
+    weights = np.random.default_rng(0).uniform(0.5, 2, 400)
+    front = ParetoFairKMeans(
+        3, balances=6, intersectional=False, sensitive_columns=["sex", "old"], random_state=0
+    ).fit(frame, sample_weight=weights)
+    for labels, relative in zip(front.labels_, front.relative_balances_, strict=True):
+        worst = min(
+            balance_score(labels, sensitive_features=frame[c], sample_weight=weights, relative=True)
+            for c in ("sex", "old")
+        )
+        assert relative == pytest.approx(worst)
+    model = front.select(min_balance=0.5)
+    assert model.predict(frame).shape == (400,)
+
+
+def test_callbacks_may_stop_the_sweep():
+    class Stop:
+        def setup(self, estimator, context): ...
+
+        def teardown(self, estimator, context): ...
+
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            return context.task_name == "iteration" and context.task_id == 3
+
+    X, groups = segregated()
+    front = ParetoFairKMeans(3, random_state=0).set_callbacks(Stop())
+    front.fit(X, sensitive_features=groups)
+    assert 1 <= front.costs_.size <= 4
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"balances": 1}, InvalidParameterError, "balances"),
+        ({"balances": [0.5, 1.5]}, ValueError, r"balances must lie in \[0, 1\]"),
+        ({"balances": [np.nan]}, ValueError, r"balances must lie in \[0, 1\]"),
+        ({"solver": "magic"}, InvalidParameterError, "solver"),
+        ({"n_clusters": 500}, ValueError, "should be >= n_clusters"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    X, groups = segregated()
+    with pytest.raises(error, match=message):
+        ParetoFairKMeans(**parameters).fit(X, sensitive_features=groups)
+
+
+def test_a_front_of_one_group_is_plain_kmeans():
+    X, _ = segregated()
+    front = ParetoFairKMeans(3, balances=3, random_state=0).fit(X, sensitive_features=["a"] * 400)
+    assert front.costs_.size == 1
+    assert front.knee_ == 0
+
+
+@pytest.mark.data
+@pytest.mark.skipif(
+    not __import__("os").environ.get("SKFAIR_DATA"), reason="SKFAIR_DATA is not set"
+)
+def test_the_front_of_real_data_is_nearly_complete():
+    assert "safairkm_bank" in local_datasets()
+    data = load_local("safairkm_bank")
+    rows = np.random.RandomState(1).choice(len(data.frame), 2000, replace=False)
+    X = data.frame.drop(columns="demograph").to_numpy(float)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    front = ParetoFairKMeans(5, balances=15, random_state=0).fit(
+        X[rows], sensitive_features=data.frame["demograph"].to_numpy()[rows]
+    )
+    assert front.hypervolume() > 0.97
