@@ -16,9 +16,8 @@ from skfair.utils.text import listed
 FloatArray = NDArray[np.float64]
 
 
-def data_balances(groups: GroupEncoding, weights: FloatArray | None = None) -> FloatArray:
+def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
     """Balance of the whole sample for each attribute: smallest over largest group."""
-    sums = groups.sums(weights)
     parts = np.split(sums, groups.offsets[1:-1])
     return np.array([part.min() / part.max() for part in parts])
 
@@ -30,11 +29,13 @@ def representation_rules(
     min_balance: float | None,
     relative_balance: bool,
     share_bounds: Any,
-    weights: FloatArray | None = None,
+    sums: FloatArray,
+    person: float = 1.0,
 ) -> Rules:
     """Check the limits against the data and return them as rules.
 
-    Limits that no clustering can meet are errors that name what can be met.
+    ``sums`` is the total weight of each group, ``person`` the largest weight of a row. Limits that
+    no clustering can meet are errors that name what can be met.
     """
     if share_bounds is not None:
         if min_balance is not None:
@@ -42,10 +43,9 @@ def representation_rules(
                 f"share_bounds and min_balance={min_balance} were both given. Pass "
                 "min_balance=None together with share_bounds."
             )
-        lower, upper = _read_share_bounds(share_bounds, groups, weights)
-        person = 1.0 if weights is None else float(weights.max())
+        lower, upper = _read_share_bounds(share_bounds, groups, sums)
         return share_rules(groups, lower, upper, person)
-    attained = data_balances(groups, weights)
+    attained = data_balances(groups, sums)
     if min_balance is None or groups.n_groups == groups.n_attributes:
         return balance_rules(groups, np.zeros(groups.n_attributes))._replace(
             matrix=np.zeros((0, groups.n_groups)), slack=np.zeros(0)
@@ -79,10 +79,9 @@ def _check_sizes(groups: GroupEncoding, n_clusters: int) -> None:
 
 
 def _read_share_bounds(
-    share_bounds: Any, groups: GroupEncoding, weights: FloatArray | None
+    share_bounds: Any, groups: GroupEncoding, sums: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper shares per group from a factor or a dict."""
-    sums = groups.sums(weights)
     totals = np.array([part.sum() for part in np.split(sums, groups.offsets[1:-1])])
     shares = sums / totals[groups.attribute_of_group]
     if isinstance(share_bounds, Mapping):

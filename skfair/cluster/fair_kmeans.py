@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair.cluster._bounds import representation_rules
 from skfair.problems.representation import RepresentationProblem, Rules
-from skfair.solvers.prices import PriceClustering, assign, cluster_by_prices
+from skfair.solvers.prices import Assignment, PriceClustering, assign, cluster_by_prices
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.columns import take_columns
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
@@ -279,7 +280,8 @@ class FairKMeans(
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
-            weights=weights,
+            sums=groups.sums(weights),
+            person=1.0 if weights is None else float(weights.max()),
         )
 
     def _check_enough_rows(self, X: NDArray[Any]) -> None:
@@ -342,6 +344,9 @@ class FairKMeans(
         self.inertia_ = found.cost * total
         self._scaled_prices = -(found.multipliers @ problem.group_rules)
         self.prices_ = self._scaled_prices * squared_unit
+        # In the order in which the rules were made, which is that of a stream's later parts.
+        self._multipliers = np.empty_like(found.multipliers)
+        self._multipliers[:, problem.rule_order] = found.multipliers
         self.group_counts_ = problem.counts(found.labels) @ problem.membership.T
         self.cluster_balances_ = _balances(self.group_counts_, groups)
         self.balance_ = float(self.cluster_balances_.min())
@@ -369,6 +374,100 @@ class FairKMeans(
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+    @fit_method
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> FairKMeans:
+        """Go on with the next part of a stream.
+
+        The first part is clustered as by ``fit`` and must contain every group. Each further part is
+        assigned so that the limits hold for everything seen so far; then the centres move to the
+        running means and the prices are averaged. ``labels_`` are those of the last part,
+        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The next rows.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : FairKMeans
+            The estimator.
+        """
+        if not hasattr(self, "cluster_centers_"):
+            return self.fit(
+                X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+            )
+        codes = self._read_groups(X, sensitive_features)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        if codes is None:
+            if self._group_levels.attributes:
+                raise ValueError(
+                    "partial_fit got no sensitive_features, but the first part of the stream had "
+                    "them. Pass the groups of every part."
+                )
+            codes = np.zeros((1, rows.shape[0]), np.int64)
+        n_groups = self._group_levels.n_groups
+        counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
+        groups = GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
+        weights = check_weights(sample_weight, rows.shape[0])
+        seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
+        rules = representation_rules(
+            replace(groups, counts=seen),
+            self.n_clusters,
+            min_balance=self.min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=self.share_bounds,
+            sums=seen,
+            person=1.0 if weights is None else float(weights.max()),
+        )
+        problem = RepresentationProblem(
+            rows,
+            groups,
+            rules,
+            self.n_clusters,
+            weights,
+            before=self.group_counts_,
+            units=self._units,
+        )
+        found = assign(problem, self._scaled_centers, multipliers=self._multipliers)
+        self._absorb(problem, groups, found)
+        return self
+
+    def _absorb(
+        self, problem: RepresentationProblem, groups: GroupEncoding, found: Assignment
+    ) -> None:
+        """Add an assigned part of a stream to the counts, the means and the prices."""
+        first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
+        before = self.group_counts_[:, first].sum(axis=1)
+        means, mass = problem.means(found.labels)
+        share = mass / np.where(before + mass > 0, before + mass, 1.0)
+        centers = self._scaled_centers + share[:, None] * (means - self._scaled_centers)
+        for name, value in self._centers_state(problem, centers).items():
+            setattr(self, name, value)
+        # The latest thirty parts or so decide: early prices belong to centres that have moved on.
+        step = max(0.03, problem.total_weight / (before.sum() + problem.total_weight))
+        self._multipliers = self._multipliers + step * (found.multipliers - self._multipliers)
+        self._scaled_prices = -(self._multipliers @ problem.group_rules)
+        self.prices_ = self._scaled_prices * float(problem.scale) ** 2
+        self.labels_ = found.labels.astype(np.int32)
+        self.group_counts_ = (
+            self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
+        )
+        self.cluster_balances_ = _balances(self.group_counts_, groups)
+        self.balance_ = float(self.cluster_balances_.min())
+        total = float(problem.scale) ** 2 * problem.total_weight
+        self.inertia_ = found.cost * total
+        self.lower_bound_ = found.lower_bound * total
+        self.n_iter_ += 1
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -545,7 +644,8 @@ class FairKMeans(
             min_balance=min_balance,
             relative_balance=self.relative_balance,
             share_bounds=share_bounds,
-            weights=weights,
+            sums=groups.sums(weights),
+            person=1.0 if weights is None else float(weights.max()),
         )
         problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
         centers = (self.cluster_centers_ - problem.mean) / problem.scale

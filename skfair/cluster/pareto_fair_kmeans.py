@@ -179,7 +179,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             order="C",
         )
         targets = self._targets()
-        attained = data_balances(data.groups, data.sample_weight)
+        attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
         model = FairKMeans(
             self.n_clusters,
             intersectional=self.intersectional,

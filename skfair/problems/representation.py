@@ -111,6 +111,8 @@ class RepresentationProblem:
         Sample weights.
     before : ndarray of shape (n_clusters, n_groups), default=None
         Weights that the clusters hold already (of a stream): the rules apply to the sum.
+    units : (ndarray, float), default=None
+        Origin and unit of the scaled coordinates; by default mean and spread of the points.
 
     Attributes
     ----------
@@ -120,6 +122,8 @@ class RepresentationProblem:
         Rules in terms of cells, one slack per cluster and rule.
     group_rules : ndarray of shape (n_rules, n_groups)
         The same rules in terms of groups.
+    rule_order : ndarray of shape (n_rules,)
+        Which of the rules given each of them is.
     membership : ndarray of shape (n_groups, n_cells)
         1 where a group contains a cell.
     person : float
@@ -136,6 +140,7 @@ class RepresentationProblem:
         n_clusters: int,
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
+        units: tuple[FloatArray, float] | None = None,
     ) -> None:
         self.X = X
         self.n_clusters = n_clusters
@@ -144,16 +149,23 @@ class RepresentationProblem:
         # Cells and rules are put into an order that does not depend on the names of the groups, so
         # that neither does the result.
         order = np.lexsort((first_rows(cells.codes), cells.weights))
+        if before is not None:  # a stream keeps the order of its first part
+            order = np.arange(order.size)
         self.cells = np.argsort(order)[cells.codes]
         self.membership = cells.membership.toarray()[:, order]
         self._set_rules(rules, before)
         self.total_weight = float(self.weights.sum())
         self.person = float(self.weights.max())
-        self._measure()
+        self.mean, self.scale = self._measure() if units is None else units
+        self.norms: NDArray[Any] = np.empty(
+            self.n_samples, np.float32 if self._is_large else np.float64
+        )
+        for part in self._rows():
+            scaled = self.scaled(part)
+            self.norms[part] = np.einsum("ij,ij->i", scaled, scaled)
 
-    def _measure(self) -> None:
+    def _measure(self) -> tuple[FloatArray, float]:
         """Find the mean and the spread of the data without copying them."""
-        n = self.X.shape[0]
         # The largest magnitude first: squares of 1e200 overflow, those of 1e-200 vanish.
         largest = max(float(np.abs(self.X[rows]).max(initial=0.0)) for rows in self._rows())
         unit = largest if largest > 0 else 1.0
@@ -164,16 +176,12 @@ class RepresentationProblem:
             ),
             start=np.zeros(self.X.shape[1]),
         )
-        self.mean = mean / self.total_weight * unit
+        mean = mean / self.total_weight * unit
         spread = 0.0
         for rows in self._rows():
-            part = (self.X[rows].astype(np.float64) - self.mean) / unit
+            part = (self.X[rows].astype(np.float64) - mean) / unit
             spread += float(self.weights[rows] @ np.einsum("ij,ij->i", part, part))
-        self.scale = unit * np.sqrt(spread / self.total_weight) or 1.0
-        self.norms: NDArray[Any] = np.empty(n, np.float32 if self._is_large else np.float64)
-        for rows in self._rows():
-            part = self.scaled(rows)
-            self.norms[rows] = np.einsum("ij,ij->i", part, part)
+        return mean, float(unit * np.sqrt(spread / self.total_weight)) or 1.0
 
     @property
     def n_samples(self) -> int:
@@ -215,7 +223,10 @@ class RepresentationProblem:
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""
         expanded = rules.matrix @ self.membership
-        order = np.lexsort(expanded.T) if expanded.size else np.arange(rules.slack.size)
+        order = np.arange(rules.slack.size)
+        if before is None and expanded.size:
+            order = np.lexsort(expanded.T)
+        self.rule_order = order
         self.group_rules = rules.matrix[order]
         slack = np.tile(rules.slack[order], (self.n_clusters, 1))
         if before is not None:
@@ -230,7 +241,7 @@ class RepresentationProblem:
         part.weights = self.weights[rows]
         part.cells = self.cells[rows]
         part.membership = self.membership
-        part.group_rules = self.group_rules
+        part.group_rules, part.rule_order = self.group_rules, self.rule_order
         part.total_weight = float(part.weights.sum())
         part.person = self.person
         # Rounding by one person of the sample stands for many people of the whole.

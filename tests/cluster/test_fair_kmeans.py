@@ -351,3 +351,55 @@ def test_in_a_search_with_a_fairness_scorer():
         ).fit(X, sensitive_features=groups)
     assert search.best_params_ == {"fairkmeans__min_balance": 0.9}
     assert search.best_score_ > 0.6
+
+
+def test_a_stream_ends_where_the_batch_does():
+    X, groups = segregated(20_000)
+    batch = fit(X, groups)
+    stream = FairKMeans(4, random_state=0)
+    for start in range(0, 20_000, 1000):
+        part = slice(start, start + 1000)
+        stream.partial_fit(X[part], sensitive_features=groups[part])
+        assert stream.labels_.shape == (1000,)
+    attained = balance_score(np.zeros(20_000), sensitive_features=groups)
+    assert stream.group_counts_.sum() == 20_000
+    assert (
+        stream.group_counts_.sum(axis=0).tolist()
+        == np.unique(groups, return_counts=True)[1].tolist()
+    )
+    assert stream.balance_ >= 0.8 * attained - 1e-6  # of everything seen
+    assert stream.balance_ <= batch.balance_ + 0.02
+    by_price = stream.predict(X, sensitive_features=groups)
+    assert kmeans_cost(X, by_price) <= 1.03 * batch.inertia_
+    relative = balance_score(by_price, sensitive_features=groups, relative=True)
+    assert relative >= 0.75
+
+
+def test_a_stream_with_bounds_weights_and_columns():
+    X, groups = segregated(900, levels=("a", "b", "c"))
+    frame = pd.DataFrame(X, columns=list("xyz")).assign(g=groups)
+    weights = np.random.default_rng(0).uniform(0.5, 2, 900)
+    model = FairKMeans(3, min_balance=None, share_bounds=0.7, sensitive_columns="g", random_state=0)
+    for start in range(0, 900, 300):
+        part = slice(start, start + 300)
+        model.partial_fit(frame.iloc[part], sample_weight=weights[part])
+    totals = model.group_counts_.sum(axis=0)
+    assert totals == pytest.approx([weights[groups == g].sum() for g in "abc"])
+    shares = model.group_counts_ / model.group_counts_.sum(axis=1, keepdims=True)
+    ratio = shares / (totals / totals.sum())
+    assert ratio.min() > 0.65
+    assert ratio.max() < 1 / 0.65
+
+
+def test_a_stream_checks_its_parts():
+    X, groups = segregated(200)
+    model = FairKMeans(2, random_state=0).partial_fit(X, sensitive_features=groups)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="got no sensitive_features"):
+        model.partial_fit(X)
+    with pytest.raises(ValueError, match="did not occur at fit: 'z'"):
+        model.partial_fit(X, sensitive_features=["z"] * 200)
+    assert vars(model) == before
+    with pytest.warns(UserWarning, match="without sensitive_features"):
+        plain = FairKMeans(2, random_state=0).partial_fit(X)
+    assert plain.partial_fit(X).group_counts_.sum() == 400
