@@ -30,7 +30,8 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.cluster._bounds import representation_rules
+from skfair.cluster._bounds import data_balances, representation_rules
+from skfair.cluster._solvers import OTHER_SOLVERS, check_solver
 from skfair.problems.representation import RepresentationProblem, Rules
 from skfair.solvers.prices import Assignment, PriceClustering, assign, cluster_by_prices
 from skfair.utils.callbacks import report_iterations
@@ -42,7 +43,7 @@ from skfair.utils.validation import check_weights
 FloatArray = NDArray[np.float64]
 
 # Starting centres are sought on at most this many points.
-_START_SAMPLE = 20_000
+_START_SAMPLE = 10_000
 # Rows of X whose distances are computed at a time.
 _CHUNK = 1 << 14
 
@@ -80,14 +81,33 @@ class FairKMeans(
     share_bounds : float or dict, default=None
         Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
         keeps every share r of the sample within [f r, r / f].
-    solver : {"prices"}, default="prices"
-        "prices": our own, by the dual of the assignment problem.
+    solver : {"prices", "swap", "variational", "smooth"}, default="prices"
+        - "prices": our own, by the dual of the assignment problem; cheapest and exact.
+        - "swap": stochastic k-means steps and group swaps, Algorithm 2 of [1]_; keeps
+          ``min_balance`` whenever swaps can. One attribute, no sample weights.
+        - "variational": penalises the Kullback-Leibler fairness error with ``fairness_weight``
+          [2]_; needs ``min_balance=None``. One attribute.
+        - "smooth": alternating gradients on a smooth relaxation, Algorithm 4 of [1]_; trades by
+          ``n_kmeans_steps`` and ``n_swap_steps``, needs ``min_balance=None``. One attribute.
     init : {"k-means++", "random"} or array-like, default="k-means++"
         How the starting centres are chosen, or the centres, (n_clusters, n_features).
     n_init : "auto" or int, default="auto"
         Number of runs, of which the cheapest is kept. Each run starts twice: from plain k-means,
         and from k-means on the points relative to their group's mean. "auto" is one run whose
         starts are the best of three.
+    n_kmeans_steps : int, default=20
+        Rows per k-means step of "swap"; weight of the cost in "smooth".
+    n_swap_steps : int, default=4
+        Swaps after each k-means step of "swap"; weight of the balance in "smooth".
+    swap_target : {"local", "global"}, default="local"
+        Whether "swap" exchanges with the cluster nearest to the least balanced one, (5) of [1]_,
+        or with the one that has most to give, (4).
+    swap_candidates : "auto" or int, default="auto"
+        How many rows "swap" compares per exchange; "auto" lets the number grow.
+    batch_size : int or None, default=1024
+        Rows per gradient of "smooth"; None takes all.
+    fairness_weight : float, default=1.0
+        Weight of the fairness error in "variational"; larger is fairer and costs more.
     max_iter : int, default=100
         Largest number of rounds per run.
     tol : float, default=1e-4
@@ -145,12 +165,19 @@ class FairKMeans(
     Notes
     -----
     A round costs a few passes over the rows, O(n K d) each, whatever the number of groups; large
-    data settle on a sample of 20000 rows first. For K clusters the limits of a balance between J
+    data settle on a sample of 10000 rows first. For K clusters the limits of a balance between J
     groups cost K J (J - 1) multipliers, share bounds 2 K J.
 
     Exact proportion cannot be met by whole people in general. Where ``min_balance`` is so close to
     1 that it is out of reach, each limit is missed by less than one person; where even that fails,
     a ``ConvergenceWarning`` says by how much.
+
+    References
+    ----------
+    .. [1] S. Liu and L. N. Vicente, "A stochastic alternating balance k-means algorithm for fair
+       clustering", 2021.
+    .. [2] I. M. Ziko, J. Yuan, E. Granger and I. Ben Ayed, "Variational fair clustering", AAAI
+       2021.
 
     Examples
     --------
@@ -169,9 +196,15 @@ class FairKMeans(
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
-        "solver": [StrOptions({"prices"})],
+        "solver": [StrOptions({"prices", *OTHER_SOLVERS})],
         "init": [StrOptions({"k-means++", "random"}), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "n_kmeans_steps": [Interval(Integral, 0, None, closed="left")],
+        "n_swap_steps": [Interval(Integral, 0, None, closed="left")],
+        "swap_target": [StrOptions({"global", "local"})],
+        "swap_candidates": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "fairness_weight": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -191,6 +224,12 @@ class FairKMeans(
         solver: str = "prices",
         init: Any = "k-means++",
         n_init: Any = "auto",
+        n_kmeans_steps: int = 20,
+        n_swap_steps: int = 4,
+        swap_target: str = "local",
+        swap_candidates: Any = "auto",
+        batch_size: int | None = 1024,
+        fairness_weight: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: Any = None,
@@ -206,6 +245,12 @@ class FairKMeans(
         self.solver = solver
         self.init = init
         self.n_init = n_init
+        self.n_kmeans_steps = n_kmeans_steps
+        self.n_swap_steps = n_swap_steps
+        self.swap_target = swap_target
+        self.swap_candidates = swap_candidates
+        self.batch_size = batch_size
+        self.fairness_weight = fairness_weight
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -244,6 +289,7 @@ class FairKMeans(
             dtype=[np.float64, np.float32],
             order="C",
         )
+        check_solver(self.solver, data.groups, self.min_balance, self.share_bounds)
         rules = self._rules(data.groups, data.sample_weight)
         self._check_enough_rows(data.X)
         problem = RepresentationProblem(
@@ -256,10 +302,10 @@ class FairKMeans(
             self, X, y, max_iter=None, attributes=lambda c: self._centers_state(problem, c)
         ) as callback:
             if n_runs == 1 or self.n_jobs in (None, 1):
-                runs = [self._run(problem, seed, callback) for seed in seeds]
+                runs = [self._run(problem, data.groups, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
-                    delayed(self._run)(problem, seed) for seed in seeds
+                    delayed(self._run)(problem, data.groups, seed) for seed in seeds
                 )
         best = min(runs, key=lambda run: (run.violation, run.cost))
         self._store(problem, data.groups, best)
@@ -291,19 +337,29 @@ class FairKMeans(
     def _run(
         self,
         problem: RepresentationProblem,
+        groups: GroupEncoding,
         seed: int,
         callback: Callable[[Any], bool] | None = None,
     ) -> PriceClustering:
         """Start from plain k-means and run the solver once."""
         rng = check_random_state(seed)
-        return cluster_by_prices(
-            problem,
-            self._starts(problem, rng),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            random_state=rng,
-            callback=callback,
-        )
+        starts = self._starts(problem, rng)
+        if self.solver == "prices":
+            return cluster_by_prices(
+                problem,
+                starts,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                random_state=rng,
+                callback=callback,
+            )
+        beta = None
+        if self.min_balance is not None:
+            attained = data_balances(groups, groups.sums(problem.weights))[0]
+            beta = self.min_balance * (attained if self.relative_balance else 1.0)
+        solve = OTHER_SOLVERS[self.solver]
+        runs = [solve(self, problem, groups, beta, start, rng, callback) for start in starts]
+        return min(runs, key=lambda run: (run.violation, run.cost))
 
     def _starts(
         self, problem: RepresentationProblem, rng: np.random.RandomState
@@ -342,7 +398,8 @@ class FairKMeans(
         squared_unit = float(problem.scale) * float(problem.scale)
         total = squared_unit * problem.total_weight
         self.inertia_ = found.cost * total
-        self._scaled_prices = -(found.multipliers @ problem.group_rules)
+        by_rule = -(found.multipliers @ problem.group_rules)
+        self._scaled_prices = by_rule if found.prices is None else found.prices
         self.prices_ = self._scaled_prices * squared_unit
         # In the order in which the rules were made, which is that of a stream's later parts.
         self._multipliers = np.empty_like(found.multipliers)

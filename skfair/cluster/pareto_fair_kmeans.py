@@ -19,11 +19,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair.cluster._bounds import data_balances
+from skfair.cluster._solvers import as_clustering, check_solver
 from skfair.cluster.fair_kmeans import FairKMeans, starting_centers
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.representation import RepresentationProblem, Rules, balance_rules
 from skfair.solvers.price_front import FrontPoint, price_front
-from skfair.utils.callbacks import report_iterations
+from skfair.utils.callbacks import Callback, report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
 
@@ -49,13 +50,18 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     balances : int or array-like, default=41
         Number of balances that are asked for, evenly spread, or these balances themselves as shares
         of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
-    solver : {"prices"}, default="prices"
-        "prices": a warm-started sweep of the method of :class:`FairKMeans`.
+    solver : {"prices", "swap"}, default="prices"
+        - "prices": a warm-started sweep of the method of :class:`FairKMeans`.
+        - "swap": a list of labellings improved by k-means steps and swaps, Algorithm 3 of
+          safairkm, for ``max_iter`` iterations; ``balances``, ``init`` and ``n_init`` are not used.
+          One attribute, no sample weights.
     init : {"k-means++", "random"}, default="k-means++"
         How plain k-means, where the sweeps start, is seeded.
     n_init : int, default=2
         Number of runs; each sweeps from plain k-means and from k-means on the points relative to
         their group's mean.
+    max_iter : int, default=500
+        Number of iterations of "swap".
     random_state : int, RandomState instance or None, default=None
         Seed.
     intersectional : bool, default=True
@@ -99,7 +105,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     Notes
     -----
     A sweep costs one round of :class:`FairKMeans` per balance, O(n K d) each. Large data are swept
-    on a sample of 20000 rows, and each balance is then carried to all rows.
+    on a sample of 10000 rows, and each balance is then carried to all rows.
 
     Examples
     --------
@@ -118,7 +124,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "balances": [Interval(Integral, 2, None, closed="left"), "array-like"],
-        "solver": [StrOptions({"prices"})],
+        "solver": [StrOptions({"prices", "swap"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -133,6 +140,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         solver: str = "prices",
         init: str = "k-means++",
         n_init: int = 2,
+        max_iter: int = 500,
         random_state: Any = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
@@ -143,6 +151,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.solver = solver
         self.init = init
         self.n_init = n_init
+        self.max_iter = max_iter
         self.random_state = random_state
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
@@ -187,6 +196,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             drop_sensitive=self.drop_sensitive,
         )
         model._check_enough_rows(data.X)
+        if self.solver == "swap":
+            check_solver("swap", data.groups, None, None)
 
         def rules_of(target: float) -> Rules:
             return balance_rules(data.groups, min(target, _NEARLY_ONE) * attained)
@@ -195,19 +206,51 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             data.X, data.groups, rules_of(1.0), self.n_clusters, data.sample_weight
         )
         rng = check_random_state(self.random_state)
-        starts = [
-            start
-            for _ in range(self.n_init)
-            for start in starting_centers(problem, self.init, 3, rng)
-        ]
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            points = price_front(
-                problem, rules_of, targets, starts, random_state=rng, callback=callback
-            )
+            if self.solver == "swap":
+                points = self._swap_points(problem, data.groups, rules_of(0.0), rng, callback)
+            else:
+                starts = [
+                    start
+                    for _ in range(self.n_init)
+                    for start in starting_centers(problem, self.init, 3, rng)
+                ]
+                points = price_front(
+                    problem, rules_of, targets, starts, random_state=rng, callback=callback
+                )
         self._store(problem, data.groups, attained, model, points)
         return self
+
+    def _swap_points(
+        self,
+        problem: RepresentationProblem,
+        groups: GroupEncoding,
+        no_rules: Rules,
+        rng: np.random.RandomState,
+        callback: Callback,
+    ) -> list[FrontPoint]:
+        """Run the list version of the swap method."""
+        from skfair.solvers.swap_front import swap_front
+
+        if np.any(problem.weights != 1):
+            raise ValueError("solver='swap' knows no sample_weight. Use solver='prices'.")
+        front = swap_front(
+            problem.X,
+            groups.codes[0],
+            self.n_clusters,
+            groups.n_groups,
+            max_iter=self.max_iter,
+            random_state=rng,
+            callback=callback,
+        )
+        free = problem.with_rules(no_rules)
+        labels = [row.astype(np.int64) for row in front.labels]
+        return [
+            FrontPoint(0.0, no_rules, as_clustering(free, row, None, 1, "converged", {}))
+            for row in labels
+        ]
 
     def _targets(self) -> FloatArray:
         """Return the relative balances to ask for, the two ends included."""

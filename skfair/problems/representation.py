@@ -29,8 +29,8 @@ from skfair.utils.groups import GroupEncoding
 FloatArray = NDArray[np.float64]
 Block = tuple[slice, NDArray[Any]]
 
-# Distances of more numbers than this are recomputed block by block instead of kept: 16 MB.
-_MAX_KEPT = 1 << 22
+# Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
+_MAX_KEPT = 1 << 20
 # Numbers per block: what stays in the cache of one core.
 _BLOCK = 1 << 17
 # More rules than this per cluster cannot be priced one by one.

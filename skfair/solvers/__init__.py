@@ -9,6 +9,7 @@ is an error that names both. ``callback(theta) -> stop`` is called once after ea
 solver never prints; it logs.
 """
 
+from skfair.solvers.alternating import alternating_gradient
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
 
-__all__ = ["SOLVERS", "SolverResult", "check_needs"]
+__all__ = ["SOLVERS", "SolverResult", "alternating_gradient", "check_needs"]

@@ -37,7 +37,12 @@ Callback = Callable[[Any], bool]
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
 _TEMPERATURES = (3e-2, 3e-3)
 # Large problems first find their prices on this many points.
-_SAMPLE = 20_000
+_SAMPLE = 10_000
+# Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
+# with many rules the multipliers are never quite at rest, and the centres tremble with them.
+_PATIENCE, _PROGRESS = 6, 1e-4
+# How many rounds of repair and improvement may follow.
+_FINISHING_ROUNDS = 10
 # How many rounds may look at all points of a large problem, before and after the repair.
 _FULL_ROUNDS = 3
 # How many entries the lists of cheapest moves may have in all, and how many per list.
@@ -276,6 +281,8 @@ class PriceClustering(NamedTuple):
     n_iter: int
     status: Status
     history: dict[str, NDArray[Any]]
+    # Prices of the groups (scaled), of solvers that do not find them through multipliers.
+    prices: FloatArray | None = None
 
 
 def cluster_by_prices(
@@ -294,7 +301,16 @@ def cluster_by_prices(
     """
     trial = sample_of(problem, check_random_state(random_state)) if is_large(problem) else problem
     runs = [
-        fair_lloyd(trial, start, max_iter=max_iter, tol=tol, callback=callback) for start in starts
+        fair_lloyd(
+            trial,
+            start,
+            max_iter=max_iter,
+            tol=tol,
+            # On a sample it only has to be seen which start is better.
+            finishing_rounds=_FINISHING_ROUNDS if trial is problem else 1,
+            callback=callback,
+        )
+        for start in starts
     ]
     best = min(runs, key=lambda run: (run.violation, run.cost))
     if trial is problem:
@@ -308,6 +324,7 @@ def cluster_by_prices(
         max_iter=min(max_iter, _FULL_ROUNDS),
         tol=tol,
         dual_iter=4,
+        finishing_rounds=_FULL_ROUNDS,
         callback=callback,
     )._replace(status=best.status)
 
@@ -330,6 +347,7 @@ def fair_lloyd(
     max_iter: int = 100,
     tol: float = 1e-4,
     dual_iter: int = 15,
+    finishing_rounds: int = _FINISHING_ROUNDS,
     callback: Callback | None = None,
 ) -> PriceClustering:
     """Alternate the cheapest assignment under the rules with the means of the clusters.
@@ -352,6 +370,8 @@ def fair_lloyd(
         of the features.
     dual_iter : int, default=15
         Steps on the dual per round.
+    finishing_rounds : int, default=10
+        Largest number of rounds with repair and improvement.
     callback : callable, default=None
         Called with the (scaled) centres after each round; True stops.
 
@@ -362,10 +382,12 @@ def fair_lloyd(
     """
     history = History()
     tol = tol / problem.X.shape[1]
-    temperatures = _TEMPERATURES if multipliers is None else _TEMPERATURES[-1:]
+    is_warm = multipliers is not None
+    temperatures = _TEMPERATURES[-1:] if is_warm else _TEMPERATURES
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
     status: Status = "max_iter"
+    stalled = _Stalled()
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
         distances = problem.distances(centers)
@@ -383,13 +405,32 @@ def fair_lloyd(
         history.record(objective=bound, max_violation=violation, shift=shift)
         if callback is not None and callback(centers):
             status = "stopped"
-        elif shift <= tol:
+        elif shift <= tol or stalled.after(bound):
             status = "converged"
     settled = PriceClustering(
         labels, centers, multipliers, np.inf, np.inf, bound, np.inf, n_iter, status, {}
     )
-    rounds = 1 if status == "stopped" else max_iter
-    return _finish(problem, settled, rounds, 2 * dual_iter, history)
+    rounds = 1 if status == "stopped" else finishing_rounds
+    # Prices that grew in these rounds are rough when there are many rules; given ones are not.
+    first_iter = (2 if is_warm else 6) * dual_iter
+    return _finish(problem, settled, rounds, 2 * dual_iter, first_iter, history)
+
+
+class _Stalled:
+    """Notices that a sequence has stopped falling."""
+
+    def __init__(self) -> None:
+        self._lowest = np.inf
+        self._waited = 0
+
+    def after(self, value: float) -> bool:
+        """Take the next value; whether the last few brought no progress."""
+        if value < self._lowest - _PROGRESS * abs(self._lowest):
+            self._waited = 0
+        else:
+            self._waited += 1
+        self._lowest = min(self._lowest, value)
+        return self._waited >= _PATIENCE
 
 
 def _finish(
@@ -397,18 +438,19 @@ def _finish(
     settled: PriceClustering,
     rounds: int,
     dual_iter: int = 30,
+    first_iter: int = 90,
     history: History | None = None,
 ) -> PriceClustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     history = History() if history is None else history
     best = settled
-    for _ in range(rounds):
+    for number in range(rounds):
         found = assign(
             problem,
             best.centers,
             multipliers=best.multipliers,
             temperatures=_TEMPERATURES[-1:],
-            max_iter=dual_iter,
+            max_iter=first_iter if number == 0 else dual_iter,
         )
         means, mass = problem.means(found.labels)
         cost = problem.cost(found.labels)

@@ -1,0 +1,234 @@
+"""FairKMeans: assignment against the linear programme, fronts, rivals at equal balance, scale.
+
+Adult and Bank as prepared for safairkm: columns standardised on all rows, rows of length 1, 5000 of
+them drawn with ``RandomState(1)``. Seeds here were not used while the method was made.
+"""
+
+import time
+import tracemalloc
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import LinearConstraint, linprog, milp
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler, normalize
+
+from benchmarks.harness import alternate, data_folder
+from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.datasets import load_local
+from skfair.metrics import hypervolume
+from skfair.problems.representation import RepresentationProblem, balance_rules
+from skfair.solvers.prices import assign
+from skfair.utils.groups import encode_groups
+
+SEEDS = (211, 212, 213, 214, 215)
+
+
+def prepared(name: str, n: int = 5000) -> tuple[Any, Any]:
+    """Return points and groups of a safairkm data set."""
+    frame = load_local(name).frame
+    X = normalize(StandardScaler().fit_transform(frame.drop(columns="demograph").to_numpy(float)))
+    rows = np.random.RandomState(1).choice(len(X), n, replace=False)
+    return np.ascontiguousarray(X[rows]), frame["demograph"].to_numpy()[rows]
+
+
+def assignment_problem(X: Any, groups: Any, n_clusters: int, share: float, seed: int) -> Any:
+    encoding = encode_groups(groups)
+    beta = share * encoding.counts.min() / encoding.counts.max()
+    problem = RepresentationProblem(
+        X, encoding, balance_rules(encoding, np.array([beta])), n_clusters
+    )
+    centers = KMeans(n_clusters, n_init=1, random_state=seed).fit(X).cluster_centers_
+    return problem, (centers - problem.mean) / problem.scale
+
+
+def exact_assignment(problem: Any, centers: Any, integer: bool = False) -> float:
+    """Cost of the best assignment by HiGHS: a linear programme, or whole people."""
+    D = np.concatenate([block for _, block in problem.distances(centers).blocks()])
+    n, k = D.shape
+    once = sparse.kron(sparse.eye(n), np.ones((1, k)), format="csr")
+    parts = sparse.csr_matrix(problem.rules.matrix[:, problem.cells])
+    rules = sparse.vstack([sparse.kron(parts, np.eye(k)[[c]]) for c in range(k)], format="csr")
+    if integer:
+        found = milp(
+            D.ravel(),
+            integrality=np.ones(D.size),
+            bounds=(0, 1),
+            constraints=[LinearConstraint(once, 1, 1), LinearConstraint(rules, 0, np.inf)],
+            options={"mip_rel_gap": 1e-7},
+        )
+    else:
+        found = linprog(
+            D.ravel(), A_ub=-rules, b_ub=np.zeros(rules.shape[0]), A_eq=once, b_eq=np.ones(n)
+        )
+    return float(found.fun) / n
+
+
+def assignments(results: dict[str, Any], quick: bool) -> None:
+    """Figure 1: cost above the linear programme, and time against HiGHS."""
+    print("   assignment at fixed centres, n=5000, K=10: excess over the LP; CPU against HiGHS")
+    for name in ("safairkm_adult", "safairkm_bank"):
+        X, groups = prepared(name)
+        for share in (0.9, 0.99):
+            problem, centers = assignment_problem(X, groups, 10, share, SEEDS[0])
+            exact: list[float] = []
+            times = alternate(
+                {
+                    "ours": lambda p=problem, c=centers: assign(p, c),
+                    "highs": lambda p=problem, c=centers, e=exact: e.append(exact_assignment(p, c)),
+                },
+                1 if quick else 3,
+            )
+            found = assign(problem, centers)
+            excess = found.cost / exact[0] - 1
+            ratio = times["highs"]["cpu"] / times["ours"]["cpu"]
+            results[f"assignment {name} {share}"] = {
+                "excess": excess,
+                "ratio": ratio,
+                "violation": found.violation,
+            }
+            print(
+                f"     {name:<16}{share:5.2f}  +{100 * excess:.4f} %   {ratio:5.1f}x less CPU   "
+                f"violation {found.violation:g}"
+            )
+    X, groups = prepared("safairkm_adult", 400)
+    problem, centers = assignment_problem(X, groups, 4, 0.8, SEEDS[0])
+    excess = assign(problem, centers).cost / exact_assignment(problem, centers, integer=True) - 1
+    results["assignment milp"] = excess
+    print(f"     n=400, K=4 against whole people (milp)  +{100 * excess:.4f} %")
+
+
+def fronts(results: dict[str, Any], quick: bool) -> None:
+    """Figure 2: hypervolume (box to twice the k-means cost) and price of fairness."""
+    print("   fronts: hypervolume, price of 90 % of the data's balance, CPU (worst, median, worst)")
+    for name, k in (
+        ("safairkm_adult", 10),
+        ("safairkm_bank", 10),
+        ("safairkm_adult", 5),
+        ("safairkm_bank", 5),
+    ):
+        X, groups = prepared(name)
+        sizes = np.unique(groups, return_counts=True)[1]
+        balance = sizes.min() / sizes.max()
+        plain = KMeans(k, n_init=10, random_state=0).fit(X).inertia_
+        volumes, prices, seconds = [], [], []
+        for seed in SEEDS[:2] if quick else SEEDS:
+            start = time.process_time()
+            front = ParetoFairKMeans(k, random_state=seed).fit(X, sensitive_features=groups)
+            seconds.append(time.process_time() - start)
+            area = hypervolume(front.costs_, front.balances_, ref_cost=2 * plain)
+            volumes.append(area / (plain * balance))
+            prices.append(front.costs_[front.balances_ >= 0.9 * balance].min() / plain - 1)
+        key = f"front {name} K={k}"
+        results[key] = {
+            "hypervolume": min(volumes),
+            "price": float(np.median(prices)),
+            "cpu": max(seconds[1:]),
+        }
+        print(
+            f"     {name:<16}K={k:<3} {min(volumes):.4f}   {100 * np.median(prices):5.2f} %   "
+            f"{max(seconds[1:]):.2f} s"
+        )
+
+
+def rivals(results: dict[str, Any], quick: bool) -> None:
+    """Figure 4: our variational solver against prices at the balance that it reached."""
+    print("   variational, then prices at equal balance: cost ratio, CPU ratio")
+    for name in ("safairkm_adult", "safairkm_bank"):
+        X, groups = prepared(name)
+        sizes = np.unique(groups, return_counts=True)[1]
+        for seed in SEEDS[: 1 if quick else 3]:
+            for weight in (0.3, 1.0):
+                start = time.process_time()
+                rival = FairKMeans(
+                    10,
+                    solver="variational",
+                    min_balance=None,
+                    fairness_weight=weight,
+                    random_state=seed,
+                    n_init=1,
+                ).fit(X, sensitive_features=groups)
+                middle = time.process_time()
+                ours = FairKMeans(
+                    10,
+                    min_balance=rival.balance_ / (sizes.min() / sizes.max()),
+                    random_state=seed,
+                    n_init=1,
+                ).fit(X, sensitive_features=groups)
+                end = time.process_time()
+                cost = ours.inertia_ / rival.inertia_
+                cpu = (middle - start) / (end - middle)
+                results[f"variational {name} {seed} {weight}"] = {"cost": cost, "cpu": cpu}
+                print(
+                    f"     {name:<16}weight {weight:<4} seed {seed}  balance "
+                    f"{rival.balance_:.3f}   {cost:.4f}   {cpu:5.1f}x"
+                )
+
+
+def scale(results: dict[str, Any], quick: bool) -> None:
+    """Figure 6: CPU against KMeans, and memory against the size of X."""
+    print("   scale, K=20, d=10, 3 groups: CPU against KMeans, peak memory in sizes of X")
+    for n in (100_000,) if quick else (100_000, 1_000_000):
+        X, _ = make_blobs(n, 10, centers=20, cluster_std=3, random_state=SEEDS[0])
+        rng = np.random.default_rng(SEEDS[0])
+        groups = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+        groups[(X[:, 0] > 0) & (rng.random(n) < 0.5)] = 0
+        times = alternate(
+            {
+                "ours": lambda X=X, g=groups: FairKMeans(20, random_state=1).fit(
+                    X, sensitive_features=g
+                ),
+                "kmeans": lambda X=X: KMeans(20, n_init=1, random_state=1).fit(X),
+            },
+            3 if n < 1_000_000 else 1,
+        )
+        tracemalloc.start()
+        FairKMeans(20, random_state=1).fit(X, sensitive_features=groups)
+        peak = tracemalloc.get_traced_memory()[1] / X.nbytes
+        tracemalloc.stop()
+        ratio = times["ours"]["cpu"] / times["kmeans"]["cpu"]
+        results[f"scale {n}"] = {"ratio": ratio, "memory": peak}
+        print(f"     n={n:<8} {ratio:.1f}x KMeans   +{peak:.2f} x X")
+
+
+def overlapping(results: dict[str, Any], quick: bool) -> None:
+    """Figure 7: sex, race and marital status at once, every share within [0.8 r, r / 0.8]."""
+    frame = load_local("adult").frame
+    rows = np.random.RandomState(1).choice(len(frame), 10_000, replace=False)
+    names = ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
+    X = StandardScaler().fit_transform(frame[names].to_numpy(float))[rows]
+    table = frame[["sex", "race", "marital-status"]].astype(str).iloc[rows]
+    print("   Adult, 10000 rows, three overlapping attributes: rows out of bounds, CPU")
+    for k in (5, 10):
+        start = time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            model = FairKMeans(
+                k, min_balance=None, share_bounds=0.8, intersectional=False, random_state=SEEDS[0]
+            ).fit(X, sensitive_features=table)
+        seconds = time.process_time() - start
+        size, out = np.bincount(model.labels_, minlength=k), 0.0
+        for column in table:
+            for value in table[column].unique():
+                member = (table[column] == value).to_numpy()
+                count = np.bincount(model.labels_, weights=member, minlength=k)
+                out += np.maximum(0, np.floor(0.8 * member.mean() * size) - count).sum()
+                out += np.maximum(0, count - np.ceil(member.mean() / 0.8 * size)).sum()
+        results[f"overlapping K={k}"] = {"out of bounds": out, "cpu": seconds}
+        print(f"     K={k:<3} {out:g} rows   {seconds:.2f} s")
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    if data_folder() is not None:
+        assignments(results, quick)
+        fronts(results, quick)
+        rivals(results, quick)
+        overlapping(results, quick)
+    scale(results, quick)
+    return results
