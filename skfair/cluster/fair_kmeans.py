@@ -395,12 +395,13 @@ class FairKMeans(
         for name, value in self._centers_state(problem, found.centers).items():
             setattr(self, name, value)
         self.labels_ = found.labels.astype(np.int32)
-        squared_unit = float(problem.scale) * float(problem.scale)
+        squared_unit = _squared(problem.scale)
         total = squared_unit * problem.total_weight
         self.inertia_ = found.cost * total
         by_rule = -(found.multipliers @ problem.group_rules)
         self._scaled_prices = by_rule if found.prices is None else found.prices
-        self.prices_ = self._scaled_prices * squared_unit
+        with np.errstate(over="ignore"):  # data near the end of the range of floats
+            self.prices_ = self._scaled_prices * squared_unit
         # In the order in which the rules were made, which is that of a stream's later parts.
         self._multipliers = np.empty_like(found.multipliers)
         self._multipliers[:, problem.rule_order] = found.multipliers
@@ -514,14 +515,14 @@ class FairKMeans(
         step = max(0.03, problem.total_weight / (before.sum() + problem.total_weight))
         self._multipliers = self._multipliers + step * (found.multipliers - self._multipliers)
         self._scaled_prices = -(self._multipliers @ problem.group_rules)
-        self.prices_ = self._scaled_prices * float(problem.scale) ** 2
+        self.prices_ = self._scaled_prices * _squared(problem.scale)
         self.labels_ = found.labels.astype(np.int32)
         self.group_counts_ = (
             self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
         )
         self.cluster_balances_ = _balances(self.group_counts_, groups)
         self.balance_ = float(self.cluster_balances_.min())
-        total = float(problem.scale) ** 2 * problem.total_weight
+        total = _squared(problem.scale) * problem.total_weight
         self.inertia_ = found.cost * total
         self.lower_bound_ = found.lower_bound * total
         self.n_iter_ += 1
@@ -649,7 +650,7 @@ class FairKMeans(
         for part, distances in self._scaled_distances(rows):
             nearest = distances.min(axis=1).astype(np.float64)
             total += float(nearest.sum() if weights is None else weights[part] @ nearest)
-        return -total * float(self._units[1]) ** 2
+        return -total * _squared(self._units[1])
 
     def assign(
         self,
@@ -781,6 +782,11 @@ def _plain_kmeans(
         return KMeans(n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng).fit(
             X, sample_weight=weights
         )
+
+
+def _squared(scale: float) -> float:
+    """Square a unit of length, cut off at the range of floats."""
+    return min(float(scale) * float(scale), float(np.finfo(np.float64).max))
 
 
 def _balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:

@@ -242,7 +242,7 @@ def test_the_papers_sets_reach_every_balance():
             assert model.balance_ >= share * attained * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("factor", [1e-200, 1e-150, 1e150])
+@pytest.mark.parametrize("factor", [1e-200, 1e-150, 1e150, 1e200])
 def test_extreme_scales(factor):
     X, groups = segregated()
     model = fit(X * factor, groups)
