@@ -46,10 +46,8 @@ def representation_rules(
         lower, upper = _read_share_bounds(share_bounds, groups, sums)
         return share_rules(groups, lower, upper, person)
     attained = data_balances(groups, sums)
-    if min_balance is None or groups.n_groups == groups.n_attributes:
-        return balance_rules(groups, np.zeros(groups.n_attributes))._replace(
-            matrix=np.zeros((0, groups.n_groups)), slack=np.zeros(0)
-        )
+    if not min_balance or groups.n_groups == groups.n_attributes:
+        return Rules(np.zeros((0, groups.n_groups)), np.zeros(0))
     if relative_balance:
         betas = min_balance * attained
     else:
@@ -61,9 +59,8 @@ def representation_rules(
                 f"{attained[short]:.6g}, and some cluster is never above it. Lower min_balance, or "
                 "set relative_balance=True to ask for a share of what the data allow."
             )
-    if min_balance > 0:
-        _check_sizes(groups, n_clusters)
-    return balance_rules(groups, betas)
+    _check_sizes(groups, n_clusters)
+    return balance_rules(groups, betas, person)
 
 
 def _check_sizes(groups: GroupEncoding, n_clusters: int) -> None:

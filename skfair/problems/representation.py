@@ -56,8 +56,12 @@ class Rules(NamedTuple):
         return float(missed[missed >= person * _ONE].sum())
 
 
-def balance_rules(groups: GroupEncoding, betas: FloatArray) -> Rules:
-    """Rules of a minimal balance ``betas[a]`` for each attribute a."""
+def balance_rules(groups: GroupEncoding, betas: FloatArray, person: float = 1.0) -> Rules:
+    """Rules of a minimal balance ``betas[a]`` for each attribute a.
+
+    A positive balance also needs a person of every group in every cluster, for an empty cluster
+    would meet all ratios.
+    """
     sizes = np.diff(groups.offsets)
     n_rules = int((sizes * (sizes - 1)).sum())
     if n_rules > _MAX_RULES:
@@ -73,8 +77,9 @@ def balance_rules(groups: GroupEncoding, betas: FloatArray) -> Rules:
                     row = np.zeros(groups.n_groups)
                     row[g], row[other] = 1.0, -beta
                     rows.append(row)
-    matrix = np.array(rows).reshape(-1, groups.n_groups)
-    return Rules(matrix, np.zeros(len(rows)))
+    matrix = np.array([*rows, *np.eye(groups.n_groups)])
+    presence = np.where(np.repeat(betas > 0, sizes), -person, 0.0)
+    return Rules(matrix, np.append(np.zeros(len(rows)), presence))
 
 
 def share_rules(

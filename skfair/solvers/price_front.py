@@ -102,6 +102,7 @@ def _sweep(
             multipliers=multipliers,
             temperatures=(3e-3,),
             max_iter=_DUAL_STEPS,
+            search_counts=False,
         )
         means, mass = limited.means(found.labels)
         centers, multipliers = np.where(mass[:, None] > 0, means, centers), found.multipliers

@@ -28,6 +28,7 @@ from sklearn.utils import check_random_state
 
 from skfair.problems.representation import Distances, RepresentationProblem, Rules
 from skfair.solvers.base import Status
+from skfair.solvers.whole_people import move_to_counts, nearest_feasible_counts
 from skfair.utils.factorize import IntArray
 from skfair.utils.history import History
 
@@ -252,8 +253,12 @@ def assign(
     multipliers: FloatArray | None = None,
     temperatures: tuple[float, ...] = _TEMPERATURES,
     max_iter: int = 60,
+    search_counts: bool = True,
 ) -> Assignment:
-    """Find a cheapest assignment to fixed (scaled) centres under the rules."""
+    """Find a cheapest assignment to fixed (scaled) centres under the rules.
+
+    With ``search_counts`` an integer programme on the counts helps where single moves get stuck.
+    """
     distances = problem.distances(centers)
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
@@ -262,6 +267,11 @@ def assign(
     )
     labels, counts, lower_bound = assign_at_prices(problem, distances, multipliers)
     violation = repair_labels(problem, distances, labels, counts)
+    if search_counts and violation > 1e-9:
+        target = nearest_feasible_counts(problem, counts)
+        if target is not None:
+            move_to_counts(problem, distances, labels, target)
+            counts, violation = problem.counts(labels), 0.0
     improve_labels(problem, distances, labels, counts)
     return Assignment(
         labels, multipliers, cost_at(problem, distances, labels), lower_bound, violation

@@ -235,12 +235,12 @@ def test_gradient_of_the_smooth_dual():
     original = solver.minimize
     solver.minimize = record
     try:
-        maximise_dual(problem, distances, np.zeros((3, 6)))
+        maximise_dual(problem, distances, np.zeros((3, 9)))
     finally:
         solver.minimize = original
     function, args = captured["function"], (0.3,)
     rng = np.random.default_rng(0)
-    at = rng.random(18)
+    at = rng.random(27)
     error = check_grad(
         lambda v: function(v, *args)[0], lambda v: function(v, *args)[1], at, epsilon=1e-6
     )
@@ -280,7 +280,7 @@ def test_weights_are_repetitions():
     )
     assert_allclose(weighted.mean, repeated.mean)
     assert weighted.scale == pytest.approx(repeated.scale)
-    lam = rng.random((3, 2)) * 0.1
+    lam = rng.random((3, 4)) * 0.1
     for temperature in (0.3, 0.01):
         one, other = (
             maximise_dual(p, p.distances(centers), lam, temperatures=(temperature,))

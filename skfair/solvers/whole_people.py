@@ -1,0 +1,82 @@
+"""Counts of whole people that meet the rules, when single moves cannot find them.
+
+Close to exact proportion, moving one point at a time gets stuck: every single move breaks one rule
+to mend another. The counts alone are a small integer programme, clusters times cells, whatever the
+number of points; once it is solved, points move from clusters with too many of a cell to clusters
+with too few, the cheapest first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from skfair.problems.representation import Distances, RepresentationProblem
+from skfair.utils.factorize import IntArray
+
+FloatArray = NDArray[np.float64]
+
+# Seconds that the integer programme may take, and how many counts it may have.
+_TIME_LIMIT = 1.0
+_MAX_COUNTS = 2000
+
+
+def nearest_feasible_counts(problem: RepresentationProblem, counts: FloatArray) -> IntArray | None:
+    """Return whole counts that meet every rule, with as few points moved as possible, if found.
+
+    Weighted points have no whole counts, and very many counts would take too long: None.
+    """
+    n_clusters, n_cells = counts.shape
+    size = counts.size
+    if size > _MAX_COUNTS or np.any(problem.weights != 1):
+        return None
+    matrix, slack = problem.rules
+    # Unknowns: the counts, then how far each is from the present one.
+    each_rule = sparse.kron(sparse.eye_array(n_clusters), matrix)
+    totals = sparse.hstack([sparse.eye_array(n_cells)] * n_clusters)
+    eye, blank = sparse.eye_array(size), sparse.csr_array
+    constraints = [
+        LinearConstraint(
+            sparse.hstack([each_rule, blank((each_rule.shape[0], size))]), -slack.ravel(), np.inf
+        ),
+        LinearConstraint(
+            sparse.hstack([totals, blank((n_cells, size))]), counts.sum(axis=0), counts.sum(axis=0)
+        ),
+        LinearConstraint(sparse.hstack([eye, eye]), counts.ravel(), np.inf),
+        LinearConstraint(sparse.hstack([eye, -eye]), -np.inf, counts.ravel()),
+    ]
+    found = milp(
+        np.append(np.zeros(size), np.ones(size)),
+        integrality=np.append(np.ones(size), np.zeros(size)),
+        bounds=Bounds(0, np.inf),
+        constraints=constraints,
+        options={"time_limit": _TIME_LIMIT, "mip_rel_gap": 0.2},
+    )
+    if found.x is None:
+        return None
+    whole = np.rint(found.x[:size]).reshape(counts.shape)
+    if problem.rules.violation(whole).sum() > 1e-9 or np.any(
+        whole.sum(axis=0) != counts.sum(axis=0)
+    ):
+        return None
+    return whole.astype(np.int64)
+
+
+def move_to_counts(
+    problem: RepresentationProblem, distances: Distances, labels: IntArray, target: IntArray
+) -> None:
+    """Move points, in place, until each cluster has the wanted number of each cell."""
+    D = np.concatenate([block for _, block in distances.blocks()])
+    for s in range(problem.n_cells):
+        members = np.flatnonzero(problem.cells == s)
+        excess = np.bincount(labels[members], minlength=problem.n_clusters) - target[:, s]
+        while excess.max() > 0:
+            givers, takers = np.flatnonzero(excess > 0), np.flatnonzero(excess < 0)
+            movable = members[np.isin(labels[members], givers)]
+            cost = D[np.ix_(movable, takers)] - D[movable, labels[movable]][:, None]
+            i, t = np.unravel_index(np.argmin(cost), cost.shape)
+            excess[labels[movable[i]]] -= 1
+            excess[takers[t]] += 1
+            labels[movable[i]] = takers[t]
