@@ -90,7 +90,8 @@ def _sweep(
 ) -> Iterator[FrontPoint]:
     """Follow the front from target to target, one round each."""
     multipliers = None
-    first = fair_lloyd(problem.with_rules(rules_of(targets[0])), centers)
+    limited = problem.with_rules(rules_of(targets[0]))
+    first = fair_lloyd(limited, centers, search_counts=False)
     centers, multipliers = first.centers, first.multipliers
     yield FrontPoint(targets[0], rules_of(targets[0]), first)
     for target in targets[1:]:
@@ -140,6 +141,7 @@ def _on_all_points(
                 multipliers=point.clustering.multipliers,
                 max_iter=1,
                 dual_iter=4,
+                search_counts=False,
             )
         )
         for point in best.values()

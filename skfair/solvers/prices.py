@@ -318,6 +318,7 @@ def cluster_by_prices(
             tol=tol,
             # On a sample it only has to be seen which start is better.
             finishing_rounds=_FINISHING_ROUNDS if trial is problem else 1,
+            search_counts=trial is problem,
             callback=callback,
         )
         for start in starts
@@ -358,6 +359,7 @@ def fair_lloyd(
     tol: float = 1e-4,
     dual_iter: int = 15,
     finishing_rounds: int = _FINISHING_ROUNDS,
+    search_counts: bool = True,
     callback: Callback | None = None,
 ) -> PriceClustering:
     """Alternate the cheapest assignment under the rules with the means of the clusters.
@@ -382,6 +384,8 @@ def fair_lloyd(
         Steps on the dual per round.
     finishing_rounds : int, default=10
         Largest number of rounds with repair and improvement.
+    search_counts : bool, default=True
+        Whether an integer programme helps where single moves get stuck.
     callback : callable, default=None
         Called with the (scaled) centres after each round; True stops.
 
@@ -423,7 +427,7 @@ def fair_lloyd(
     rounds = 1 if status == "stopped" else finishing_rounds
     # Prices that grew in these rounds are rough when there are many rules; given ones are not.
     first_iter = (2 if is_warm else 6) * dual_iter
-    return _finish(problem, settled, rounds, 2 * dual_iter, first_iter, history)
+    return _finish(problem, settled, rounds, 2 * dual_iter, first_iter, search_counts, history)
 
 
 class _Stalled:
@@ -449,6 +453,7 @@ def _finish(
     rounds: int,
     dual_iter: int = 30,
     first_iter: int = 90,
+    search_counts: bool = True,
     history: History | None = None,
 ) -> PriceClustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
@@ -461,7 +466,9 @@ def _finish(
             multipliers=best.multipliers,
             temperatures=_TEMPERATURES[-1:],
             max_iter=first_iter if number == 0 else dual_iter,
+            search_counts=search_counts,
         )
+        search_counts = search_counts and found.violation <= 1e-9  # once in vain is enough
         means, mass = problem.means(found.labels)
         cost = problem.cost(found.labels)
         history.record(objective=cost, max_violation=found.violation)
