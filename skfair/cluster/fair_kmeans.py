@@ -23,33 +23,26 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.callback import CallbackSupportMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from skfair.cluster._bounds import data_balances, representation_rules
+from skfair.cluster._prediction import PricePredictionMixin, squared_unit_of
 from skfair.cluster._solvers import OTHER_SOLVERS, check_solver
+from skfair.cluster._starts import starting_centers
 from skfair.problems.representation import RepresentationProblem, Rules
 from skfair.solvers.prices import Assignment, PriceClustering, assign, cluster_by_prices
 from skfair.utils.callbacks import report_iterations
-from skfair.utils.columns import take_columns
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-from skfair.utils.groups import GroupEncoding, encode_groups
+from skfair.utils.groups import GroupEncoding
 from skfair.utils.validation import check_weights
 
 FloatArray = NDArray[np.float64]
 
-# Starting centres are sought on at most this many points.
-_START_SAMPLE = 10_000
-# Rows of X whose distances are computed at a time.
-_CHUNK = 1 << 14
-
 
 class FairKMeans(
-    SensitiveFeaturesMixin,
+    PricePredictionMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -211,8 +204,6 @@ class FairKMeans(
         "n_jobs": [Integral, None],
         **SensitiveFeaturesMixin._group_constraints,
     }
-    # Members of a group may be assigned by their prices, so prediction takes the groups.
-    __metadata_request__predict = {"sensitive_features": True}
 
     def __init__(
         self,
@@ -395,7 +386,7 @@ class FairKMeans(
         for name, value in self._centers_state(problem, found.centers).items():
             setattr(self, name, value)
         self.labels_ = found.labels.astype(np.int32)
-        squared_unit = _squared(problem.scale)
+        squared_unit = squared_unit_of(problem.scale)
         total = squared_unit * problem.total_weight
         self.inertia_ = found.cost * total
         by_rule = -(found.multipliers @ problem.group_rules)
@@ -515,14 +506,14 @@ class FairKMeans(
         step = max(0.03, problem.total_weight / (before.sum() + problem.total_weight))
         self._multipliers = self._multipliers + step * (found.multipliers - self._multipliers)
         self._scaled_prices = -(self._multipliers @ problem.group_rules)
-        self.prices_ = self._scaled_prices * _squared(problem.scale)
+        self.prices_ = self._scaled_prices * squared_unit_of(problem.scale)
         self.labels_ = found.labels.astype(np.int32)
         self.group_counts_ = (
             self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
         )
         self.cluster_balances_ = _balances(self.group_counts_, groups)
         self.balance_ = float(self.cluster_balances_.min())
-        total = _squared(problem.scale) * problem.total_weight
+        total = squared_unit_of(problem.scale) * problem.total_weight
         self.inertia_ = found.cost * total
         self.lower_bound_ = found.lower_bound * total
         self.n_iter_ += 1
@@ -574,219 +565,6 @@ class FairKMeans(
         """
         fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return fitted.transform(X)
-
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
-        """Assign new rows to clusters.
-
-        With their groups, rows go where distance plus price is least, which keeps the limits about
-        as well as new data are like the training data. Without groups they go to the nearest
-        centre, and no limit is kept. See :meth:`assign` for a batch that must keep the limits
-        exactly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        check_is_fitted(self)
-        codes = self._read_groups(X, sensitive_features)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        labels = np.empty(rows.shape[0], np.int32)
-        for part, distances in self._scaled_distances(rows):
-            if codes is not None:
-                for attribute in codes:
-                    distances += self._scaled_prices.T[attribute[part]]
-            labels[part] = distances.argmin(axis=1)
-        return labels
-
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Return the distances of rows to the centres.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances, of the dtype of X.
-        """
-        check_is_fitted(self)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
-        for part, distances in self._scaled_distances(rows):
-            out[part] = np.sqrt(distances) * self._units[1]
-        return out
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the sum of squared distances to the nearest centres.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : object
-            Not used; exists for compatibility.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-            Larger is better, as for ``KMeans``.
-        """
-        check_is_fitted(self)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        weights = check_weights(sample_weight, rows.shape[0])
-        total = 0.0
-        for part, distances in self._scaled_distances(rows):
-            nearest = distances.min(axis=1).astype(np.float64)
-            total += float(nearest.sum() if weights is None else weights[part] @ nearest)
-        return -total * _squared(self._units[1])
-
-    def assign(
-        self,
-        X: Any,
-        *,
-        sensitive_features: Any = None,
-        min_balance: float | None = None,
-        share_bounds: Any = None,
-        sample_weight: Any = None,
-    ) -> NDArray[np.int32]:
-        """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The batch.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Its groups. Read from ``sensitive_columns`` of X if these were set.
-        min_balance : float, default=None
-            Smallest balance of a cluster of the batch; None takes that of the estimator.
-        share_bounds : float or dict, default=None
-            Bounds on shares in the batch instead; None takes those of the estimator.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row, within the limits.
-        """
-        check_is_fitted(self)
-        if sensitive_features is None:
-            if self.sensitive_columns is None:
-                raise ValueError("assign needs sensitive_features, got None.")
-            sensitive_features = take_columns(X, self.sensitive_columns)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        groups = encode_groups(
-            sensitive_features,
-            n_samples=rows.shape[0],
-            intersectional=self.intersectional,
-            like=X,
-        )
-        if min_balance is None and share_bounds is None:
-            min_balance, share_bounds = self.min_balance, self.share_bounds
-        weights = check_weights(sample_weight, rows.shape[0])
-        rules = representation_rules(
-            groups,
-            self.n_clusters,
-            min_balance=min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=share_bounds,
-            sums=groups.sums(weights),
-            person=1.0 if weights is None else float(weights.max()),
-        )
-        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
-        centers = (self.cluster_centers_ - problem.mean) / problem.scale
-        found = assign(problem, centers)
-        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
-        if missed > 0:
-            warnings.warn(
-                f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return found.labels.astype(np.int32)
-
-    def _scaled_distances(self, X: NDArray[Any]) -> Any:
-        """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
-        mean, scale = self._units
-        centers = self._scaled_centers.astype(X.dtype)
-        for part in gen_batches(X.shape[0], _CHUNK):
-            rows = (X[part] - mean.astype(X.dtype)) / X.dtype.type(scale)
-            yield part, euclidean_distances(rows, centers, squared=True)
-
-    @property
-    def _n_features_out(self) -> int:
-        """Number of columns that ``transform`` returns."""
-        return int(self.cluster_centers_.shape[0])
-
-
-def starting_centers(
-    problem: RepresentationProblem, init: str, n_trials: int, rng: np.random.RandomState
-) -> list[FloatArray]:
-    """Return the centres of two plain k-means runs on (a sample of) the points.
-
-    The first run sees the points as they are. The second sees them relative to the mean of their
-    cell: its clusters hold the groups in nearly equal shares, because what sets the groups apart is
-    taken away, which is the better start when the limits are strict. Their means follow.
-    """
-    rows: Any = slice(None)
-    if problem.n_samples > _START_SAMPLE:
-        rows = rng.permutation(problem.n_samples)[:_START_SAMPLE]
-    points, weights, cells = problem.scaled(rows), problem.weights[rows], problem.cells[rows]
-    starts = [
-        _plain_kmeans(points, problem.n_clusters, init, n_trials, weights, rng).cluster_centers_
-    ]
-    if problem.rules.matrix.size:
-        total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
-        means = (
-            np.stack(
-                [
-                    np.bincount(cells, weights=weights * column, minlength=total.size)
-                    for column in points.T
-                ],
-                axis=1,
-            )
-            / np.where(total > 0, total, 1.0)[:, None]
-        )
-        apart = points - means.astype(points.dtype)[cells]
-        labels = _plain_kmeans(apart, problem.n_clusters, init, n_trials, weights, rng).labels_
-        member = np.eye(problem.n_clusters)[labels] * weights[:, None]
-        mass = member.sum(axis=0)
-        if mass.min() > 0:
-            starts.append((member.T @ points) / mass[:, None])
-    return [start.astype(np.float64) for start in starts]
-
-
-def _plain_kmeans(
-    X: NDArray[Any],
-    n_clusters: int,
-    init: str,
-    n_trials: int,
-    weights: FloatArray,
-    rng: np.random.RandomState,
-) -> KMeans:
-    """Run plain k-means; fewer distinct points than clusters are no reason to warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng).fit(
-            X, sample_weight=weights
-        )
-
-
-def _squared(scale: float) -> float:
-    """Square a unit of length, cut off at the range of floats."""
-    return min(float(scale) * float(scale), float(np.finfo(np.float64).max))
 
 
 def _balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:

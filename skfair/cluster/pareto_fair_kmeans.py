@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair.cluster._bounds import data_balances
 from skfair.cluster._solvers import as_clustering, check_solver
-from skfair.cluster.fair_kmeans import FairKMeans, starting_centers
+from skfair.cluster._starts import starting_centers
+from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.representation import RepresentationProblem, Rules, balance_rules
 from skfair.solvers.price_front import FrontPoint, price_front
