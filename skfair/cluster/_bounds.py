@@ -17,7 +17,17 @@ FloatArray = NDArray[np.float64]
 
 
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
-    """Balance of the whole sample for each attribute: smallest over largest group."""
+    """Balance of the whole sample for each attribute: smallest over largest group.
+
+    A group without any weight is an error: its balance of 0 would switch the limits off in silence.
+    """
+    absent = np.flatnonzero(sums <= 0)
+    if absent.size:
+        named = listed([f"'{groups.names[g]}'" for g in absent])
+        raise ValueError(
+            f"All rows of some groups have weight 0, so no balance can be asked for: {named}. "
+            "Remove these rows, or give them weight."
+        )
     parts = np.split(sums, groups.offsets[1:-1])
     return np.array([part.min() / part.max() for part in parts])
 
@@ -45,9 +55,9 @@ def representation_rules(
             )
         lower, upper = _read_share_bounds(share_bounds, groups, sums)
         return share_rules(groups, lower, upper, person)
-    attained = data_balances(groups, sums)
     if not min_balance or groups.n_groups == groups.n_attributes:
         return Rules(np.zeros((0, groups.n_groups)), np.zeros(0))
+    attained = data_balances(groups, sums)
     if relative_balance:
         betas = min_balance * attained
     else:

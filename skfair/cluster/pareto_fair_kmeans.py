@@ -42,7 +42,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     balanced, and better in one of the two. Cost is the sum of squared distances to the means of the
     clusters, balance is
 
-    .. math:: \min_k \min_{g, g'} \frac{n_{kg}}{n_{kg'}}.
+    .. math:: \min_k \min_{g, g'} \frac{n_{kg}}{n_{kg'}},
+
+    as a share of that of the sample; with several attributes kept apart, the smallest of these
+    shares.
 
     Parameters
     ----------
@@ -77,9 +80,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     costs_ : ndarray of shape (n_points,)
         Cost of each point of the front, increasing.
     balances_ : ndarray of shape (n_points,)
-        Balance of each point, increasing.
+        Balance of each point, the smallest over the attributes; increasing if there is only one.
     relative_balances_ : ndarray of shape (n_points,)
-        Balance of each point as a share of that of the sample, the smallest over the attributes.
+        Balance of each point as a share of that of the sample, the smallest over the attributes;
+        increasing.
     labels_ : ndarray of shape (n_points, n_samples)
         Labels of each point.
     centers_ : ndarray of shape (n_points, n_clusters, n_features)
@@ -304,7 +308,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.relative_balances_ = relative[kept]
         self.centers_ = np.stack([model.cluster_centers_ for model in models])
         self.data_balance_ = float(attained.min())
-        self.knee_ = _knee(self.costs_, self.balances_)
+        self.knee_ = _knee(self.costs_, self.relative_balances_)
 
     def select(self, min_balance: float | None = None, *, index: int | None = None) -> FairKMeans:
         """Return a point of the front as a fitted estimator.
@@ -354,10 +358,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         smallest = float(self.costs_[0])
         return hypervolume(
             self.costs_,
-            self.balances_,
+            self.relative_balances_,
             ref_cost=2 * smallest if ref_cost is None else ref_cost,
             ideal_cost=smallest,
-            ideal_balance=self.data_balance_,
+            ideal_balance=1.0,
         )
 
 

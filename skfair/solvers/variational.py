@@ -402,6 +402,9 @@ class _SoftAssignment:
             self.divergences += members @ np.einsum("ik,ik->i", assigned, z)
             self.next_cost += self._chunk_cost(rows, assigned)
         np.maximum(self.next_counts, _SMALLEST, out=self.next_counts)
+        # Rounding makes divergences of tiny steps negative; no constant, however large, would then
+        # satisfy the bound.
+        np.maximum(self.divergences, 0.0, out=self.divergences)
 
     def _accept(self) -> None:
         """Make the step the current assignment."""

@@ -4,7 +4,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.cluster import ParetoFairKMeans
+from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, local_datasets, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
@@ -128,6 +128,32 @@ def test_overlapping_attributes_columns_and_weights():
         assert relative == pytest.approx(worst)
     model = front.select(min_balance=0.5)
     assert model.predict(frame).shape == (400,)
+
+
+def test_attributes_of_different_balance_make_a_front_of_shares():
+    """The rarer attribute decides the plain balances, which then need not increase."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    rare = rng.random(300) < 0.1 + 0.1 * (X[:, 0] > 0)
+    even = X[:, 1] + rng.normal(size=300) > 0
+    groups = pd.DataFrame({"rare": rare, "even": even})
+    front = ParetoFairKMeans(4, balances=9, intersectional=False, random_state=0)
+    front.fit(X, sensitive_features=groups)
+    shares, costs = front.relative_balances_, front.costs_
+    assert (np.diff(shares) > 0).all()
+    assert (np.diff(costs) > 0).all()
+    widths = np.diff(np.append(np.minimum(costs, 2 * costs[0]), 2 * costs[0]))
+    assert front.hypervolume() == pytest.approx(float(widths @ shares) / costs[0])
+    gained = (shares - shares[0]) / (shares[-1] - shares[0])
+    assert front.knee_ == np.argmax(gained - (costs - costs[0]) / (costs[-1] - costs[0]))
+
+
+@pytest.mark.parametrize("model", [FairKMeans(3), ParetoFairKMeans(3)])
+def test_a_group_without_weight_cannot_be_balanced(model):
+    X, groups = segregated()
+    weights = (groups != groups[0]).astype(float)
+    with pytest.raises(ValueError, match="All rows of some groups have weight 0"):
+        model.fit(X, sensitive_features=groups, sample_weight=weights)
 
 
 def test_callbacks_may_stop_the_sweep():

@@ -1,10 +1,13 @@
 """The variational method: the objective never rises, edge cases, invariances."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from skfair.metrics import balance_score, kl_fairness_error, kmeans_cost
 from skfair.problems.scaled_rows import ScaledRows, row_masses
+from skfair.solvers import variational
 from skfair.solvers.variational import variational_fair_kmeans
 from tests.naive import soft as naive_soft
 
@@ -278,3 +281,22 @@ def test_bad_parameters(options, message):
     X, codes, centers = sample()
     with pytest.raises(ValueError, match=message):
         run(X, codes, centers, **options)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 24, 50])
+def test_tiny_groups_do_not_stall_an_update(monkeypatch, seed):
+    """A step may be so small that its divergence is lost in rounding; the bound must still hold."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 1))
+    codes = np.r_[np.arange(20), rng.integers(0, 20, 40)]
+    n_steps = itertools.count()
+    step = variational._SoftAssignment._step
+
+    def counted(*arguments):
+        assert next(n_steps) < 3000, "an update goes on for ever"
+        step(*arguments)
+
+    monkeypatch.setattr(variational._SoftAssignment, "_step", counted)
+    centers = X[rng.permutation(60)[:4]]
+    found = run(X, codes, centers, n_groups=20, weight=1.0)
+    assert (np.diff(found.history["objective"]) <= 1e-12).all()
