@@ -69,11 +69,11 @@ def representation_rules(
                 f"{attained[short]:.6g}, and some cluster is never above it. Lower min_balance, or "
                 "set relative_balance=True to ask for a share of what the data allow."
             )
-    _check_sizes(groups, n_clusters)
+    check_group_sizes(groups, n_clusters)
     return balance_rules(groups, betas, person)
 
 
-def _check_sizes(groups: GroupEncoding, n_clusters: int) -> None:
+def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:
     """Every cluster needs a member of every group, so a group must have enough of them."""
     small = np.flatnonzero(groups.counts < n_clusters)
     if small.size:

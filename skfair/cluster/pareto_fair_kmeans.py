@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.cluster._bounds import data_balances
+from skfair.cluster._bounds import check_group_sizes, data_balances
 from skfair.cluster._solvers import as_clustering, check_solver
 from skfair.cluster._starts import starting_centers
 from skfair.cluster.fair_kmeans import FairKMeans
@@ -201,6 +201,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             drop_sensitive=self.drop_sensitive,
         )
         model._check_enough_rows(data.X)
+        check_group_sizes(data.groups, self.n_clusters)
         if self.solver == "swap":
             check_solver("swap", data.groups, None, None)
 

@@ -211,3 +211,13 @@ def test_the_front_of_real_data_is_nearly_complete():
         X[rows], sensitive_features=data.frame["demograph"].to_numpy()[rows]
     )
     assert front.hypervolume() > 0.97
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+@pytest.mark.parametrize("solver", ["prices", "swap"])
+def test_a_group_smaller_than_the_number_of_clusters(solver):
+    """No clustering has a positive balance, so there is no front."""
+    groups = np.r_[["rare"] * 3, ["usual"] * 60]
+    X = np.random.default_rng(0).normal(size=(63, 2))
+    with pytest.raises(ValueError, match=r"some groups are smaller: 'rare' \(3 rows\)"):
+        ParetoFairKMeans(4, solver=solver).fit(X, sensitive_features=groups)
