@@ -147,6 +147,14 @@ def violation_change(rules, values_of_cluster, s, w):
 
 
 @njit(cache=True)
+def tabulate_changes(rules, values, k, unit, leave, join):
+    """Write how the violation of cluster k changes when a point of weight unit leaves or joins."""
+    for s in range(rules.shape[1]):
+        leave[k, s] = violation_change(rules, values[k], s, -unit)
+        join[k, s] = violation_change(rules, values[k], s, unit)
+
+
+@njit(cache=True)
 def move_point(rules, values, counts, labels, i, k, t, s, w):
     """Move point i of cell s and weight w from cluster k to t, in labels, counts and values."""
     labels[i] = t
@@ -173,12 +181,17 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
     """Move points until no cluster violates a rule, each time the cheapest per unit of repair.
 
     Uses the lists of ``cheapest_moves``; changes labels and counts. Returns (steps, violation):
-    stops early when no listed move helps. A step costs O(n_clusters^2 n_cells n_rules).
+    stops early when no listed move helps. A step costs O(n_clusters^2 n_cells) and twice n_cells
+    n_rules: only two clusters change, and points of the usual weight share their table.
     """
     n_clusters, n_cells = counts.shape
     first = np.zeros((n_clusters, n_clusters, n_cells), np.int64)
     values = np.empty((n_clusters, rules.shape[0]))
     rule_values(rules, slack, counts, values)
+    unit = weights[0]
+    leave, join = np.empty((n_clusters, n_cells)), np.empty((n_clusters, n_cells))
+    for k in range(n_clusters):
+        tabulate_changes(rules, values, k, unit, leave, join)
     steps = 0
     while steps < max_steps:
         best = np.inf
@@ -195,8 +208,11 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
                     if m == size[k, t, s]:
                         continue
                     w = weights[row[k, t, s, m]]
-                    change = violation_change(rules, values[k], s, -w)
-                    change += violation_change(rules, values[t], s, w)
+                    if w == unit:
+                        change = leave[k, s] + join[t, s]
+                    else:
+                        change = violation_change(rules, values[k], s, -w)
+                        change += violation_change(rules, values[t], s, w)
                     if change < -1e-9:
                         price = w * cost[k, t, s, m] / -change
                         if price < best:
@@ -206,6 +222,8 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
             break
         i = row[best_k, best_t, best_s, first[best_k, best_t, best_s]]
         move_point(rules, values, counts, labels, i, best_k, best_t, best_s, weights[i])
+        tabulate_changes(rules, values, best_k, unit, leave, join)
+        tabulate_changes(rules, values, best_t, unit, leave, join)
         steps += 1
     rule_values(rules, slack, counts, values)  # without the rounding of many steps
     return steps, total_violation(values)
@@ -222,6 +240,10 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
     first = np.zeros((n_clusters, n_clusters, n_cells), np.int64)
     values = np.empty((n_clusters, rules.shape[0]))
     rule_values(rules, slack, counts, values)
+    unit = weights[0]
+    leave, join = np.empty((n_clusters, n_cells)), np.empty((n_clusters, n_cells))
+    for k in range(n_clusters):
+        tabulate_changes(rules, values, k, unit, leave, join)
     gain = 0.0
     for _ in range(max_steps):
         best = -1e-12
@@ -239,14 +261,16 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
                     i = row[k, t, s, m]
                     w = weights[i]
                     c = w * cost[k, t, s, m]
-                    if (
-                        c < best
-                        and violation_change(rules, values[k], s, -w) <= 0.0
-                        and violation_change(rules, values[t], s, w) <= 0.0
-                    ):
-                        best = c
-                        best_k, best_t, best_s = k, t, s
-                        is_swap = False
+                    if c < best:
+                        if w == unit:
+                            is_allowed = leave[k, s] <= 0.0 and join[t, s] <= 0.0
+                        else:
+                            is_allowed = violation_change(rules, values[k], s, -w) <= 0.0
+                            is_allowed &= violation_change(rules, values[t], s, w) <= 0.0
+                        if is_allowed:
+                            best = c
+                            best_k, best_t, best_s = k, t, s
+                            is_swap = False
                     if t > k:
                         back = first[t, k, s]
                         while back < size[t, k, s] and labels[row[t, k, s, back]] != t:
@@ -266,6 +290,8 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
             labels[i] = best_t
         else:
             move_point(rules, values, counts, labels, i, best_k, best_t, best_s, weights[i])
+            tabulate_changes(rules, values, best_k, unit, leave, join)
+            tabulate_changes(rules, values, best_t, unit, leave, join)
         gain -= best
     return gain
 

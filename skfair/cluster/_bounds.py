@@ -32,6 +32,21 @@ def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
     return np.array([part.min() / part.max() for part in parts])
 
 
+def count_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
+    """Balance of each cluster, from its counts by group: the smallest over the attributes."""
+    return attribute_balances(counts, groups).min(axis=1)
+
+
+def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
+    """Balance of each cluster for each attribute; 0 for an empty cluster."""
+    balances = np.zeros((counts.shape[0], groups.n_attributes))
+    for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
+        part = counts[:, start:stop]
+        largest = part.max(axis=1)
+        balances[:, a] = part.min(axis=1) / np.where(largest > 0, largest, 1.0)
+    return balances
+
+
 def representation_rules(
     groups: GroupEncoding,
     n_clusters: int,

@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair.cluster._bounds import data_balances, representation_rules
+from skfair.cluster._bounds import count_balances, data_balances, representation_rules
 from skfair.cluster._prediction import PricePredictionMixin, squared_unit_of
 from skfair.cluster._solvers import OTHER_SOLVERS, check_solver
 from skfair.cluster._starts import starting_centers
@@ -397,7 +397,7 @@ class FairKMeans(
         self._multipliers = np.empty_like(found.multipliers)
         self._multipliers[:, problem.rule_order] = found.multipliers
         self.group_counts_ = problem.counts(found.labels) @ problem.membership.T
-        self.cluster_balances_ = _balances(self.group_counts_, groups)
+        self.cluster_balances_ = count_balances(self.group_counts_, groups)
         self.balance_ = float(self.cluster_balances_.min())
         self.lower_bound_ = found.lower_bound * total
         bound = found.lower_bound
@@ -511,7 +511,7 @@ class FairKMeans(
         self.group_counts_ = (
             self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
         )
-        self.cluster_balances_ = _balances(self.group_counts_, groups)
+        self.cluster_balances_ = count_balances(self.group_counts_, groups)
         self.balance_ = float(self.cluster_balances_.min())
         total = squared_unit_of(problem.scale) * problem.total_weight
         self.inertia_ = found.cost * total
@@ -565,14 +565,3 @@ class FairKMeans(
         """
         fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         return fitted.transform(X)
-
-
-def _balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
-    """Balance of each cluster: the smallest over the attributes."""
-    balances = np.ones(counts.shape[0])
-    for start, stop in zip(groups.offsets[:-1], groups.offsets[1:], strict=True):
-        part = counts[:, start:stop]
-        largest = part.max(axis=1)
-        with np.errstate(invalid="ignore"):
-            balances = np.minimum(balances, np.where(largest > 0, part.min(axis=1) / largest, 0.0))
-    return balances

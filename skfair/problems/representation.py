@@ -99,15 +99,13 @@ def share_rules(
     return Rules(matrix, np.full(len(rows), _ONE * person))
 
 
-class RepresentationProblem:
-    """Points, their cells, and the rules that each cluster has to satisfy.
+class GroupedRows:
+    """Rows, their cells, and the rules that each cluster has to satisfy.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
-        The points; kept by reference.
     groups : GroupEncoding
-        The groups of the points.
+        The groups of the rows.
     rules : Rules
         Rules in terms of groups.
     n_clusters : int
@@ -116,13 +114,11 @@ class RepresentationProblem:
         Sample weights.
     before : ndarray of shape (n_clusters, n_groups), default=None
         Weights that the clusters hold already (of a stream): the rules apply to the sum.
-    units : (ndarray, float), default=None
-        Origin and unit of the scaled coordinates; by default mean and spread of the points.
 
     Attributes
     ----------
     cells : ndarray of shape (n_samples,)
-        Cell of each point.
+        Cell of each row.
     rules : Rules
         Rules in terms of cells, one slack per cluster and rule.
     group_rules : ndarray of shape (n_rules, n_groups)
@@ -132,7 +128,76 @@ class RepresentationProblem:
     membership : ndarray of shape (n_groups, n_cells)
         1 where a group contains a cell.
     person : float
-        The largest weight of a point: limits are met up to the weight of one.
+        The largest weight of a row: limits are met up to the weight of one.
+    """
+
+    def __init__(
+        self,
+        groups: GroupEncoding,
+        rules: Rules,
+        n_clusters: int,
+        weights: FloatArray | None = None,
+        before: FloatArray | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.weights = np.ones(groups.n_samples) if weights is None else weights
+        cells = groups.cells(sample_weight=weights)
+        # Cells and rules are put into an order that does not depend on the names of the groups, so
+        # that neither does the result.
+        order = np.lexsort((first_rows(cells.codes), cells.weights))
+        if before is not None:  # a stream keeps the order of its first part
+            order = np.arange(order.size)
+        self.cells = np.argsort(order)[cells.codes]
+        self.membership = cells.membership.toarray()[:, order]
+        self._set_rules(rules, before)
+        self.total_weight = float(self.weights.sum())
+        self.person = float(self.weights.max())
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.cells.size)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.membership.shape[1]
+
+    def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
+        """Express rules on groups as rules on cells, with one slack per cluster."""
+        expanded = rules.matrix @ self.membership
+        order = np.arange(rules.slack.size)
+        if before is None and expanded.size:
+            order = np.lexsort(expanded.T)
+        self.rule_order = order
+        self.group_rules = rules.matrix[order]
+        slack = np.tile(rules.slack[order], (self.n_clusters, 1))
+        if before is not None:
+            slack += before @ self.group_rules.T
+        self.rules = Rules(np.ascontiguousarray(expanded[order]), slack)
+
+    def counts(self, labels: IntArray) -> FloatArray:
+        """Return the weight of the rows by cluster and cell."""
+        joint = labels * self.n_cells + self.cells
+        size = self.n_clusters * self.n_cells
+        weights = np.bincount(joint, weights=self.weights, minlength=size).astype(np.float64)
+        return weights.reshape(self.n_clusters, self.n_cells)
+
+
+class RepresentationProblem(GroupedRows):
+    """Points, their cells, and the rules that each cluster has to satisfy.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
+        The points; kept by reference.
+    groups, rules, n_clusters, weights, before
+        See :class:`GroupedRows`.
+    units : (ndarray, float), default=None
+        Origin and unit of the scaled coordinates; by default mean and spread of the points.
+
+    Attributes
+    ----------
     mean, scale : ndarray of shape (n_features,), float
         Origin and unit of the scaled coordinates.
     """
@@ -147,20 +212,8 @@ class RepresentationProblem:
         before: FloatArray | None = None,
         units: tuple[FloatArray, float] | None = None,
     ) -> None:
+        super().__init__(groups, rules, n_clusters, weights, before)
         self.X = X
-        self.n_clusters = n_clusters
-        self.weights = np.ones(X.shape[0]) if weights is None else weights
-        cells = groups.cells(sample_weight=weights)
-        # Cells and rules are put into an order that does not depend on the names of the groups, so
-        # that neither does the result.
-        order = np.lexsort((first_rows(cells.codes), cells.weights))
-        if before is not None:  # a stream keeps the order of its first part
-            order = np.arange(order.size)
-        self.cells = np.argsort(order)[cells.codes]
-        self.membership = cells.membership.toarray()[:, order]
-        self._set_rules(rules, before)
-        self.total_weight = float(self.weights.sum())
-        self.person = float(self.weights.max())
         self.mean, self.scale = self._measure() if units is None else units
         self.norms: NDArray[Any] = np.empty(
             self.n_samples, np.float32 if self._is_large else np.float64
@@ -189,16 +242,6 @@ class RepresentationProblem:
         return mean, float(unit * np.sqrt(spread / self.total_weight)) or 1.0
 
     @property
-    def n_samples(self) -> int:
-        """Number of points."""
-        return int(self.X.shape[0])
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return self.membership.shape[1]
-
-    @property
     def _is_large(self) -> bool:
         return self.n_samples * max(self.n_clusters, self.X.shape[1]) > _MAX_KEPT
 
@@ -224,19 +267,6 @@ class RepresentationProblem:
         other = copy.copy(self)
         other._set_rules(rules)
         return other
-
-    def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
-        """Express rules on groups as rules on cells, with one slack per cluster."""
-        expanded = rules.matrix @ self.membership
-        order = np.arange(rules.slack.size)
-        if before is None and expanded.size:
-            order = np.lexsort(expanded.T)
-        self.rule_order = order
-        self.group_rules = rules.matrix[order]
-        slack = np.tile(rules.slack[order], (self.n_clusters, 1))
-        if before is not None:
-            slack += before @ self.group_rules.T
-        self.rules = Rules(np.ascontiguousarray(expanded[order]), slack)
 
     def subset(self, rows: IntArray) -> RepresentationProblem:
         """Return the problem on some of the points, with the same cells, units and rules."""
@@ -270,13 +300,6 @@ class RepresentationProblem:
             cluster_sums(self.scaled(rows), labels[rows], self.weights[rows], sums, mass)
         return sums / np.where(mass > 0, mass, 1.0)[:, None], mass
 
-    def counts(self, labels: IntArray) -> FloatArray:
-        """Return the weight of the points by cluster and cell."""
-        joint = labels * self.n_cells + self.cells
-        size = self.n_clusters * self.n_cells
-        weights = np.bincount(joint, weights=self.weights, minlength=size).astype(np.float64)
-        return weights.reshape(self.n_clusters, self.n_cells)
-
     def cost(self, labels: IntArray) -> float:
         """Return the mean squared distance (scaled) of the points to their clusters' means."""
         means, mass = self.means(labels)
@@ -309,3 +332,28 @@ class Distances:
             # Rounding may leave a point that sits on its centre at -1e-17.
             np.maximum(block, 0, out=block)
             yield rows, block
+
+
+class CostProblem(GroupedRows):
+    """Rows that pay a given cost to join a cluster, under the same rules."""
+
+    def distances(self, costs: NDArray[Any]) -> Costs:
+        """Return costs, (n_samples, n_clusters), in the form in which solvers read distances."""
+        return Costs(costs)
+
+
+class Costs:
+    """A table of costs that looks like :class:`Distances` to a solver.
+
+    Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
+    of what the others cost more: solvers take the mean of the cheapest as their unit.
+    """
+
+    def __init__(self, costs: NDArray[Any]) -> None:
+        above = costs - costs.min(axis=1, keepdims=True)
+        above += above.mean() or 1.0
+        self._above = above
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield (rows, costs of these rows in all clusters)."""
+        yield slice(0, self._above.shape[0]), self._above

@@ -271,7 +271,8 @@ def assign(
         target = nearest_feasible_counts(problem, counts)
         if target is not None:
             move_to_counts(problem, distances, labels, target)
-            counts, violation = problem.counts(labels), 0.0
+            counts = problem.counts(labels)
+            violation = float(problem.rules.violation(counts).sum())
     improve_labels(problem, distances, labels, counts)
     return Assignment(
         labels, multipliers, cost_at(problem, distances, labels), lower_bound, violation

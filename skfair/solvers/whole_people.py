@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from skfair.problems.representation import Distances, RepresentationProblem
+from skfair.problems.representation import Distances, GroupedRows, Rules
 from skfair.utils.factorize import IntArray
 
 FloatArray = NDArray[np.float64]
@@ -21,18 +21,31 @@ FloatArray = NDArray[np.float64]
 # Seconds that the integer programme may take, and how many counts it may have.
 _TIME_LIMIT = 1.0
 _MAX_COUNTS = 2000
+# By how much a rule may be missed when whole people cannot meet it.
+_LESS_THAN_ONE = 0.999
 
 
-def nearest_feasible_counts(problem: RepresentationProblem, counts: FloatArray) -> IntArray | None:
+def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
     """Return whole counts that meet every rule, with as few points moved as possible, if found.
 
-    Weighted points have no whole counts, and very many counts would take too long: None.
+    Where the rules are far from met and whole people cannot meet them, counts that miss each by
+    less than one person will do. Weighted points have no whole counts, and very many counts would
+    take too long: None.
     """
+    if counts.size > _MAX_COUNTS or np.any(problem.weights != 1):
+        return None
+    found = _nearest_counts(problem, counts, allowance=0.0)
+    if found is None and problem.rules.violation_beyond(counts, problem.person) > 0:
+        found = _nearest_counts(problem, counts, allowance=_LESS_THAN_ONE)
+    return found
+
+
+def _nearest_counts(problem: GroupedRows, counts: FloatArray, allowance: float) -> IntArray | None:
+    """Solve the integer programme on the counts, rules missed by at most the allowance."""
     n_clusters, n_cells = counts.shape
     size = counts.size
-    if size > _MAX_COUNTS or np.any(problem.weights != 1):
-        return None
     matrix, slack = problem.rules
+    slack = slack + allowance
     # Unknowns: the counts, then how far each is from the present one.
     each_rule = sparse.kron(sparse.eye_array(n_clusters), matrix)
     totals = sparse.hstack([sparse.eye_array(n_cells)] * n_clusters)
@@ -57,7 +70,7 @@ def nearest_feasible_counts(problem: RepresentationProblem, counts: FloatArray) 
     if found.x is None:
         return None
     whole = np.rint(found.x[:size]).reshape(counts.shape)
-    if problem.rules.violation(whole).sum() > 1e-9 or np.any(
+    if Rules(matrix, slack).violation(whole).sum() > 1e-9 or np.any(
         whole.sum(axis=0) != counts.sum(axis=0)
     ):
         return None
@@ -65,7 +78,7 @@ def nearest_feasible_counts(problem: RepresentationProblem, counts: FloatArray) 
 
 
 def move_to_counts(
-    problem: RepresentationProblem, distances: Distances, labels: IntArray, target: IntArray
+    problem: GroupedRows, distances: Distances, labels: IntArray, target: IntArray
 ) -> None:
     """Move points, in place, until each cluster has the wanted number of each cell."""
     D = np.concatenate([block for _, block in distances.blocks()])
