@@ -1,6 +1,7 @@
 """Fair clustering estimators."""
 
 from skfair.cluster.fair_kmeans import FairKMeans
+from skfair.cluster.fair_spectral import FairSpectralClustering
 from skfair.cluster.pareto_fair_kmeans import ParetoFairKMeans
 
-__all__ = ["FairKMeans", "ParetoFairKMeans"]
+__all__ = ["FairKMeans", "FairSpectralClustering", "ParetoFairKMeans"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,13 @@ def share_rules(
     return Rules(matrix, np.full(len(rows), _ONE * person))
 
 
+class CostTable(Protocol):
+    """What each row pays in each cluster, block by block."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield (rows, costs of these rows in all clusters)."""
+
+
 class GroupedRows:
     """Rows, their cells, and the rules that each cluster has to satisfy.
 
@@ -162,6 +169,10 @@ class GroupedRows:
     def n_cells(self) -> int:
         """Number of cells."""
         return self.membership.shape[1]
+
+    def distances(self, target: NDArray[Any]) -> CostTable:
+        """Return what each row pays in each cluster."""
+        raise NotImplementedError
 
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""
@@ -286,9 +297,9 @@ class RepresentationProblem(GroupedRows):
         part.mean, part.scale, part.norms = self.mean, self.scale, self.norms[rows]
         return part
 
-    def distances(self, centers: NDArray[Any]) -> Distances:
+    def distances(self, target: NDArray[Any]) -> Distances:
         """Return the squared distances to centres (in scaled units)."""
-        return Distances(self, centers)
+        return Distances(self, target)
 
     def means(self, labels: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
@@ -337,9 +348,9 @@ class Distances:
 class CostProblem(GroupedRows):
     """Rows that pay a given cost to join a cluster, under the same rules."""
 
-    def distances(self, costs: NDArray[Any]) -> Costs:
+    def distances(self, target: NDArray[Any]) -> Costs:
         """Return costs, (n_samples, n_clusters), in the form in which solvers read distances."""
-        return Costs(costs)
+        return Costs(target)
 
 
 class Costs:

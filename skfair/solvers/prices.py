@@ -26,7 +26,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from skfair.problems.representation import Distances, RepresentationProblem, Rules
+from skfair.problems.representation import (
+    CostTable,
+    GroupedRows,
+    RepresentationProblem,
+    Rules,
+)
 from skfair.solvers.base import Status
 from skfair.solvers.whole_people import move_to_counts, nearest_feasible_counts
 from skfair.utils.factorize import IntArray
@@ -82,8 +87,8 @@ def price_table(multipliers: FloatArray, rules: Rules) -> FloatArray:
 
 
 def maximise_dual(
-    problem: RepresentationProblem,
-    distances: Distances,
+    problem: GroupedRows,
+    distances: CostTable,
     multipliers: FloatArray,
     *,
     temperatures: tuple[float, ...] = _TEMPERATURES,
@@ -130,7 +135,7 @@ def maximise_dual(
     return np.asarray(flat).reshape(shape) * unit
 
 
-def _mean_nearest(problem: RepresentationProblem, distances: Distances) -> float:
+def _mean_nearest(problem: GroupedRows, distances: CostTable) -> float:
     """Mean distance of the points to their nearest centre: the unit of prices."""
     nearest = sum(
         float(problem.weights[rows] @ block.min(axis=1)) for rows, block in distances.blocks()
@@ -139,7 +144,7 @@ def _mean_nearest(problem: RepresentationProblem, distances: Distances) -> float
 
 
 def assign_at_prices(
-    problem: RepresentationProblem, distances: Distances, multipliers: FloatArray
+    problem: GroupedRows, distances: CostTable, multipliers: FloatArray
 ) -> tuple[IntArray, FloatArray, float]:
     """Give each point its cheapest cluster; return labels, counts and the value of the dual."""
     from skfair._kernels.prices import hard_assign
@@ -159,9 +164,7 @@ def assign_at_prices(
 class _Moves:
     """The lists of cheapest moves of the current labels."""
 
-    def __init__(
-        self, problem: RepresentationProblem, distances: Distances, labels: IntArray
-    ) -> None:
+    def __init__(self, problem: GroupedRows, distances: CostTable, labels: IntArray) -> None:
         from skfair._kernels.prices import cheapest_moves
 
         shape = (problem.n_clusters, problem.n_clusters, problem.n_cells)
@@ -183,7 +186,7 @@ class _Moves:
 
 
 def repair_labels(
-    problem: RepresentationProblem, distances: Distances, labels: IntArray, counts: FloatArray
+    problem: GroupedRows, distances: CostTable, labels: IntArray, counts: FloatArray
 ) -> float:
     """Move points, in place, until the rules hold; return the violation that is left."""
     from skfair._kernels.prices import repair
@@ -211,8 +214,8 @@ def repair_labels(
 
 
 def improve_labels(
-    problem: RepresentationProblem,
-    distances: Distances,
+    problem: GroupedRows,
+    distances: CostTable,
     labels: IntArray,
     counts: FloatArray,
     max_renewals: int = 3,
@@ -237,7 +240,7 @@ def improve_labels(
             break
 
 
-def cost_at(problem: RepresentationProblem, distances: Distances, labels: IntArray) -> float:
+def cost_at(problem: GroupedRows, distances: CostTable, labels: IntArray) -> float:
     """Mean squared distance of the points to the centres that they are assigned to."""
     total = 0.0
     for rows, block in distances.blocks():
@@ -247,19 +250,19 @@ def cost_at(problem: RepresentationProblem, distances: Distances, labels: IntArr
 
 
 def assign(
-    problem: RepresentationProblem,
-    centers: NDArray[Any],
+    problem: GroupedRows,
+    target: NDArray[Any],
     *,
     multipliers: FloatArray | None = None,
     temperatures: tuple[float, ...] = _TEMPERATURES,
     max_iter: int = 60,
     search_counts: bool = True,
 ) -> Assignment:
-    """Find a cheapest assignment to fixed (scaled) centres under the rules.
+    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
 
     With ``search_counts`` an integer programme on the counts helps where single moves get stuck.
     """
-    distances = problem.distances(centers)
+    distances = problem.distances(target)
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
     multipliers = maximise_dual(
@@ -268,9 +271,9 @@ def assign(
     labels, counts, lower_bound = assign_at_prices(problem, distances, multipliers)
     violation = repair_labels(problem, distances, labels, counts)
     if search_counts and violation > 1e-9:
-        target = nearest_feasible_counts(problem, counts)
-        if target is not None:
-            move_to_counts(problem, distances, labels, target)
+        wanted = nearest_feasible_counts(problem, counts)
+        if wanted is not None:
+            move_to_counts(problem, distances, labels, wanted)
             counts = problem.counts(labels)
             violation = float(problem.rules.violation(counts).sum())
     improve_labels(problem, distances, labels, counts)
@@ -489,7 +492,7 @@ def _finish(
 
 def reseed(
     problem: RepresentationProblem,
-    distances: Distances,
+    distances: CostTable,
     labels: IntArray,
     means: FloatArray,
     mass: FloatArray,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from skfair.problems.representation import Distances, GroupedRows, Rules
+from skfair.problems.representation import CostTable, GroupedRows, Rules
 from skfair.utils.factorize import IntArray
 
 FloatArray = NDArray[np.float64]
@@ -78,7 +78,7 @@ def _nearest_counts(problem: GroupedRows, counts: FloatArray, allowance: float) 
 
 
 def move_to_counts(
-    problem: GroupedRows, distances: Distances, labels: IntArray, target: IntArray
+    problem: GroupedRows, distances: CostTable, labels: IntArray, target: IntArray
 ) -> None:
     """Move points, in place, until each cluster has the wanted number of each cell."""
     D = np.concatenate([block for _, block in distances.blocks()])

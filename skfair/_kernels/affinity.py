@@ -1,0 +1,72 @@
+"""Distances between rows, one pair at a time but many columns at once.
+
+Differences are squared directly: the usual expansion into norms and a product loses the digits of
+small distances far from the origin, and for the narrow data of a kernel it is not faster.
+"""
+
+from numba import njit
+
+# Columns per pass: a row of results stays in the innermost cache.
+_COLUMNS = 2048
+
+
+@njit(cache=True)
+def minus_squared_distances(X, Y_t, first, out):
+    """Write minus the squared distance of row i of X to column j of ``Y_t``, for j >= first."""
+    n, d = X.shape
+    m = Y_t.shape[1]
+    for start in range(first, m, _COLUMNS):
+        stop = min(m, start + _COLUMNS)
+        for i in range(n):
+            row = out[i, start:stop]
+            f = d % 4
+            if f == 0:
+                row[:] = 0
+            elif f == 1:
+                x0, y0 = X[i, 0], Y_t[0, start:stop]
+                for j in range(stop - start):
+                    a = x0 - y0[j]
+                    row[j] = -(a * a)
+            elif f == 2:
+                x0, x1 = X[i, 0], X[i, 1]
+                y0, y1 = Y_t[0, start:stop], Y_t[1, start:stop]
+                for j in range(stop - start):
+                    a, b = x0 - y0[j], x1 - y1[j]
+                    row[j] = -(a * a + b * b)
+            else:
+                x0, x1, x2 = X[i, 0], X[i, 1], X[i, 2]
+                y0, y1, y2 = Y_t[0, start:stop], Y_t[1, start:stop], Y_t[2, start:stop]
+                for j in range(stop - start):
+                    a, b, c = x0 - y0[j], x1 - y1[j], x2 - y2[j]
+                    row[j] = -(a * a + b * b + c * c)
+            while f < d:
+                x0, x1, x2, x3 = X[i, f], X[i, f + 1], X[i, f + 2], X[i, f + 3]
+                y0, y1 = Y_t[f, start:stop], Y_t[f + 1, start:stop]
+                y2, y3 = Y_t[f + 2, start:stop], Y_t[f + 3, start:stop]
+                for j in range(stop - start):
+                    a, b, c, e = x0 - y0[j], x1 - y1[j], x2 - y2[j], x3 - y3[j]
+                    row[j] -= (a * a + b * b) + (c * c + e * e)
+                f += 4
+
+
+@njit(cache=True)
+def largest_columns(values, index, value):
+    """Write, per row, the positions and values of the largest entries, in falling order."""
+    n, m = values.shape
+    n_kept = index.shape[1]
+    for i in range(n):
+        size = 0
+        for j in range(m):
+            v = values[i, j]
+            if size == n_kept:
+                if v <= value[i, size - 1]:
+                    continue
+                size -= 1
+            t = size
+            while t > 0 and value[i, t - 1] < v:
+                value[i, t] = value[i, t - 1]
+                index[i, t] = index[i, t - 1]
+                t -= 1
+            value[i, t] = v
+            index[i, t] = j
+            size += 1

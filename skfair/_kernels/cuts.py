@@ -1,0 +1,154 @@
+"""Moves and exchanges of rows between clusters that lower the normalised cut of a graph.
+
+The cut of K clusters is K minus the sum of ``within[k] / volume[k]``: the weights inside a cluster
+over the degrees of its rows. ``links[i, k]`` is the weight between row i and cluster k, row i
+itself included. ``rules[r] @ counts[k] + slack[k, r]`` are the ``values`` of the rules of cluster
+k, negative where one is broken.
+"""
+
+import numpy as np
+from numba import njit
+
+# How many rows of the other cluster are looked at, of the same cell, for an exchange.
+_PARTNERS = 48
+
+
+@njit(cache=True)
+def _share_inside(within, volume):
+    """Return the share of a cluster's weights that stay inside; nothing of no weight is cut."""
+    return within / volume if volume > 0.0 else 1.0
+
+
+@njit(cache=True)
+def _breaks_more(rules, values_of_cluster, s, sign):
+    """Whether the violation of a cluster grows when a row of cell s comes (1) or goes (-1)."""
+    change = 0.0
+    for r in range(rules.shape[0]):
+        before = values_of_cluster[r]
+        after = before + sign * rules[r, s]
+        if before < -1e-9:
+            change += before
+        if after < -1e-9:
+            change -= after
+    return change > 1e-12
+
+
+@njit(cache=True)
+def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume):
+    """Move row i to cluster t in labels, links, within and volume."""
+    k = labels[i]
+    own = 0.0
+    if dense.shape[0]:
+        own = dense[i, i]
+    else:
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] == i:
+                own += data[e]
+    within[k] += own - 2.0 * links[i, k]
+    within[t] += own + 2.0 * links[i, t]
+    volume[k] -= degrees[i]
+    volume[t] += degrees[i]
+    labels[i] = t
+    if dense.shape[0]:
+        for j in range(labels.size):
+            links[j, k] -= dense[i, j]
+            links[j, t] += dense[i, j]
+    else:
+        for e in range(indptr[i], indptr[i + 1]):
+            links[indices[e], k] -= data[e]
+            links[indices[e], t] += data[e]
+
+
+@njit(cache=True)
+def improve_cut(
+    indptr,
+    indices,
+    data,
+    dense,
+    degrees,
+    diagonal,
+    cells,
+    cell_starts,
+    cell_rows,
+    rules,
+    values,
+    order,
+    labels,
+    links,
+    within,
+    volume,
+):
+    """Pass once over the rows in ``order``; return by how much the cut fell.
+
+    A row moves where the cut falls most without breaking a rule further; if no move helps, it
+    changes places with a row of its own cell, which no rule notices. The graph is CSR, or
+    ``dense`` if that is not empty. Writes labels, links, within, volume and values. O(n K) and
+    the neighbours of the rows that move; exchanges look at a few partners per row.
+    """
+    n, n_clusters = links.shape
+    weight = np.zeros(n)  # of the edges of the present row
+    total = 0.0
+    for i in order:
+        k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
+        if d <= 0.0:
+            continue
+        left = _share_inside(within[k] - 2.0 * links[i, k] + own, volume[k] - d)
+        loss = _share_inside(within[k], volume[k]) - left
+        best, best_t = 1e-10, -1
+        wished, wished_t = -np.inf, -1
+        may_leave = not _breaks_more(rules, values[k], s, -1.0)
+        for t in range(n_clusters):
+            if t == k:
+                continue
+            gain = _share_inside(within[t] + 2.0 * links[i, t] + own, volume[t] + d)
+            gain -= _share_inside(within[t], volume[t]) + loss
+            if gain > wished:
+                wished, wished_t = gain, t
+            if gain > best and may_leave and not _breaks_more(rules, values[t], s, 1.0):
+                best, best_t = gain, t
+        if best_t >= 0:
+            for r in range(rules.shape[0]):
+                values[k, r] -= rules[r, s]
+                values[best_t, r] += rules[r, s]
+            _relabel(
+                i, best_t, indptr, indices, data, dense, labels, links, degrees, within, volume
+            )
+            total += best
+            continue
+        if wished <= 0.0:
+            continue
+        t = wished_t
+        if dense.shape[0] == 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                weight[indices[e]] += data[e]
+        first, size = cell_starts[s], cell_starts[s + 1] - cell_starts[s]
+        now = _share_inside(within[k], volume[k]) + _share_inside(within[t], volume[t])
+        partner = -1
+        n_seen = 0
+        for step in range(size):
+            j = cell_rows[first + (step + i) % size]
+            if labels[j] != t:
+                continue
+            n_seen += 1
+            w = dense[i, j] if dense.shape[0] else weight[j]
+            both = own + diagonal[j] - 2.0 * w
+            gain = _share_inside(
+                within[k] - 2.0 * links[i, k] + 2.0 * links[j, k] + both, volume[k] - d + degrees[j]
+            )
+            gain += _share_inside(
+                within[t] - 2.0 * links[j, t] + 2.0 * links[i, t] + both, volume[t] + d - degrees[j]
+            )
+            if gain - now > best:
+                best, partner = gain - now, j
+            if n_seen == _PARTNERS:
+                break
+        if dense.shape[0] == 0:
+            for e in range(indptr[i], indptr[i + 1]):
+                weight[indices[e]] = 0.0
+        if partner >= 0:
+            _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
+            _relabel(
+                partner, k, indptr, indices, data, dense, labels, links, degrees, within, volume
+            )
+            total += best
+    return total

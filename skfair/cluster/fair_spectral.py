@@ -1,0 +1,598 @@
+"""Spectral clustering under group fairness, with balanced labels.
+
+``fit`` reads as the method does: build the affinity, embed its rows under the group constraint,
+turn the embedding into labels, store the result. The embedding is that of fair_spectral_dc, problem
+(5); the rounding to balanced labels is our own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.cluster._affinities import AFFINITIES, FACTORED, GRAPHS, PRECOMPUTED, build_affinity
+from skfair.cluster._bounds import (
+    attribute_balances,
+    count_balances,
+    data_balances,
+    representation_rules,
+)
+from skfair.cluster._labels import (
+    labels_by_kmeans,
+    labels_by_pivots,
+    rounding_starts,
+    unit_rows,
+)
+from skfair.problems.affinity import Affinity, FactoredAffinity
+from skfair.problems.group_cut import GroupCut
+from skfair.problems.representation import CostProblem, Rules
+from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult
+from skfair.solvers.fair_cut import Cut, linearised_cut, round_to_rules
+from skfair.solvers.prices import assign
+from skfair.utils.callbacks import report_iterations
+from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.utils.groups import GroupEncoding
+
+FloatArray = NDArray[np.float64]
+
+# Up to this many rows a direct eigen-solver takes milliseconds.
+_SMALL = 1000
+# A constraint that is missed by more than this is not kept: rounding is far below it.
+_KEPT = 1e-2
+# Numbers of a block of weights of new rows.
+_BLOCK = 1 << 22
+
+
+def _knows_new_rows(self: FairSpectralClustering) -> bool:
+    if isinstance(self.affinity, str) and self.affinity in GRAPHS:
+        raise AttributeError(
+            f"affinity={self.affinity!r} is a graph of the rows of fit and says nothing of new "
+            "rows. Use a kernel, 'nystroem' or 'landmark' to predict."
+        )
+    return True
+
+
+class FairSpectralClustering(
+    SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator
+):
+    r"""Spectral clustering whose clusters keep the groups in proportion.
+
+    With weights W between the rows, degrees D and :math:`M = D^{-1/2} W D^{-1/2}`, the rows are
+    embedded by the solution of
+
+    .. math:: \max_H \operatorname{Tr}(H' M H) \quad \text{subject to} \quad H'H = I,\; F'H = 0,
+
+    where :math:`F'H = 0` says, of a clustering, that each cluster holds the groups in the shares of
+    the whole sample. That binds the embedding, not the labels: k-means on it may still follow the
+    groups. With ``assign_labels="fair"`` the labels are rounded to the limits, exactly, in whole
+    people, at as small a normalised cut as can be found.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    n_components : int, default=None
+        Number of eigenvectors of the embedding; None takes ``n_clusters``.
+    affinity : str or callable, default="rbf"
+        - "rbf" or any other kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a
+          callable: a dense matrix of weights, which must not be negative.
+        - "nearest_neighbors": a sparse graph of the ``n_neighbors`` nearest rows.
+        - "precomputed": X is the matrix of weights, dense or sparse, symmetric.
+        - "precomputed_nearest_neighbors": X is a sparse graph of distances to neighbours.
+        - "nystroem", "landmark": approximations by ``n_landmarks`` rows, for large samples; the
+          first of the rbf kernel, the second of a graph in which rows are linked through their
+          ``n_neighbors`` nearest landmarks.
+    gamma : float, default=None
+        Width of the kernel, larger is narrower; None is 1 / n_features, for "landmark" one over the
+        mean squared distance to the landmarks used.
+    degree : float, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant of the polynomial and sigmoid kernels.
+    kernel_params : dict, default=None
+        Further parameters of the kernel or callable.
+    n_neighbors : int, default=10
+        Neighbours per row, or landmarks per row.
+    n_landmarks : int, default=500
+        Number of landmarks; more are closer to the exact kernel and cost more.
+    solver : {"auto", "lanczos", "dense", "arpack", "dc_admm"}, default="auto"
+        - "lanczos": block Lanczos under the constraint; the fastest.
+        - "dense": exact, O(n^3); for factored affinities O(n n_landmarks^2).
+        - "arpack": one vector at a time, to machine precision (the s-FSC algorithm).
+        - "dc_admm": Algorithm 1 of [1]_, a reproduction. It enforces F'MH = 0 instead of F'H = 0
+          and warns if the constraint is missed.
+        - "auto": "dense" up to 1000 rows and for factored affinities, else "lanczos".
+    assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
+        How the embedding becomes labels. Only "fair" keeps the limits.
+    min_balance : float or None, default=0.8
+        Smallest balance of a cluster, in [0, 1], for "fair" labels. None for no limit, needed
+        together with ``share_bounds``.
+    relative_balance : bool, default=True
+        Whether ``min_balance`` is a share of the balance of the whole sample (0.8 is the "80
+        percent rule") or an absolute balance.
+    share_bounds : float or dict, default=None
+        Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
+        keeps every share r of the sample within [f r, r / f].
+    row_normalize : bool, default=True
+        Whether rows of the embedding are scaled to length 1 before they are clustered; more robust
+        on graphs of neighbours.
+    n_init : int, default=10
+        Number of runs of k-means on the embedding.
+    tol : float, default=3e-3
+        "lanczos" ends when its residuals are below this share of the largest eigenvalue.
+    max_iter : int, default=None
+        Largest number of iterations of the solver; None is 300 steps of "lanczos", ten times the
+        rows for "arpack", 10 iterations of "dc_admm".
+    block_size : int, default=None
+        Columns that "lanczos" multiplies at a time; None chooses by the affinity.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the affinity and of its products.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+    n_jobs : int, default=None
+        Number of parallel jobs of the search for neighbours.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the affinity.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    affinity_matrix_ : ndarray or sparse array of shape (n_samples, n_samples), or None
+        The weights; None for factored affinities.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        ``D^-1/2 H``; rows without edges are zero.
+    eigenvalues_ : ndarray of shape (n_components,)
+        Leading eigenvalues under the constraint, in falling order.
+    spectral_cost_ : float
+        Relaxed cost of the embedding, ``n_components`` minus the sum of the eigenvalues.
+    fairness_residual_ : float
+        ``|Q'H|`` for an orthonormal basis Q of F: how far the embedding misses the constraint.
+    orthogonality_residual_ : float
+        ``|H'H - I|``.
+    ncut_ : float
+        Normalised cut of ``labels_``.
+    balance_ : float
+        Smallest balance of a cluster.
+    average_balance_ : float
+        Mean balance of the clusters.
+    relative_balance_ : float
+        Smallest balance of a cluster relative to that of the sample, over clusters and attributes.
+    cluster_balances_ : ndarray of shape (n_clusters,)
+        Balance of each cluster; 0 for an empty one.
+    group_counts_ : ndarray of shape (n_clusters, n_groups)
+        Number of members of each group in each cluster.
+    n_iter_ : int
+        Number of iterations of the solver.
+    n_products_ : int
+        Number of columns that the affinity was multiplied with.
+    status_ : str
+        "converged", "max_iter", "stopped" or "infeasible".
+    history_ : dict of ndarray
+        What the solver recorded per iteration.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the affinity uses.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    FairKMeans : For data whose clusters are round.
+    sklearn.cluster.SpectralClustering : Without limits.
+
+    Notes
+    -----
+    "lanczos" costs some tens to hundreds of columns of products with the affinity; a dense affinity
+    needs n^2 numbers once. Factored affinities need O(n) memory and never form it.
+
+    Rows without edges have no place in the embedding; "fair" labels use them where the limits need
+    them. Groups of several attributes may overlap, and constraints that follow from others are
+    dropped.
+
+    References
+    ----------
+    .. [1] F. Tonin, A. Lambert, J. A. K. Suykens and V. Cevher, "Accelerating spectral clustering
+       under fairness constraints", ICML 2025.
+    .. [2] M. Kleindessner, S. Samadi, P. Awasthi and J. Morgenstern, "Guarantees for spectral
+       clustering with fairness constraints", ICML 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> X, moon = make_moons(300, noise=0.05, random_state=0)
+    >>> sex = np.where(np.random.default_rng(0).random(300) < 0.3 + 0.4 * moon, "f", "m")
+    >>> model = FairSpectralClustering(2, affinity="nearest_neighbors", random_state=0)
+    >>> model = model.fit(X, sensitive_features=sex)
+    >>> bool(model.relative_balance_ >= 0.8)
+    True
+    """
+
+    _parameter_constraints = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "affinity": [StrOptions(AFFINITIES), callable],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Real],
+        "kernel_params": [dict, None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", *EIGEN_SOLVERS})],
+        "assign_labels": [StrOptions({"fair", "kmeans", "cluster_qr"})],
+        "min_balance": [Interval(Real, 0, 1, closed="both"), None],
+        "relative_balance": ["boolean"],
+        "share_bounds": [Real, dict, None],
+        "row_normalize": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "block_size": [Interval(Integral, 1, None, closed="left"), None],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    # New rows may be assigned by the prices of their groups, so prediction takes the groups.
+    __metadata_request__predict = {"sensitive_features": True}
+
+    _similarity: Any
+    _members: NDArray[Any]
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_components: int | None = None,
+        affinity: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        n_neighbors: int = 10,
+        n_landmarks: int = 500,
+        solver: str = "auto",
+        assign_labels: str = "fair",
+        min_balance: float | None = 0.8,
+        relative_balance: bool = True,
+        share_bounds: Any = None,
+        row_normalize: bool = True,
+        n_init: int = 10,
+        tol: float = 3e-3,
+        max_iter: int | None = None,
+        block_size: int | None = None,
+        dtype: str = "float32",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_components = n_components
+        self.affinity = affinity
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_neighbors = n_neighbors
+        self.n_landmarks = n_landmarks
+        self.solver = solver
+        self.assign_labels = assign_labels
+        self.min_balance = min_balance
+        self.relative_balance = relative_balance
+        self.share_bounds = share_bounds
+        self.row_normalize = row_normalize
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.block_size = block_size
+        self.dtype = dtype
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        is_name = isinstance(self.affinity, str)
+        tags.input_tags.sparse = not (is_name and self.affinity in FACTORED)
+        tags.input_tags.pairwise = is_name and self.affinity in PRECOMPUTED
+        return tags
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+    ) -> FairSpectralClustering:
+        """Cluster X within the limits.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows to cluster, or their weights, (n_samples, n_samples), if precomputed.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        self : FairSpectralClustering
+            The fitted estimator.
+        """
+        if self.sensitive_columns is not None and self.affinity in PRECOMPUTED:
+            raise ValueError(
+                f"affinity={self.affinity!r} has no columns that could hold "
+                f"sensitive_columns={self.sensitive_columns!r}. Pass sensitive_features to fit."
+            )
+        data = self._read_fit_data(
+            X,
+            sensitive_features=sensitive_features,
+            supervised=False,
+            accept_sparse=["csr", "csc", "coo"],
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=2,
+        )
+        if data.X.shape[0] < self.n_clusters:
+            raise ValueError(
+                f"n_samples={data.X.shape[0]} should be >= n_clusters={self.n_clusters}."
+            )
+        rng = check_random_state(self.random_state)
+        rules = self._rules(data.groups)
+        built = build_affinity(
+            data.X,
+            affinity=self.affinity,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            n_neighbors=self.n_neighbors,
+            n_landmarks=self.n_landmarks,
+            dtype=self.dtype,
+            n_jobs=self.n_jobs,
+            rng=rng,
+        )
+        problem = GroupCut(built.affinity, data.groups)
+        self._check_sizes(problem)
+        with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
+            found = self._solve(problem, rng, callback)
+        self._store_embedding(problem, found)
+        labels = self._label(problem, found.spare, data.groups, rules, rng)
+        cut = Cut(built.affinity, labels, self.n_clusters)
+        self._store_labels(cut, data.groups, rules)
+        self.affinity_matrix_ = getattr(built.affinity, "weights", None)
+        self._similarity = built.similarity
+        if built.similarity is not None:
+            self._remember(cut, built.affinity, data.groups, rules)
+        return self
+
+    def _rules(self, groups: GroupEncoding) -> Rules:
+        """Turn the limits into rules; only fair labels have any."""
+        min_balance, share_bounds = self.min_balance, self.share_bounds
+        if self.assign_labels != "fair":
+            min_balance, share_bounds = None, None
+        return representation_rules(
+            groups,
+            self.n_clusters,
+            min_balance=min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=share_bounds,
+            sums=groups.sums(),
+        )
+
+    def _check_sizes(self, problem: GroupCut) -> None:
+        """Raise if the rows have no room for the embedding; warn if some are left out."""
+        n, k = problem.n_samples, self._n_vectors
+        n_alone = n - problem.n_connected
+        if n_alone:
+            warnings.warn(
+                f"{n_alone} of {n} rows have no edges (degree 0), so the embedding has no place "
+                "for them. Connect them, for example with more neighbours, or drop them.",
+                UserWarning,
+                stacklevel=5,
+            )
+        if k > problem.n_free:
+            raise ValueError(
+                f"An embedding of {k} dimensions is not possible: {problem.n_connected} rows with "
+                f"edges minus {problem.basis.shape[1]} group constraints leave {problem.n_free}. "
+                "Ask for fewer clusters, or merge groups."
+            )
+
+    @property
+    def _n_vectors(self) -> int:
+        return self.n_clusters if self.n_components is None else self.n_components
+
+    def _solve(self, problem: GroupCut, rng: np.random.RandomState, callback: Any) -> EigenResult:
+        """Find the leading eigenvectors with the solver asked for."""
+        name = self.solver
+        if name == "auto":
+            is_direct = problem.n_samples <= _SMALL or isinstance(
+                problem.affinity, FactoredAffinity
+            )
+            name = "dense" if is_direct else "lanczos"
+        found: EigenResult = EIGEN_SOLVERS[name](
+            problem,
+            self._n_vectors,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            block_size=self.block_size,
+            rng=rng,
+            callback=callback,
+        )
+        if found.status == "max_iter":
+            warnings.warn(
+                f"solver={name!r} has not converged in {found.n_iter} iterations; the embedding "
+                "is rough. Increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return found
+
+    def _store_embedding(self, problem: GroupCut, found: EigenResult) -> None:
+        """Store what the solver found, polished to double precision."""
+        H = np.asarray(found.vectors, dtype=np.float64)
+        residual, _ = problem.residuals(H)
+        if residual <= _KEPT:  # up to rounding, which is taken away
+            H = problem.polished(H)
+        else:
+            warnings.warn(
+                f"solver={self.solver!r} misses the group constraint: |Q'H| is {residual:.2g}, "
+                f"{np.sqrt(H.shape[1]):.2g} at most. Use solver='lanczos', which keeps it.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(H)
+        self.embedding_ = (H * problem.scale[:, None]).astype(self.dtype)
+        self.eigenvalues_ = found.values
+        self.spectral_cost_ = float(found.values.size - found.values.sum())
+        self.n_iter_ = found.n_iter
+        self.n_products_ = problem.n_products
+        self.history_ = found.history
+        self.status_ = found.status
+
+    def _points(self, embedding: NDArray[Any]) -> NDArray[Any]:
+        """Return what is clustered: rows of the embedding, of length 1 if wanted."""
+        if self.row_normalize:
+            return unit_rows(embedding)
+        # k-means judges its progress relative to the spread, which should not be tiny.
+        largest = float(np.abs(self.embedding_).max())
+        return embedding / embedding.dtype.type(largest or 1.0)
+
+    def _label(
+        self,
+        problem: GroupCut,
+        spare: NDArray[Any] | None,
+        groups: GroupEncoding,
+        rules: Rules,
+        rng: np.random.RandomState,
+    ) -> NDArray[np.int64]:
+        """Turn the embedding into labels."""
+        points = self._points(self.embedding_)
+        if self.assign_labels == "cluster_qr":
+            return labels_by_pivots(points, self.n_clusters)
+        labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
+        if not rules.matrix.size:
+            return labels
+        others = []
+        if spare is not None:
+            # More vectors than clusters see splits that the limits favour but the cut does not.
+            wide = np.concatenate([self.embedding_, spare * problem.scale[:, None]], axis=1)
+            widths = {self._n_vectors + 1, 2 * self._n_vectors}
+            others = [self._points(wide[:, :width].astype(self.dtype)) for width in sorted(widths)]
+        starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
+        costs = CostProblem(groups, rules, self.n_clusters)
+        return round_to_rules(problem.affinity, costs, starts, rng).labels
+
+    def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
+        """Store labels and what can be said of them; warn if the limits are not met."""
+        self.labels_ = cut.labels.astype(np.int32)
+        self.ncut_ = cut.value
+        counts = groups.cross_counts(cut.labels, self.n_clusters).T
+        self.group_counts_ = counts
+        self.cluster_balances_ = count_balances(counts, groups)
+        self.balance_ = float(self.cluster_balances_.min())
+        self.average_balance_ = float(self.cluster_balances_.mean())
+        of_data = data_balances(groups, groups.sums())
+        self.relative_balance_ = float((attribute_balances(counts, groups) / of_data).min())
+        missed = rules.violation_beyond(counts, 1.0)
+        if missed > 0:
+            self.status_ = "infeasible"
+            warnings.warn(
+                f"The limits on the labels are missed by {missed:.4g} in all; the balance reached "
+                f"is {self.balance_:.4g}. Ask for a smaller min_balance or wider share_bounds, or "
+                "for fewer clusters.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _remember(self, cut: Cut, affinity: Affinity, groups: GroupEncoding, rules: Rules) -> None:
+        """Keep what the assignment of new rows needs."""
+        members = np.eye(self.n_clusters, dtype=affinity.dtype)[self.labels_]
+        self._members = members
+        if isinstance(affinity, FactoredAffinity):
+            self._members = affinity.gather(members)
+        self._cut_terms = cut.terms
+        self._prices = np.zeros((self.n_clusters, groups.n_groups))
+        if rules.matrix.size:
+            problem = CostProblem(groups, rules, self.n_clusters)
+            found = assign(problem, cut.linearised(), search_counts=False)
+            self._prices = -(found.multipliers @ problem.group_rules)
+
+    @available_if(_knows_new_rows)
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+        """Assign new rows to clusters.
+
+        A row joins the cluster where the normalised cut rises least, by its weights to the rows of
+        the fit. With its group, the price of the group is added, which keeps the limits about as
+        well as new data are like the training data; few rows with sharp clusters vary much.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        codes = self._read_groups(X, sensitive_features)
+        rows = self._read_features(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        labels = np.empty(rows.shape[0], np.int32)
+        for part in gen_batches(rows.shape[0], max(1, _BLOCK // self._members.shape[0])):
+            links = np.asarray(self._similarity(rows[part]) @ self._members, dtype=np.float64)
+            costs = linearised_cut(links, links.sum(axis=1), *self._cut_terms)
+            if codes is not None:
+                for attribute in codes:
+                    costs += self._prices.T[attribute[part]]
+            labels[part] = costs.argmin(axis=1)
+        return labels
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+    ) -> NDArray[np.int32]:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows to cluster, or their weights if precomputed.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        return self.fit(X, y, sensitive_features=sensitive_features).labels_

@@ -1,0 +1,99 @@
+"""Exact eigen-solver: the group constraint by its null space (o-FSC of fair_spectral_dc).
+
+Instead of an n x (n - h) basis of the null space of F', the constrained directions are moved to the
+end of the spectrum, below everything else: ``P M P - 2 Q Q'`` has the same leading eigenvectors. A
+factored affinity ``W = Z Z'`` of rank m needs the m x m matrix ``S' P S``, ``S = D^-1/2 Z``, only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+
+from skfair.problems.affinity import FactoredAffinity, is_sparse
+from skfair.problems.group_cut import GroupCut
+from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult, FloatArray
+from skfair.utils.history import History
+
+
+@EIGEN_SOLVERS.register("dense")
+def solve_dense(
+    problem: GroupCut,
+    n_vectors: int,
+    *,
+    rng: np.random.RandomState,
+    **_unused: Any,
+) -> EigenResult:
+    """Find the leading eigenvectors by a direct solver: O(n^3), or O(n m^2) for a factor."""
+    history = History()
+    n_wanted = min(2 * n_vectors, max(problem.n_free, n_vectors))
+    if isinstance(problem.affinity, FactoredAffinity):
+        values, vectors = _from_factor(problem, problem.affinity, n_vectors, n_wanted)
+    else:
+        A = _shifted_matrix(problem)
+        n = A.shape[0]
+        values, vectors = eigh(A, subset_by_index=(n - n_wanted, n - 1), overwrite_a=True)
+        values, vectors = values[::-1], vectors[:, ::-1]
+    history.record(trace=float(values[:n_vectors].sum()))
+    return EigenResult(
+        vectors[:, :n_vectors],
+        values[:n_vectors],
+        1,
+        "converged",
+        history.as_dict(),
+        vectors[:, n_vectors:],
+    )
+
+
+def _shifted_matrix(problem: GroupCut) -> FloatArray:
+    """Return ``P M P - 2 Q Q'``, and -2 for rows without edges, as a dense matrix."""
+    weights: Any = problem.affinity.weights  # type: ignore[union-attr]
+    M = np.asarray(weights.toarray() if is_sparse(weights) else weights, np.float64)
+    M = M * problem.scale * problem.scale[:, None]
+    Q = problem.basis.astype(np.float64)
+    QM = Q.T @ M
+    M -= Q @ QM
+    M -= (QM - (QM @ Q) @ Q.T).T @ Q.T
+    M -= 2 * Q @ Q.T
+    M[np.diag_indices_from(M)] -= 2.0 * (problem.scale == 0)
+    problem.n_products += M.shape[0]
+    return (M + M.T) / 2
+
+
+def _from_factor(
+    problem: GroupCut, affinity: FactoredAffinity, n_vectors: int, n_wanted: int
+) -> tuple[FloatArray, NDArray[Any]]:
+    """Solve through the Gram matrix of the factor, whose rank may allow fewer than wanted."""
+    gram = np.zeros((affinity.rank, affinity.rank))
+    inner = np.zeros((affinity.rank, problem.basis.shape[1]))
+    for rows, z in affinity.blocks():
+        scaled = _scaled(z, problem.scale[rows].astype(affinity.dtype))
+        part = scaled.T @ scaled
+        gram += part.toarray() if is_sparse(part) else part
+        inner += scaled.T @ problem.basis[rows]
+    gram -= inner @ inner.T
+    m = affinity.rank
+    values, U = eigh((gram + gram.T) / 2, subset_by_index=(max(0, m - n_wanted), m - 1))
+    values, U = values[::-1], U[:, ::-1]
+    smallest = values[n_vectors - 1] if values.size >= n_vectors else 0.0
+    if smallest <= 1e-6 * max(values[0], 0.0):
+        raise ValueError(
+            f"The factored affinity has {np.count_nonzero(values > 1e-6 * values[0])} usable "
+            f"directions, fewer than the {n_vectors} that are needed. Use more landmarks, a larger "
+            "gamma, or fewer clusters."
+        )
+    usable = values > 1e-6 * values[0]
+    values, U = values[usable], U[:, usable]
+    H = affinity.spread(U / np.sqrt(values))
+    H *= problem.scale[:, None].astype(H.dtype)
+    problem.n_products += affinity.rank
+    return values, problem.project(H)
+
+
+def _scaled(z: Any, scale: NDArray[Any]) -> Any:
+    """Multiply each row of a dense or sparse block."""
+    return sparse.diags_array(scale) @ z if is_sparse(z) else z * scale[:, None]

@@ -1,0 +1,413 @@
+"""FairSpectralClustering as a user meets it: results, groups, input of every form, errors."""
+
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.linalg import subspace_angles
+from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.manifold import spectral_embedding
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import kneighbors_graph
+
+from skfair.cluster import FairSpectralClustering, _affinities
+from skfair.datasets import load_local, make_fair_sbm
+from skfair.metrics import balance_score, cluster_balances, normalized_cut
+from tests.naive import spectral as naive
+
+pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+
+FORMS = {
+    "rbf": {"affinity": "rbf", "gamma": 1.0},
+    "laplacian": {"affinity": "laplacian"},
+    "callable": {"affinity": lambda a, b: np.exp(-np.abs(a - b).sum())},
+    "nearest_neighbors": {"affinity": "nearest_neighbors"},
+    "nystroem": {"affinity": "nystroem", "gamma": 1.0, "n_landmarks": 60},
+    "landmark": {"affinity": "landmark", "n_landmarks": 60, "n_neighbors": 5},
+}
+KERNELS = [name for name in FORMS if name != "nearest_neighbors"]
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, truth = make_blobs(240, centers=3, n_features=3, random_state=3)
+    rng = np.random.default_rng(0)
+    return X, truth, np.where(rng.random(240) < 0.2 + 0.25 * truth, "f", "m")
+
+
+def weights(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return rbf_kernel(X, gamma=0.5), rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_fair_labels_keep_the_limit_whatever_the_affinity(form, blobs):
+    X, truth, sex = blobs
+    model = FairSpectralClustering(3, random_state=0, **FORMS[form])
+    labels = model.fit_predict(X, sensitive_features=sex)
+    assert balance_score(labels, sensitive_features=sex, relative=True) >= 0.8 - 1e-12
+    assert model.relative_balance_ == pytest.approx(
+        balance_score(labels, sensitive_features=sex, relative=True)
+    )
+    assert model.balance_ == pytest.approx(balance_score(labels, sensitive_features=sex))
+    assert model.average_balance_ == pytest.approx(
+        np.mean(cluster_balances(labels, sensitive_features=sex, n_clusters=3))
+    )
+    assert adjusted_rand_score(truth, labels) > 0.3  # balance has its price, but not all of it
+    assert model.status_ == "converged"
+    assert model.fairness_residual_ < 1e-10
+    assert model.orthogonality_residual_ < 1e-10
+    assert (model.affinity_matrix_ is None) == (form in ("nystroem", "landmark"))
+    if model.affinity_matrix_ is not None:
+        assert model.ncut_ == pytest.approx(
+            normalized_cut(model.affinity_matrix_, labels), rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("solver", ["auto", "lanczos", "dense", "arpack"])
+def test_embedding_is_that_of_the_naive_twin(solver):
+    W, groups = weights()
+    model = FairSpectralClustering(
+        3,
+        affinity="precomputed",
+        solver=solver,
+        dtype="float64",
+        assign_labels="kmeans",
+        random_state=0,
+    ).fit(W, sensitive_features=groups)
+    values, H = naive.fair_spectrum(W, [groups])
+    assert model.eigenvalues_ == pytest.approx(values[:3], abs=1e-8)
+    assert model.spectral_cost_ == pytest.approx(naive.relaxed_cost(W, H[:, :3]), abs=1e-8)
+    found = model.embedding_ * np.sqrt(W.sum(axis=1))[:, None]
+    assert subspace_angles(found, H[:, :3]).max() < 1e-5
+    assert naive.constraint_residual(W, [groups], found) < 1e-10
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
+def test_without_groups_it_is_spectral_clustering(blobs):
+    X, truth, _ = blobs
+    model = FairSpectralClustering(3, gamma=1.0, dtype="float64", random_state=0).fit(X)
+    W = rbf_kernel(X, gamma=1.0)
+    theirs = spectral_embedding(W, n_components=3, drop_first=False, random_state=0)
+    assert subspace_angles(model.embedding_, theirs).max() < 1e-5
+    labels = SpectralClustering(3, gamma=1.0, random_state=0).fit_predict(X)
+    assert adjusted_rand_score(model.labels_, labels) > 0.95
+    assert adjusted_rand_score(model.labels_, truth) > 0.95
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr"])
+def test_plain_labels_find_the_clusters(assign_labels, blobs):
+    X, truth, _ = blobs
+    sex = np.arange(240) % 2
+    model = FairSpectralClustering(
+        3, affinity="nearest_neighbors", assign_labels=assign_labels, random_state=0
+    ).fit(X, sensitive_features=sex)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+
+def test_two_moons():
+    X, moon = make_moons(400, noise=0.05, random_state=0)
+    sex = np.random.default_rng(0).integers(0, 2, 400)  # balanced moons: nothing to pay
+    model = FairSpectralClustering(2, affinity="nearest_neighbors", random_state=0)
+    assert adjusted_rand_score(moon, model.fit_predict(X, sensitive_features=sex)) > 0.9
+
+
+def test_groups_that_dominate_the_graph_do_not_win():
+    """m-SBM: plain spectral clustering finds the groups, the fair one the clusters."""
+    W, truth, groups = make_fair_sbm(
+        600,
+        n_clusters=3,
+        n_groups=2,
+        probabilities=(0.6, 0.4, 0.3, 0.05),
+        scale=1.0,
+        random_state=0,
+    )
+    model = FairSpectralClustering(3, affinity="precomputed", random_state=0)
+    model.fit(W, sensitive_features=groups)
+    assert adjusted_rand_score(truth, model.labels_) > 0.9
+    plain = SpectralClustering(3, affinity="precomputed", random_state=0).fit_predict(W)
+    assert adjusted_rand_score(truth, plain) < 0.7
+
+
+@pytest.mark.parametrize("limit", [{"min_balance": 1.0}, {"min_balance": 0.5}])
+def test_limits_of_overlapping_attributes(limit, blobs):
+    X, truth, sex = blobs
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"sex": sex, "old": np.where(rng.random(240) < 0.3 + 0.2 * truth, 1, 0)})
+    model = FairSpectralClustering(3, intersectional=False, random_state=0, **limit)
+    model.fit(X, sensitive_features=frame)
+    assert model.embedding_.shape == (240, 3)
+    assert model.groups_.size == 4
+    for column in frame:
+        of_attribute = balance_score(model.labels_, sensitive_features=frame[column], relative=True)
+        # Whole people cannot always be in exact proportion.
+        assert of_attribute >= limit["min_balance"] - (0.1 if limit["min_balance"] == 1 else 1e-12)
+
+
+def test_share_bounds(blobs):
+    X, _, sex = blobs
+    share = np.mean(sex == "f")
+    bounds = {"f": (share - 0.05, share + 0.05)}
+    model = FairSpectralClustering(3, min_balance=None, share_bounds=bounds, random_state=0)
+    model.fit(X, sensitive_features=sex)
+    sizes = np.bincount(model.labels_)
+    women = np.bincount(model.labels_[sex == "f"])
+    assert (women > sizes * bounds["f"][0] - 1).all()
+    assert (women < sizes * bounds["f"][1] + 1).all()
+
+
+@pytest.mark.parametrize("form", KERNELS)
+def test_prediction_continues_the_fit(form, blobs):
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, min_balance=0.5, random_state=0, **FORMS[form])
+    model.fit(X, sensitive_features=sex)
+    again = model.predict(X, sensitive_features=sex)
+    assert np.mean(again == model.labels_) > 0.98
+    one_by_one = np.concatenate(
+        [model.predict(X[i : i + 1], sensitive_features=sex[i : i + 1]) for i in range(5)]
+    )
+    assert np.array_equal(one_by_one, again[:5])
+    assert model.predict(X[:7]).shape == (7,)
+    other = pickle.loads(pickle.dumps(model)) if form != "callable" else model
+    assert np.array_equal(other.predict(X, sensitive_features=sex), again)
+    with pytest.raises(ValueError, match="did not occur at fit"):
+        model.predict(X[:1], sensitive_features=["x"])
+
+
+@pytest.mark.parametrize("assign_labels", ["kmeans", "cluster_qr"])
+def test_prediction_of_plain_labels(assign_labels, blobs):
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, assign_labels=assign_labels, gamma=1.0, random_state=0)
+    model.fit(X, sensitive_features=sex)
+    assert np.mean(model.predict(X) == model.labels_) > 0.95
+    assert np.array_equal(model.predict(X), model.predict(X, sensitive_features=sex))
+
+
+def test_prediction_is_the_naive_rise_of_the_cut(blobs):
+    """For a row that weighs little: try each cluster and look at the cut."""
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, min_balance=0, dtype="float64", random_state=0)
+    model.fit(X, sensitive_features=sex)
+    K = rbf_kernel(X, gamma=1 / 3)
+    for x in X[::40] + 0.1:
+        k = rbf_kernel(x[None], X, gamma=1 / 3)[0] * 1e-4
+        W = np.block([[K, k[:, None]], [k[None], np.zeros((1, 1))]])
+        cuts = [normalized_cut(W, [*model.labels_, t]) for t in range(3)]
+        assert model.predict(x[None])[0] == np.argmin(cuts)
+
+
+def test_graphs_do_not_predict(blobs):
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, affinity="nearest_neighbors", random_state=0)
+    model.fit(X, sensitive_features=sex)
+    assert not hasattr(model, "predict")
+    with pytest.raises(AttributeError, match="has no attribute 'predict'"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_row_order_does_not_matter(solver, dtype):
+    W, groups = weights(200)
+    order = np.random.default_rng(1).permutation(200)
+    params = {"affinity": "precomputed", "solver": solver, "dtype": dtype, "random_state": 0}
+    one = FairSpectralClustering(3, tol=1e-5, **params).fit(W, sensitive_features=groups)
+    other = FairSpectralClustering(3, tol=1e-5, **params).fit(
+        W[np.ix_(order, order)], sensitive_features=groups[order]
+    )
+    assert one.spectral_cost_ == pytest.approx(other.spectral_cost_, abs=1e-5)
+    assert one.embedding_.dtype == dtype
+
+
+def test_every_form_of_precomputed_weights_gives_the_same():
+    X, _ = make_blobs(150, centers=3, random_state=0)
+    groups = np.arange(150) % 2
+    graph = kneighbors_graph(X, 8, include_self=True)
+    W = (0.5 * (graph + graph.T)).tocsr()
+    wide = sparse.csr_array(W)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    twice = sparse.coo_array(
+        (
+            np.repeat(W.tocoo().data / 2, 2),
+            (np.repeat(W.tocoo().row, 2), np.repeat(W.tocoo().col, 2)),
+        ),
+        shape=W.shape,
+    )
+    model = FairSpectralClustering(3, affinity="precomputed", random_state=0)
+    forms = [W, W.tocsc(), W.tocoo(), wide, twice, W.toarray(), W.toarray().tolist()]
+    fits = [clone(model).fit(form, sensitive_features=groups) for form in forms]
+    for fit in fits[1:]:
+        assert fit.spectral_cost_ == pytest.approx(fits[0].spectral_cost_, abs=1e-5)
+        assert fit.ncut_ == pytest.approx(fits[0].ncut_, rel=1e-3)
+
+
+def test_precomputed_neighbors():
+    X, truth = make_blobs(150, centers=3, cluster_std=0.3, random_state=0)
+    distances = kneighbors_graph(X, 12, mode="distance")
+    model = FairSpectralClustering(
+        3, affinity="precomputed_nearest_neighbors", n_neighbors=8, random_state=0
+    ).fit(distances, sensitive_features=np.arange(150) % 2)
+    assert adjusted_rand_score(truth, model.labels_) > 0.9
+
+
+def test_sparse_features(blobs):
+    X, _, sex = blobs
+    for affinity in ("rbf", "nearest_neighbors"):
+        model = FairSpectralClustering(3, affinity=affinity, random_state=0)
+        dense = clone(model).fit(X, sensitive_features=sex)
+        given = clone(model).fit(sparse.csr_array(X), sensitive_features=sex)
+        assert given.spectral_cost_ == pytest.approx(dense.spectral_cost_, abs=1e-4)
+    with pytest.raises(TypeError, match="needs a dense X"):
+        FairSpectralClustering(3, affinity="landmark").fit(
+            sparse.csr_array(X), sensitive_features=sex
+        )
+
+
+def test_disconnected_graph_and_rows_alone():
+    """Four components of which the fair clustering joins two and two; some rows have no edge."""
+    block = np.ones((10, 10))
+    W = np.zeros((44, 44))
+    for c in range(4):
+        W[10 * c : 10 * c + 10, 10 * c : 10 * c + 10] = block
+    groups = [*np.repeat([0, 1, 0, 1], 10).tolist(), 0, 0, 1, 1]
+    model = FairSpectralClustering(2, affinity="precomputed", random_state=0, dtype="float64")
+    with pytest.warns(UserWarning, match="4 of 44 rows have no edges"):
+        model.fit(W, sensitive_features=groups)
+    assert model.spectral_cost_ == pytest.approx(0, abs=1e-9)
+    assert not model.embedding_[40:].any()
+    assert model.relative_balance_ >= 0.8
+    assert model.ncut_ == pytest.approx(0, abs=1e-9)
+
+
+def test_extreme_data():
+    rng = np.random.default_rng(0)
+    groups = np.arange(60) % 2
+    X = rng.normal(size=(60, 3))
+    for given in (1e150 * X, 1e-150 * X, X + 1e6, np.repeat(X[:20], 3, axis=0), X * [1, 0, 1]):
+        for affinity in ("rbf", "landmark", "nearest_neighbors"):
+            model = FairSpectralClustering(
+                3, affinity=affinity, n_landmarks=15, random_state=0, dtype="float64"
+            )
+            with np.errstate(over="ignore"):
+                labels = model.fit_predict(given, sensitive_features=groups)
+            assert balance_score(labels, sensitive_features=groups, relative=True) >= 0.79
+
+
+def test_dc_admm_says_that_it_misses_the_constraint():
+    W, _, groups = make_fair_sbm(400, n_clusters=8, n_groups=3, random_state=0)
+    model = FairSpectralClustering(
+        8, affinity="precomputed", solver="dc_admm", assign_labels="kmeans", random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
+        model.fit(W, sensitive_features=groups)
+    assert model.fairness_residual_ > 1e-2
+    assert model.status_ == "infeasible"
+
+
+def test_max_iter_warns():
+    W, groups = weights(400)
+    model = FairSpectralClustering(
+        3, affinity="precomputed", solver="lanczos", max_iter=1, block_size=3, tol=1e-9
+    )
+    with pytest.warns(ConvergenceWarning, match="not converged in 1 iterations"):
+        model.fit(W, sensitive_features=groups)
+    assert model.status_ == "max_iter"
+
+
+def asymmetric(W):
+    W = W.copy()
+    W[0, 1] += 0.5
+    return W
+
+
+def with_entry(W, value):
+    W = W.copy()
+    W[0, 1] = W[1, 0] = value
+    return W
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (asymmetric, "not symmetric"),
+        (lambda W: sparse.csr_array(asymmetric(W)), "not symmetric"),
+        (lambda W: with_entry(W, -1), "negative weights"),
+        (lambda W: sparse.csr_array(with_entry(W, -1)), "negative weights"),
+        (lambda W: with_entry(W, np.nan), "contains NaN"),
+        (lambda W: with_entry(W, np.inf), "contains infinity"),
+        (lambda W: W[:, :-1], "needs a square matrix"),
+        (lambda W: sparse.csr_array(W[:, :-1]), "needs a square matrix"),
+    ],
+)
+def test_bad_weights(change, message):
+    W, groups = weights()
+    with pytest.raises(ValueError, match=message):
+        FairSpectralClustering(2, affinity="precomputed").fit(change(W), sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("params", "groups", "message"),
+    [
+        ({"n_clusters": 61}, None, "n_samples=60 should be >= n_clusters=61"),
+        ({"n_clusters": 59, "min_balance": 0}, None, "group constraints leave"),
+        ({"n_clusters": 4}, ["x"] * 57 + ["y"] * 3, r"'y' \(3 rows\)"),
+        ({"min_balance": 0.99, "relative_balance": False}, None, "balance of the whole sample is"),
+        ({"min_balance": 0.5, "share_bounds": 0.8}, None, "were both given"),
+        ({"affinity": "linear"}, None, "negative weights"),
+        ({"affinity": "nope"}, None, "affinity"),
+        ({"solver": "nope"}, None, "solver"),
+    ],
+)
+def test_wrong_parameters(params, groups, message):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    groups = weights()[1] if groups is None else groups
+    with pytest.raises(ValueError, match=message):
+        FairSpectralClustering(**{"n_clusters": 3, **params}).fit(X, sensitive_features=groups)
+
+
+def test_columns_cannot_hold_groups_of_precomputed_weights():
+    W, _ = weights()
+    with pytest.raises(ValueError, match="has no columns that could hold"):
+        FairSpectralClustering(2, affinity="precomputed", sensitive_columns=[0]).fit(W)
+
+
+def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch, blobs):
+    X, _, sex = blobs
+    monkeypatch.setattr(_affinities, "_memory_limit", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"240 x 240 needs 2\.3e\+05 bytes.*'landmark'"):
+        FairSpectralClustering(3).fit(X, sensitive_features=sex)
+    FairSpectralClustering(3, affinity="landmark").fit(X, sensitive_features=sex)
+    monkeypatch.undo()
+    assert _affinities._memory_limit() > 1e8
+
+
+@pytest.mark.data
+@pytest.mark.skipif("SKFAIR_DATA" not in os.environ, reason="SKFAIR_DATA is not set")
+def test_costs_of_the_paper():
+    """Table 9 of fair_spectral_dc: FacebookNet, exact methods."""
+    data = load_local("facebooknet")
+    for k, cost in ((2, 0.126), (25, 14.114), (50, 37.084)):
+        model = FairSpectralClustering(
+            k, affinity="precomputed", assign_labels="kmeans", random_state=0
+        ).fit(data.adjacency, sensitive_features=data.sensitive_features)
+        assert model.spectral_cost_ == pytest.approx(cost, abs=1e-3)
+
+
+@pytest.mark.data
+@pytest.mark.skipif("SKFAIR_DATA" not in os.environ, reason="SKFAIR_DATA is not set")
+def test_a_real_network():
+    data = load_local("lastfm")
+    country = data.sensitive_features
+    model = FairSpectralClustering(5, affinity="precomputed", random_state=1)
+    model.fit(data.adjacency, sensitive_features=country)
+    assert model.spectral_cost_ == pytest.approx(0.1514, rel=1e-3)
+    assert balance_score(model.labels_, sensitive_features=country, relative=True) >= 0.8
+    assert normalized_cut(data.adjacency, model.labels_) < 1.7

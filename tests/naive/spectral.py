@@ -1,0 +1,135 @@
+"""Slow twins of fair spectral clustering: null-space bases, full spectra and double loops.
+
+``attributes`` is a list of code vectors, one per sensitive attribute; the groups of different
+attributes overlap. Rows without edges are left out, and their rows of H are zero.
+"""
+
+import numpy as np
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+
+
+def connected(W):
+    """The rows that have an edge."""
+    return np.array([i for i in range(len(W)) if sum(W[i]) > 0])
+
+
+def normalised_weights(W):
+    """D^-1/2 W D^-1/2 of rows that all have edges."""
+    W = np.asarray(W, np.float64)
+    degrees = np.array([sum(row) for row in W])
+    return W / np.sqrt(np.outer(degrees, degrees))
+
+
+def constraints(W, attributes):
+    """F = D^-1/2 (G - 1 z'), one column per group, of rows that all have edges."""
+    columns = []
+    for codes in attributes:
+        for level in sorted(set(codes)):
+            member = np.array([1.0 if code == level else 0.0 for code in codes])
+            columns.append((member - member.mean()) / np.sqrt(np.asarray(W, float).sum(axis=1)))
+    return np.array(columns).T
+
+
+def fair_spectrum(W, attributes, shift=None):
+    """All eigenvalues, falling, and eigenvectors of M inside the null space of F'.
+
+    With a shift: of ``(M + shift)^2`` inside the null space of ``F'(M + shift)``, the problem that
+    Algorithm 1 of fair_spectral_dc solves when it converges.
+    """
+    rows = connected(W)
+    W = np.asarray(W)[np.ix_(rows, rows)]
+    M, F = normalised_weights(W), constraints(W, [np.asarray(a)[rows] for a in attributes])
+    if shift is not None:
+        M = M + shift * np.eye(len(M))
+        F = M @ F
+        M = M @ M
+    Z = null_space(F.T, rcond=1e-10)
+    values, vectors = np.linalg.eigh(Z.T @ M @ Z)
+    H = np.zeros((len(attributes[0]), len(values)))
+    H[rows] = Z @ vectors[:, ::-1]
+    return values[::-1], H
+
+
+def constraint_residual(W, attributes, H):
+    """The largest entry of F'H."""
+    rows = connected(W)
+    F = constraints(np.asarray(W)[np.ix_(rows, rows)], [np.asarray(a)[rows] for a in attributes])
+    return np.abs(F.T @ H[rows]).max()
+
+
+def relaxed_cost(W, H):
+    """k - Tr(H' M H), entry by entry."""
+    rows = connected(W)
+    M = normalised_weights(np.asarray(W)[np.ix_(rows, rows)])
+    return sum(1 - h @ M @ h for h in H[rows].T)
+
+
+def normalised_cut(W, labels):
+    """The sum over clusters of the weight that leaves them over their volume."""
+    total = 0.0
+    for cluster in sorted(set(labels)):
+        leaving = volume = 0.0
+        for i in range(len(labels)):
+            for j in range(len(labels)):
+                if labels[i] == cluster:
+                    volume += W[i][j]
+                    leaving += W[i][j] * (labels[j] != cluster)
+        total += leaving / volume
+    return total
+
+
+def indicators(W, labels):
+    """The H of a clustering: D^1/2 times the membership, columns of length 1."""
+    degrees = np.asarray(W, float).sum(axis=1)
+    levels = sorted(set(labels))
+    H = np.array([np.sqrt(degrees) * (np.asarray(labels) == level) for level in levels]).T
+    return H / np.linalg.norm(H, axis=0)
+
+
+def polar(U):
+    """The closest matrix with orthonormal columns, and the nuclear norm of U."""
+    left, lengths, right = np.linalg.svd(U, full_matrices=False)
+    return left @ right, lengths.sum()
+
+
+def dual_value(M, V, Y, P, alpha):
+    """The objective of (14), with phi* as Proposition 3.3 of fair_spectral_dc writes it."""
+    A = (V + P - alpha * Y) / (1 - alpha)
+    conjugate = (
+        np.sum(V**2) / 2
+        - np.sum((A - V) ** 2) / 2
+        + alpha / 2 * np.sum((A - Y) ** 2)
+        + np.sum(P * A)
+    )
+    return conjugate - polar(M @ V)[1]
+
+
+def dc_admm(W, attributes, k, shift, V, n_iter, gtol, ftol):
+    """Algorithm 1 of fair_spectral_dc line by line, for rows that all have edges."""
+    M = normalised_weights(W) + shift * np.eye(len(W))
+    F = constraints(W, attributes)
+    Q = null_space(F.T, rcond=1e-10)
+    Y = P = np.zeros((len(W), k))
+    alpha, log = 0.005, []
+    for _ in range(n_iter):
+
+        def dual(v, Y=Y, P=P, alpha=alpha):
+            V = v.reshape(Y.shape)
+            gradient = (V + P - alpha * Y) / (1 - alpha) - M @ polar(M @ V)[0]
+            return dual_value(M, V, Y, P, alpha), gradient.ravel()
+
+        options = {"gtol": gtol, "ftol": ftol}
+        V = minimize(dual, V.ravel(), jac=True, method="L-BFGS-B", options=options).x
+        V = V.reshape(Y.shape)
+        H = polar(M @ V)[0]
+        Z = Q.T @ M @ H + Q.T @ P / alpha
+        before, Y = Y, Q @ Z
+        P = P + alpha * (M @ H - Y)
+        R, S = np.linalg.norm(M @ H - Y), alpha * np.linalg.norm(Y - before)
+        log.append((np.trace(H.T @ normalised_weights(W) @ H), R, S, alpha))
+        if R > 10 * S:
+            alpha = min(2 * alpha, 0.95)
+        elif S > 10 * R:
+            alpha /= 2
+    return H, np.array(log)
