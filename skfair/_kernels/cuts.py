@@ -1,7 +1,7 @@
 """Moves and exchanges of rows between clusters that lower the normalised cut of a graph.
 
 The cut of K clusters is K minus the sum of ``within[k] / volume[k]``: the weights inside a cluster
-over the degrees of its rows. ``links[i, k]`` is the weight between row i and cluster k, row i
+over the degrees of its rows. ``links[k, i]`` is the weight between row i and cluster k, row i
 itself included. ``rules[r] @ counts[k] + slack[k, r]`` are the ``values`` of the rules of cluster
 k, negative where one is broken.
 """
@@ -44,19 +44,20 @@ def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within,
         for e in range(indptr[i], indptr[i + 1]):
             if indices[e] == i:
                 own += data[e]
-    within[k] += own - 2.0 * links[i, k]
-    within[t] += own + 2.0 * links[i, t]
+    within[k] += own - 2.0 * links[k, i]
+    within[t] += own + 2.0 * links[t, i]
     volume[k] -= degrees[i]
     volume[t] += degrees[i]
     labels[i] = t
     if dense.shape[0]:
+        lost, won, weight = links[k], links[t], dense[i]
         for j in range(labels.size):
-            links[j, k] -= dense[i, j]
-            links[j, t] += dense[i, j]
+            lost[j] -= weight[j]
+            won[j] += weight[j]
     else:
         for e in range(indptr[i], indptr[i + 1]):
-            links[indices[e], k] -= data[e]
-            links[indices[e], t] += data[e]
+            links[k, indices[e]] -= data[e]
+            links[t, indices[e]] += data[e]
 
 
 @njit(cache=True)
@@ -85,14 +86,14 @@ def improve_cut(
     ``dense`` if that is not empty. Writes labels, links, within, volume and values. O(n K) and
     the neighbours of the rows that move; exchanges look at a few partners per row.
     """
-    n, n_clusters = links.shape
+    n_clusters, n = links.shape
     weight = np.zeros(n)  # of the edges of the present row
     total = 0.0
     for i in order:
         k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
         if d <= 0.0:
             continue
-        left = _share_inside(within[k] - 2.0 * links[i, k] + own, volume[k] - d)
+        left = _share_inside(within[k] - 2.0 * links[k, i] + own, volume[k] - d)
         loss = _share_inside(within[k], volume[k]) - left
         best, best_t = 1e-10, -1
         wished, wished_t = -np.inf, -1
@@ -100,7 +101,7 @@ def improve_cut(
         for t in range(n_clusters):
             if t == k:
                 continue
-            gain = _share_inside(within[t] + 2.0 * links[i, t] + own, volume[t] + d)
+            gain = _share_inside(within[t] + 2.0 * links[t, i] + own, volume[t] + d)
             gain -= _share_inside(within[t], volume[t]) + loss
             if gain > wished:
                 wished, wished_t = gain, t
@@ -133,10 +134,10 @@ def improve_cut(
             w = dense[i, j] if dense.shape[0] else weight[j]
             both = own + diagonal[j] - 2.0 * w
             gain = _share_inside(
-                within[k] - 2.0 * links[i, k] + 2.0 * links[j, k] + both, volume[k] - d + degrees[j]
+                within[k] - 2.0 * links[k, i] + 2.0 * links[k, j] + both, volume[k] - d + degrees[j]
             )
             gain += _share_inside(
-                within[t] - 2.0 * links[j, t] + 2.0 * links[i, t] + both, volume[t] + d - degrees[j]
+                within[t] - 2.0 * links[t, j] + 2.0 * links[t, i] + both, volume[t] + d - degrees[j]
             )
             if gain - now > best:
                 best, partner = gain - now, j

@@ -18,8 +18,6 @@ from skfair.utils.groups import GroupEncoding
 
 IntArray = NDArray[np.int64]
 
-# Up to this many rows further starts are tried; each costs a k-means and a few rounds.
-_SEVERAL_STARTS = 20_000
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
 
@@ -69,10 +67,9 @@ def rounding_starts(
     which is often better where clusters are regions in space; and the same from other embeddings.
     """
     starts = [labels, _assigned(points, labels, groups, rules, n_clusters)]
-    if points.shape[0] <= _SEVERAL_STARTS:
-        for other in others:
-            found = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
-            starts.append(_assigned(other, found, groups, rules, n_clusters))
+    for other in others:
+        found = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
+        starts.append(_assigned(other, found, groups, rules, n_clusters))
     return starts
 
 

@@ -22,6 +22,8 @@ FloatArray = NDArray[np.float64]
 
 # Rows of a kernel matrix that are computed at a time.
 _ROWS = 64
+# Up to this many columns of X, computing a weight again is cheaper than mirroring it.
+_NARROW = 16
 # Landmarks are the centres of a short k-means on this many rows per landmark.
 _ROWS_PER_LANDMARK, _LANDMARK_ROUNDS = 20, 5
 # Directions of the landmarks' kernel that are shorter than this share of the longest are noise.
@@ -43,29 +45,27 @@ class RbfKernel:
 
     def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the weights of rows to the rows of the fit."""
-        from skfair._kernels.affinity import minus_squared_distances
-
-        out = np.empty((X.shape[0], self._columns.shape[1]), self._dtype)
-        scaled = self._scaled(X)
-        for start in range(0, X.shape[0], _ROWS):
-            part = out[start : start + _ROWS]
-            minus_squared_distances(scaled[start : start + _ROWS], self._columns, 0, part)
-            np.exp(part, out=part)
-        return out
+        return self._weights(self._scaled(X), is_mirrored=False)
 
     def matrix(self) -> NDArray[Any]:
-        """Return the weights among the rows of the fit; half are computed, half are mirrored."""
+        """Return the weights among the rows of the fit."""
+        rows = np.ascontiguousarray(self._columns.T)
+        return self._weights(rows, is_mirrored=rows.shape[1] > _NARROW)
+
+    def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
+        """Compute all weights, or those right of the diagonal and mirror them."""
         from skfair._kernels.affinity import minus_squared_distances
 
-        n = self._columns.shape[1]
-        scaled = np.ascontiguousarray(self._columns.T)
-        out = np.empty((n, n), self._dtype)
+        n = scaled.shape[0]
+        out = np.empty((n, self._columns.shape[1]), self._dtype)
         for start in range(0, n, _ROWS):
             stop = min(start + _ROWS, n)
+            first = start if is_mirrored else 0
             part = out[start:stop]
-            minus_squared_distances(scaled[start:stop], self._columns, start, part)
-            np.exp(part[:, start:], out=part[:, start:])
-            out[stop:, start:stop] = part[:, stop:].T
+            minus_squared_distances(scaled[start:stop], self._columns, first, part)
+            np.exp(part[:, first:], out=part[:, first:])
+            if is_mirrored:
+                out[stop:, start:stop] = part[:, stop:].T
         return out
 
 

@@ -38,7 +38,7 @@ from skfair.problems.affinity import Affinity, FactoredAffinity
 from skfair.problems.group_cut import GroupCut
 from skfair.problems.representation import CostProblem, Rules
 from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult
-from skfair.solvers.fair_cut import Cut, linearised_cut, round_to_rules
+from skfair.solvers.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
 from skfair.solvers.prices import assign
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
@@ -380,8 +380,7 @@ class FairSpectralClustering(
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             found = self._solve(problem, rng, callback)
         self._store_embedding(problem, found)
-        labels = self._label(problem, found.spare, data.groups, rules, rng)
-        cut = Cut(built.affinity, labels, self.n_clusters)
+        cut = self._label(problem, found.spare, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = getattr(built.affinity, "weights", None)
         self._similarity = built.similarity
@@ -488,23 +487,24 @@ class FairSpectralClustering(
         groups: GroupEncoding,
         rules: Rules,
         rng: np.random.RandomState,
-    ) -> NDArray[np.int64]:
-        """Turn the embedding into labels."""
+    ) -> Cut:
+        """Turn the embedding into labels; return their cut."""
         points = self._points(self.embedding_)
         if self.assign_labels == "cluster_qr":
-            return labels_by_pivots(points, self.n_clusters)
-        labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
+            labels = labels_by_pivots(points, self.n_clusters)
+        else:
+            labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
         if not rules.matrix.size:
-            return labels
+            return Cut(problem.affinity, labels, self.n_clusters)
         others = []
-        if spare is not None:
+        if spare is not None and not is_costly(problem.affinity):
             # More vectors than clusters see splits that the limits favour but the cut does not.
             wide = np.concatenate([self.embedding_, spare * problem.scale[:, None]], axis=1)
             widths = {self._n_vectors + 1, 2 * self._n_vectors}
             others = [self._points(wide[:, :width].astype(self.dtype)) for width in sorted(widths)]
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
         costs = CostProblem(groups, rules, self.n_clusters)
-        return round_to_rules(problem.affinity, costs, starts, rng).labels
+        return round_to_rules(problem.affinity, costs, starts, rng).cut
 
     def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""

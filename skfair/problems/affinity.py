@@ -1,7 +1,8 @@
 """Weights between rows, W, in the three forms that spectral clustering meets.
 
 A dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out (Nystroem
-and landmark approximations). Who uses them needs only products with narrow blocks of columns.
+and landmark approximations). Who uses them needs only products with narrow blocks of columns;
+``is_fast_when_narrow`` says whether many such products cost no more than a few wide ones.
 """
 
 from __future__ import annotations
@@ -17,8 +18,18 @@ from scipy.sparse.csgraph import connected_components
 FloatArray = NDArray[np.float64]
 Block = tuple[slice, Any]
 
+# Up to this many columns our own product of a dense matrix is faster on one thread.
+_NARROW = 32
 # Rows of a factor that are handled at a time.
 _ROWS = 1 << 14
+
+
+def _library_threads() -> int:
+    """Return the number of threads that the linear algebra library may use."""
+    from threadpoolctl import threadpool_info
+
+    threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(threads, default=1)
 
 
 def is_sparse(values: Any) -> bool:
@@ -30,8 +41,11 @@ class DenseAffinity:
     """A symmetric matrix of weights, (n, n); ``is_psd`` if it is known to be semidefinite."""
 
     def __init__(self, weights: NDArray[Any], *, is_psd: bool = False) -> None:
-        self.weights = weights
+        # Symmetric: the transpose of a Fortran-ordered matrix is the same in C order.
+        self.weights = weights if weights.flags.c_contiguous else weights.T
         self.is_psd = is_psd
+        # On several threads the product of the linear algebra library is faster.
+        self.is_fast_when_narrow = weights.dtype == np.float32 and _library_threads() == 1
         # Summed block by block in float64: numpy would convert the whole matrix.
         self.degrees = np.concatenate(
             [
@@ -57,7 +71,19 @@ class DenseAffinity:
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
-        return self.weights @ columns
+        n, b = columns.shape
+        is_narrow = 4 <= b <= _NARROW and columns.dtype == self.dtype
+        if not (self.is_fast_when_narrow and is_narrow):
+            return self.weights @ columns
+        from skfair._kernels.products import add_narrow_product
+
+        rows = np.ascontiguousarray(columns.T)
+        if b % 4:
+            rows = np.concatenate([rows, np.zeros((-b % 4, n), rows.dtype)])
+        whole = n - n % 8
+        out = rows[:, whole:] @ self.weights[whole:]
+        add_narrow_product(self.weights[:whole], rows, out)
+        return out[:b].T
 
     def diagonal(self) -> FloatArray:
         """Return the weights of the rows with themselves."""
@@ -72,6 +98,7 @@ class SparseAffinity:
     """A symmetric sparse matrix of weights in CSR form, (n, n)."""
 
     is_psd = False
+    is_fast_when_narrow = True
 
     def __init__(self, weights: Any) -> None:
         self.weights = weights
@@ -122,6 +149,7 @@ class FactoredAffinity:
     """
 
     is_psd = True
+    is_fast_when_narrow = False
 
     def __init__(
         self, blocks: Callable[[slice], Any], n_samples: int, rank: int, dtype: Any

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +174,10 @@ class GroupedRows:
         """Return what each row pays in each cluster."""
         raise NotImplementedError
 
+    def distances_of(self, rows: IntArray, target: NDArray[Any]) -> CostTable:
+        """Return what some of the rows pay in each cluster."""
+        return self.subset(rows).distances(target)
+
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""
         expanded = rules.matrix @ self.membership
@@ -186,6 +190,17 @@ class GroupedRows:
         if before is not None:
             slack += before @ self.group_rules.T
         self.rules = Rules(np.ascontiguousarray(expanded[order]), slack)
+
+    def subset(self, rows: IntArray) -> Self:
+        """Return the problem on some of the rows, with the same cells and rules."""
+        part = copy.copy(self)
+        part.weights, part.cells = self.weights[rows], self.cells[rows]
+        part.total_weight = float(part.weights.sum())
+        # Rounding by one person of the sample stands for many people of the whole.
+        part.rules = Rules(
+            self.rules.matrix, self.rules.slack * (part.total_weight / self.total_weight)
+        )
+        return part
 
     def counts(self, labels: IntArray) -> FloatArray:
         """Return the weight of the rows by cluster and cell."""
@@ -279,22 +294,10 @@ class RepresentationProblem(GroupedRows):
         other._set_rules(rules)
         return other
 
-    def subset(self, rows: IntArray) -> RepresentationProblem:
+    def subset(self, rows: IntArray) -> Self:
         """Return the problem on some of the points, with the same cells, units and rules."""
-        part = object.__new__(RepresentationProblem)
-        part.X = self.X[rows]
-        part.n_clusters = self.n_clusters
-        part.weights = self.weights[rows]
-        part.cells = self.cells[rows]
-        part.membership = self.membership
-        part.group_rules, part.rule_order = self.group_rules, self.rule_order
-        part.total_weight = float(part.weights.sum())
-        part.person = self.person
-        # Rounding by one person of the sample stands for many people of the whole.
-        part.rules = Rules(
-            self.rules.matrix, self.rules.slack * (part.total_weight / self.total_weight)
-        )
-        part.mean, part.scale, part.norms = self.mean, self.scale, self.norms[rows]
+        part = super().subset(rows)
+        part.X, part.norms = self.X[rows], self.norms[rows]
         return part
 
     def distances(self, target: NDArray[Any]) -> Distances:
@@ -352,6 +355,10 @@ class CostProblem(GroupedRows):
         """Return costs, (n_samples, n_clusters), in the form in which solvers read distances."""
         return Costs(target)
 
+    def distances_of(self, rows: IntArray, target: NDArray[Any]) -> Costs:
+        """Return the costs of some of the rows."""
+        return Costs(target[rows])
+
 
 class Costs:
     """A table of costs that looks like :class:`Distances` to a solver.
@@ -361,7 +368,7 @@ class Costs:
     """
 
     def __init__(self, costs: NDArray[Any]) -> None:
-        above = costs - costs.min(axis=1, keepdims=True)
+        above = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
         above += above.mean() or 1.0
         self._above = above
 

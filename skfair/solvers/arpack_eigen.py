@@ -49,8 +49,9 @@ def solve_arpack(
         values, vectors = error.eigenvalues, error.eigenvectors
         if values.size < n_vectors:
             raise ValueError(
-                f"ARPACK found {values.size} of {n_vectors} eigenvectors in max_iter={max_iter}. "
-                "Increase max_iter, or use solver='lanczos'."
+                f"ARPACK found {values.size} of {n_vectors} eigenvectors in "
+                f"{10 * n if max_iter is None else max_iter} iterations: the eigenvalues are too "
+                "close to each other. Use solver='lanczos', a wider kernel, or a larger max_iter."
             ) from None
     if status == "converged" and problem.affinity.n_components() > 1:
         values, vectors = _with_missed_copies(problem, values, vectors, rng)

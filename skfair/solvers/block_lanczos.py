@@ -33,6 +33,8 @@ _CHECK = 20
 _WELL_CONDITIONED = 0.1
 # A cost per cluster below this is zero: that of a graph in separate parts.
 _SMALL_COST = 1e-3
+# Changes of the cost below this many units of rounding per vector say nothing.
+_ROUNDING = 10
 
 
 @EIGEN_SOLVERS.register("lanczos")
@@ -59,7 +61,8 @@ def solve_lanczos(
     n_basis = n_kept + max(3, 64 // b) * b
     if problem.n_free < n_basis + 2 * b:  # no room for a basis: small enough to be solved directly
         return solve_dense(problem, n_vectors, rng=rng)
-    tol = max(tol, 100 * float(np.finfo(problem.dtype).eps))  # what rounding leaves of a residual
+    eps = float(np.finfo(problem.dtype).eps)
+    tol = max(tol, 100 * eps)  # what rounding leaves of a residual
     # Fewer steps would not even hold all vectors.
     max_iter = max(_MAX_ITER if max_iter is None else max_iter, -(-n_vectors // b))
     history = History()
@@ -79,7 +82,7 @@ def solve_lanczos(
         residual = basis.residual(Y[:, :n_vectors])
         history.record(trace=float(theta[:n_vectors].sum()), residual=residual)
         is_small = residual <= tol * abs(theta[0])
-        if is_small and _cost_error(basis.T, m, b, theta[:n_vectors]) <= 0.03 * tol:
+        if is_small and _cost_error(basis.T, m, b, theta[:n_vectors], eps) <= 0.03 * tol:
             status = "converged"
         elif is_stopped:
             status = "stopped"
@@ -105,6 +108,8 @@ def default_block_size(problem: GroupCut, n_vectors: int) -> int:
     enough for one copy of the eigenvalue 1 per component.
     """
     if problem.affinity.n_entries > problem.n_samples * 256:
+        if problem.affinity.is_fast_when_narrow:
+            return 12
         return 16 if n_vectors <= 32 else 32
     return max(4, min(problem.affinity.n_components(), n_vectors) + 2)
 
@@ -177,7 +182,7 @@ class _Basis:
         self.size = self._n_restarted = kept
 
 
-def _cost_error(T: FloatArray, m: int, b: int, theta: FloatArray) -> float:
+def _cost_error(T: FloatArray, m: int, b: int, theta: FloatArray, eps: float) -> float:
     """Estimate how far the relaxed cost is above its limit, relative to itself.
 
     The traces after the last three steps are those of leading parts of T; Aitken's rule continues
@@ -193,7 +198,7 @@ def _cost_error(T: FloatArray, m: int, b: int, theta: FloatArray) -> float:
     )
     cost = max(k - last, _SMALL_COST * k)
     change = max(last - before, 0.0)
-    if change <= 1e-6 * cost:
+    if change <= max(1e-6 * cost, _ROUNDING * eps * k):
         return 0.0
     ratio = change / max(before - earlier, change)
     return float(change * ratio / max(1 - ratio, 1e-6) / cost)

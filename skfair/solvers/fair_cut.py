@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from skfair.problems.affinity import Affinity, DenseAffinity, FactoredAffinity
 from skfair.problems.representation import CostProblem
-from skfair.solvers.prices import assign
+from skfair.solvers.prices import TEMPERATURES, assign
 from skfair.utils.factorize import IntArray
 
 FloatArray = NDArray[np.float64]
@@ -33,17 +33,19 @@ FloatArray = NDArray[np.float64]
 _ROUNDS, _PASSES = 3, 20
 # How often the best labels descend again.
 _FURTHER_DESCENTS = 3
+# Above these sizes it descends again once only, and starts should be few.
+_MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
 # Rounds and passes end when the cut falls by less than this share.
 _PROGRESS = 1e-3
 # Steps on the dual in the first round, and in the later ones.
-_DUAL_STEPS = (60, 20)
+_DUAL_STEPS = (60, 12)
 
 
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
     def __init__(self, affinity: Affinity, labels: IntArray, n_clusters: int) -> None:
-        self.labels = labels
+        self.labels = labels.astype(np.int64)  # a copy: labels may be moved
         n = labels.size
         members = np.zeros((n, n_clusters), affinity.dtype)
         members[np.arange(n), labels] = 1
@@ -80,21 +82,20 @@ def linearised_cut(
 
 
 class FairCut(NamedTuple):
-    """Labels under rules.
+    """Labels under rules: their cut, and what the rules are missed by, summed over clusters."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        Cluster of each row.
-    cut : float
-        Their normalised cut.
-    violation : float
-        What the rules are missed by, summed over clusters.
-    """
-
-    labels: IntArray
-    cut: float
+    cut: Cut
     violation: float
+
+    @property
+    def labels(self) -> IntArray:
+        """Cluster of each row."""
+        return self.cut.labels
+
+
+def is_costly(affinity: Affinity) -> bool:
+    """Whether products and passes over the rows are so long that starts must be few."""
+    return affinity.n_samples > _MANY_ROWS or affinity.n_entries > _MANY_ENTRIES
 
 
 def round_to_rules(
@@ -113,9 +114,9 @@ def round_to_rules(
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
         is_possible = not found or found[0].violation <= 1e-9
-        found.append(_descend(affinity, problem, start.astype(np.int64), is_possible, rng))
+        found.append(_descend(affinity, problem, start, is_possible, rng))
     best = min(found, key=lambda one: _standing(problem, one))
-    for _ in range(_FURTHER_DESCENTS):
+    for _ in range(1 if is_costly(affinity) else _FURTHER_DESCENTS):
         again = _descend(affinity, problem, best.labels, False, rng)
         if _standing(problem, again) >= _standing(problem, best):
             break
@@ -134,13 +135,13 @@ def _descend(
     found = _linearise_and_assign(affinity, problem, labels, seeks_exact)
     if isinstance(affinity, FactoredAffinity):  # which has no weights of single rows
         return found
-    return improve_by_moves(affinity, problem, found, rng)
+    return improve_by_moves(affinity, problem, found.cut, rng)
 
 
 def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
     """Order labels: missed by whole people, missed at all, cut."""
     missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
-    return missed, found.violation > 1e-9, found.cut
+    return missed, found.violation > 1e-9, found.cut.value
 
 
 def _linearise_and_assign(
@@ -148,8 +149,7 @@ def _linearise_and_assign(
 ) -> FairCut:
     """Linearise and assign in turn from one start, while that helps."""
     cut = Cut(affinity, labels, problem.n_clusters)
-    violation = float(problem.rules.violation(problem.counts(labels)).sum())
-    best = FairCut(labels, cut.value, violation)
+    best = FairCut(cut, float(problem.rules.violation(problem.counts(labels)).sum()))
     standing = _standing(problem, best)
     multipliers: FloatArray | None = None
     for n_rounds in range(1, _ROUNDS + 1):
@@ -157,14 +157,15 @@ def _linearise_and_assign(
             problem,
             cut.linearised(),
             multipliers=multipliers,
+            temperatures=TEMPERATURES if multipliers is None else TEMPERATURES[-1:],
             max_iter=_DUAL_STEPS[n_rounds > 1],
             search_counts=standing[0] > 0 or (seeks_exact and n_rounds == 1),
         )
         multipliers = found.multipliers
         cut = Cut(affinity, found.labels, problem.n_clusters)
-        rounded = FairCut(found.labels, cut.value, found.violation)
+        rounded = FairCut(cut, found.violation)
         now = _standing(problem, rounded)
-        falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut
+        falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut.value
         if now < standing:
             best, standing = rounded, now
         if not falls:
@@ -173,21 +174,19 @@ def _linearise_and_assign(
 
 
 def improve_by_moves(
-    affinity: Any, problem: CostProblem, start: FairCut, rng: np.random.RandomState
+    affinity: Any, problem: CostProblem, cut: Cut, rng: np.random.RandomState
 ) -> FairCut:
-    """Move rows, and let rows of a cell change places, while the cut falls."""
+    """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
     from skfair._kernels.cuts import improve_cut
 
-    labels = start.labels.copy()
     rules = problem.rules
     cell_rows = np.argsort(problem.cells, kind="stable")
     cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
     indptr, indices, data, dense = _arrays_of(affinity)
     diagonal = affinity.diagonal()
-    value = start.cut
+    by_cluster = np.ascontiguousarray(cut.links.T)
+    cut.links = by_cluster.T
     for _ in range(_PASSES):
-        cut = Cut(affinity, labels, problem.n_clusters)
-        values = problem.counts(labels) @ rules.matrix.T + rules.slack
         gain = improve_cut(
             indptr,
             indices,
@@ -199,18 +198,16 @@ def improve_by_moves(
             cell_starts,
             cell_rows,
             rules.matrix,
-            values,
-            rng.permutation(labels.size),
-            labels,
-            cut.links,
+            problem.counts(cut.labels) @ rules.matrix.T + rules.slack,
+            rng.permutation(cut.labels.size),
+            cut.labels,
+            by_cluster,
             cut.within,
             cut.volume,
         )
-        value -= gain
-        if gain < _PROGRESS * value:
+        if gain < _PROGRESS * cut.value:
             break
-    violation = float(rules.violation(problem.counts(labels)).sum())
-    return FairCut(labels, Cut(affinity, labels, problem.n_clusters).value, violation)
+    return FairCut(cut, float(rules.violation(problem.counts(cut.labels)).sum()))
 
 
 def _arrays_of(affinity: Any) -> tuple[Any, ...]:

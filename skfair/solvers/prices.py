@@ -41,7 +41,7 @@ FloatArray = NDArray[np.float64]
 Callback = Callable[[Any], bool]
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
-_TEMPERATURES = (3e-2, 3e-3)
+TEMPERATURES = (3e-2, 3e-3)
 # Large problems first find their prices on this many points.
 _SAMPLE = 10_000
 # Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
@@ -91,7 +91,7 @@ def maximise_dual(
     distances: CostTable,
     multipliers: FloatArray,
     *,
-    temperatures: tuple[float, ...] = _TEMPERATURES,
+    temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
 ) -> FloatArray:
     """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
@@ -254,7 +254,7 @@ def assign(
     target: NDArray[Any],
     *,
     multipliers: FloatArray | None = None,
-    temperatures: tuple[float, ...] = _TEMPERATURES,
+    temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
     search_counts: bool = True,
 ) -> Assignment:
@@ -265,6 +265,16 @@ def assign(
     distances = problem.distances(target)
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
+        if is_large(problem):  # prices of a sample are close
+            rows = np.random.RandomState(0).permutation(problem.n_samples)[:_SAMPLE]
+            multipliers = maximise_dual(
+                problem.subset(rows),
+                problem.distances_of(rows, target),
+                multipliers,
+                temperatures=temperatures,
+                max_iter=max_iter,
+            )
+            temperatures, max_iter = temperatures[-1:], max(1, max_iter // 4)
     multipliers = maximise_dual(
         problem, distances, multipliers, temperatures=temperatures, max_iter=max_iter
     )
@@ -344,7 +354,7 @@ def cluster_by_prices(
     )._replace(status=best.status)
 
 
-def is_large(problem: RepresentationProblem) -> bool:
+def is_large(problem: GroupedRows) -> bool:
     """Whether a problem should settle on a sample first."""
     return problem.n_samples > 2 * _SAMPLE
 
@@ -401,7 +411,7 @@ def fair_lloyd(
     history = History()
     tol = tol / problem.X.shape[1]
     is_warm = multipliers is not None
-    temperatures = _TEMPERATURES[-1:] if is_warm else _TEMPERATURES
+    temperatures = TEMPERATURES[-1:] if is_warm else TEMPERATURES
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
     status: Status = "max_iter"
@@ -412,7 +422,7 @@ def fair_lloyd(
         multipliers = maximise_dual(
             problem, distances, multipliers, temperatures=temperatures, max_iter=dual_iter
         )
-        temperatures = _TEMPERATURES[-1:]
+        temperatures = TEMPERATURES[-1:]
         labels, counts, bound = assign_at_prices(problem, distances, multipliers)
         means, mass = problem.means(labels)
         means = reseed(problem, distances, labels, means, mass)
@@ -468,7 +478,7 @@ def _finish(
             problem,
             best.centers,
             multipliers=best.multipliers,
-            temperatures=_TEMPERATURES[-1:],
+            temperatures=TEMPERATURES[-1:],
             max_iter=first_iter if number == 0 else dual_iter,
             search_counts=search_counts,
         )

@@ -8,6 +8,8 @@ with too few, the cheapest first.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -85,11 +87,29 @@ def move_to_counts(
     for s in range(problem.n_cells):
         members = np.flatnonzero(problem.cells == s)
         excess = np.bincount(labels[members], minlength=problem.n_clusters) - target[:, s]
-        while excess.max() > 0:
-            givers, takers = np.flatnonzero(excess > 0), np.flatnonzero(excess < 0)
-            movable = members[np.isin(labels[members], givers)]
-            cost = D[np.ix_(movable, takers)] - D[movable, labels[movable]][:, None]
-            i, t = np.unravel_index(np.argmin(cost), cost.shape)
-            excess[labels[movable[i]]] -= 1
-            excess[takers[t]] += 1
-            labels[movable[i]] = takers[t]
+        for row, taker in _cheapest_first(D, labels, members, excess):
+            if excess[labels[row]] > 0 and excess[taker] < 0:
+                excess[labels[row]] -= 1
+                excess[taker] += 1
+                labels[row] = taker
+
+
+def _cheapest_first(
+    D: NDArray[Any], labels: IntArray, members: IntArray, excess: IntArray
+) -> list[tuple[int, int]]:
+    """List (row, cluster that lacks some) by cost, as many rows per cluster as have to leave it."""
+    takers = np.flatnonzero(excess < 0)
+    rows, goals, costs = [], [], []
+    for giver in np.flatnonzero(excess > 0):
+        own = members[labels[members] == giver]
+        cost = D[np.ix_(own, takers)] - D[own, giver][:, None]
+        n = min(int(excess[giver]), own.size - 1)
+        cheapest = np.argpartition(cost, n, axis=0)[: n + 1]
+        rows.append(own[cheapest].ravel())
+        goals.append(np.tile(takers, n + 1))
+        costs.append(np.take_along_axis(cost, cheapest, axis=0).ravel())
+    if not rows:
+        return []
+    order = np.argsort(np.concatenate(costs), kind="stable")
+    row, goal = np.concatenate(rows)[order], np.concatenate(goals)[order]
+    return list(zip(row.tolist(), goal.tolist(), strict=True))

@@ -42,8 +42,9 @@ def test_largest_columns(compiled, n_kept):
 
 @pytest.mark.parametrize(("dtype", "tol"), [("float32", 5e-6), ("float64", 1e-13)])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
-def test_rbf_matrix(dtype, tol, offset):
-    X = np.random.default_rng(0).normal(size=(150, 6))
+@pytest.mark.parametrize("d", [6, 20])
+def test_rbf_matrix(dtype, tol, offset, d):
+    X = np.random.default_rng(0).normal(size=(150, d)) * np.sqrt(6 / d)
     matrix = RbfKernel((X + offset).astype(dtype), 0.3, dtype).matrix()
     given = (X + offset).astype(dtype).astype(np.float64)
     assert matrix.dtype == dtype
