@@ -132,8 +132,8 @@ class FairSpectralClustering(
     tol : float, default=3e-3
         "lanczos" ends when its residuals are below this share of the largest eigenvalue.
     max_iter : int, default=None
-        Largest number of iterations of the solver; None is 300 steps of "lanczos", ten times the
-        rows for "arpack", 10 iterations of "dc_admm".
+        Largest number of iterations of the solver; None is 300 steps of "lanczos", 300 restarts of
+        "arpack", 10 iterations of "dc_admm".
     block_size : int, default=None
         Columns that "lanczos" multiplies at a time; None chooses by the affinity.
     dtype : {"float32", "float64"}, default="float32"

@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 Block = tuple[slice, Any]
 
 # Up to this many columns our own product of a dense matrix is faster on one thread.
-_NARROW = 32
+_NARROW = 24
 # Rows of a factor that are handled at a time.
 _ROWS = 1 << 14
 
@@ -162,7 +162,10 @@ class FactoredAffinity:
             (np.asarray(z.T @ np.ones(z.shape[0])).ravel() for _, z in self.blocks()),
             start=np.zeros(rank),
         )
-        self.degrees = np.concatenate([np.asarray(z @ total).ravel() for _, z in self.blocks()])
+        degrees = np.concatenate([np.asarray(z @ total).ravel() for _, z in self.blocks()])
+        # What is left of a degree by cancellation is noise, and may be negative.
+        noise = np.finfo(self.dtype).eps * degrees.max(initial=0.0)
+        self.degrees = np.where(degrees > noise, degrees, 0.0)
 
     @property
     def n_entries(self) -> int:

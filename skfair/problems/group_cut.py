@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 
 # Directions of the constraints that are shorter than this share of the longest are dependent.
 _RANK_TOL = 1e-6
+# The inverse of a smaller degree would overflow in sums.
+_NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 
 
 class GroupCut:
@@ -56,7 +58,7 @@ class GroupCut:
     def __init__(self, affinity: Affinity, groups: GroupEncoding) -> None:
         self.affinity = affinity
         degrees = affinity.degrees
-        has_edges = degrees > 0
+        has_edges = degrees > _NO_DEGREE
         self.scale = np.where(has_edges, 1 / np.sqrt(np.where(has_edges, degrees, 1.0)), 0.0)
         self.n_connected = int(np.count_nonzero(has_edges))
         cells = groups.cells()

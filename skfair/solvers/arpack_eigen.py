@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from skfair.exceptions import SolverError
 from skfair.problems.group_cut import GroupCut
 from skfair.solvers.base import Status
 from skfair.solvers.dense_eigen import solve_dense
 from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult, FloatArray
 from skfair.utils.history import History
+
+# Restarts; where eigenvalues lie apart, a few are enough.
+_MAX_ITER = 300
 
 
 @EIGEN_SOLVERS.register("arpack")
@@ -33,25 +37,24 @@ def solve_arpack(
     if problem.n_free < 4 * n_vectors + 20:  # ARPACK needs room for its basis
         return solve_dense(problem, n_vectors, rng=rng)
 
-    def product(column: NDArray[Any]) -> NDArray[Any]:
-        return problem.apply(problem.project(column.reshape(-1, 1).copy())).ravel()
-
     history = History()
-    n = problem.n_samples
-    operator = LinearOperator((n, n), matvec=product, dtype=problem.dtype)
+    max_iter = _MAX_ITER if max_iter is None else max_iter
+    nothing = np.zeros((problem.n_samples, 0), problem.dtype)
+    operator = _deflated(problem, nothing)
     status: Status = "converged"
     try:
         values, vectors = eigsh(
             operator, n_vectors, which="LA", v0=problem.random(1, rng).ravel(), maxiter=max_iter
         )
-    except ArpackNoConvergence as error:
+    except ArpackError as error:
         status = "max_iter"
-        values, vectors = error.eigenvalues, error.eigenvectors
+        values = getattr(error, "eigenvalues", np.zeros(0))
+        vectors = getattr(error, "eigenvectors", nothing)
         if values.size < n_vectors:
-            raise ValueError(
-                f"ARPACK found {values.size} of {n_vectors} eigenvectors in "
-                f"{10 * n if max_iter is None else max_iter} iterations: the eigenvalues are too "
-                "close to each other. Use solver='lanczos', a wider kernel, or a larger max_iter."
+            raise SolverError(
+                f"ARPACK found {values.size} of {n_vectors} eigenvectors in {max_iter} iterations: "
+                "the eigenvalues are too close to each other. Use solver='lanczos', a wider "
+                "kernel, or a larger max_iter."
             ) from None
     if status == "converged" and problem.affinity.n_components() > 1:
         values, vectors = _with_missed_copies(problem, values, vectors, rng)
@@ -65,24 +68,37 @@ def _with_missed_copies(
     problem: GroupCut, values: FloatArray, vectors: NDArray[Any], rng: np.random.RandomState
 ) -> tuple[FloatArray, NDArray[Any]]:
     """Look for eigenvalues above the last one among the vectors orthogonal to those found."""
-    n, n_vectors = problem.n_samples, values.size
-    eps = np.finfo(problem.dtype).eps
+    n_vectors, eps = values.size, np.finfo(problem.dtype).eps
     for _ in range(n_vectors):
-
-        def outside(column: NDArray[Any], found: NDArray[Any] = vectors) -> NDArray[Any]:
-            return problem.project(column - found @ (found.T @ column))
-
-        def product(column: NDArray[Any], outside: Any = outside) -> NDArray[Any]:
-            column = column.reshape(-1, 1)
-            rest = outside(column)
-            # What was found is moved to the end of the spectrum.
-            return (outside(problem.apply(rest)) - 2 * (column - rest)).ravel()
-
-        operator = LinearOperator((n, n), matvec=product, dtype=problem.dtype)
-        start = outside(problem.random(1, rng)).ravel()
-        value, vector = eigsh(operator, 1, which="LA", v0=start, tol=np.sqrt(eps))
+        start = problem.random(1, rng)
+        start -= vectors @ (vectors.T @ start)
+        operator = _deflated(problem, vectors)
+        try:
+            value, vector = eigsh(operator, 1, which="LA", v0=start.ravel(), tol=np.sqrt(eps))
+        except ArpackError:  # nothing stands out among the rest
+            break
         if value[0] <= values.min() + 100 * eps:
             break
         values, vectors = np.append(values, value), np.append(vectors, vector, axis=1)
     kept = np.argsort(values)[::-1][:n_vectors]
     return values[kept], vectors[:, kept]
+
+
+def _deflated(problem: GroupCut, found: NDArray[Any]) -> LinearOperator:
+    """Return P M P with everything that is not asked for moved to the end of the spectrum.
+
+    That is what violates the constraint, rows without edges, and vectors found before; with the
+    eigenvalue 0 they would come before negative ones and mix with other zeros.
+    """
+    n = problem.n_samples
+    has_edges = (problem.scale > 0)[:, None]
+
+    def free(column: NDArray[Any]) -> NDArray[Any]:
+        return problem.project(column * has_edges - found @ (found.T @ column))
+
+    def product(column: NDArray[Any]) -> NDArray[Any]:
+        column = column.reshape(-1, 1)
+        rest = free(column)
+        return (free(problem.apply(rest)) - 2 * (column - rest)).ravel()
+
+    return LinearOperator((n, n), matvec=product, dtype=problem.dtype)

@@ -38,6 +38,8 @@ _GRAPH_SHIFT = 1.01
 _LARGEST_ALPHA = 0.95
 # Results that are further from the group constraint, |Q'H|, are called infeasible.
 _FEASIBLE = 1e-2
+# Below this ratio of lengths the Gram matrix has lost the digits of the shortest.
+_WELL_CONDITIONED = 1e-4
 
 
 @EIGEN_SOLVERS.register("dc_admm")
@@ -129,5 +131,8 @@ def _dual(
 def _polar(U: FloatArray) -> tuple[FloatArray, float]:
     """Return the closest matrix with orthonormal columns, ``U (U'U)^-1/2``, and ``|U|_*``."""
     squares, rotation = np.linalg.eigh(U.T @ U)
-    lengths = np.sqrt(np.maximum(squares, np.finfo(float).tiny))
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    if lengths[0] <= _WELL_CONDITIONED * lengths[-1]:  # the paper assumes that M has full rank
+        left, lengths, right = np.linalg.svd(U, full_matrices=False)
+        return left @ right, float(lengths.sum())
     return U @ ((rotation / lengths) @ rotation.T), float(lengths.sum())

@@ -34,10 +34,7 @@ def solve_dense(
     if isinstance(problem.affinity, FactoredAffinity):
         values, vectors = _from_factor(problem, problem.affinity, n_vectors, n_wanted)
     else:
-        A = _shifted_matrix(problem)
-        n = A.shape[0]
-        values, vectors = eigh(A, subset_by_index=(n - n_wanted, n - 1), overwrite_a=True)
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = _leading(_shifted_matrix(problem), n_wanted)
     history.record(trace=float(values[:n_vectors].sum()))
     return EigenResult(
         vectors[:, :n_vectors],
@@ -47,6 +44,15 @@ def solve_dense(
         history.as_dict(),
         vectors[:, n_vectors:],
     )
+
+
+def _leading(A: FloatArray, n_vectors: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues in falling order, and their vectors."""
+    n = A.shape[0]
+    values, vectors = eigh(A, subset_by_index=(n - n_vectors, n - 1))
+    if values.size < n_vectors:  # close to a multiple of the identity LAPACK finds too few
+        values, vectors = eigh(A, driver="evd")
+    return values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
 
 
 def _shifted_matrix(problem: GroupCut) -> FloatArray:
@@ -76,9 +82,7 @@ def _from_factor(
         gram += part.toarray() if is_sparse(part) else part
         inner += scaled.T @ problem.basis[rows]
     gram -= inner @ inner.T
-    m = affinity.rank
-    values, U = eigh((gram + gram.T) / 2, subset_by_index=(max(0, m - n_wanted), m - 1))
-    values, U = values[::-1], U[:, ::-1]
+    values, U = _leading((gram + gram.T) / 2, min(n_wanted, affinity.rank))
     smallest = values[n_vectors - 1] if values.size >= n_vectors else 0.0
     if smallest <= 1e-6 * max(values[0], 0.0):
         raise ValueError(

@@ -13,6 +13,7 @@ from sklearn.datasets import make_blobs
 from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import kneighbors_graph
 
+from skfair.exceptions import SolverError
 from skfair.problems.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
 from skfair.problems.group_cut import GroupCut
 from skfair.solvers.eigen import EIGEN_SOLVERS
@@ -289,7 +290,7 @@ def test_lanczos_ends_at_max_iter(max_iter):
 
 def test_arpack_says_that_max_iter_was_too_small():
     W, attributes = equal_parts(1, 300)
-    with pytest.raises(ValueError, match="in 1 iterations.*larger max_iter"):
+    with pytest.raises(SolverError, match="in 1 iterations.*larger max_iter"):
         run("arpack", affinity_of(W), attributes, 5, max_iter=1)
 
 
@@ -323,3 +324,25 @@ def test_lanczos_on_a_disconnected_graph_of_neighbours(seed):
     _, result, _ = run("lanczos", affinity, [groups], 8, tol=3e-3)
     _, exact, _ = run("dense", affinity, [groups], 8)
     assert 8 - result.values.sum() <= 1.005 * (8 - exact.values.sum()) + 1e-4
+
+
+def test_equal_eigenvalues_are_all_returned():
+    """Nearly a multiple of the identity: LAPACK's subset of eigenvalues comes back empty."""
+    rng = np.random.default_rng(40)
+    W = np.eye(80) + 1e-9 * np.abs(rng.normal(size=(80, 80)))
+    W = (W + W.T) / 2
+    problem = GroupCut(affinity_of(W), encode_groups(np.arange(80) % 2))
+    result = EIGEN_SOLVERS["dense"](problem, 1, rng=np.random.RandomState(0))
+    assert result.vectors.shape == (80, 1)
+    assert result.values == pytest.approx(1.0, abs=1e-6)
+
+
+def test_arpack_keeps_the_constraint_beyond_the_rank():
+    """Eigenvectors of the eigenvalue 0 must not mix with what violates the constraint."""
+    Z = np.random.default_rng(0).random((300, 3))
+    codes = [np.random.default_rng(1).integers(0, 3, 300)]
+    problem = GroupCut(
+        FactoredAffinity(lambda rows: Z[rows], 300, 3, np.float64), encode_groups(codes[0])
+    )
+    result = EIGEN_SOLVERS["arpack"](problem, 3, rng=np.random.RandomState(0))
+    assert problem.residuals(result.vectors)[0] < 1e-8
