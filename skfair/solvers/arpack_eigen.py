@@ -91,14 +91,17 @@ def _deflated(problem: GroupCut, found: NDArray[Any]) -> LinearOperator:
     eigenvalue 0 they would come before negative ones and mix with other zeros.
     """
     n = problem.n_samples
-    has_edges = (problem.scale > 0)[:, None]
-
-    def free(column: NDArray[Any]) -> NDArray[Any]:
-        return problem.project(column * has_edges - found @ (found.T @ column))
+    alone = np.flatnonzero(problem.scale == 0)
 
     def product(column: NDArray[Any]) -> NDArray[Any]:
         column = column.reshape(-1, 1)
-        rest = free(column)
-        return (free(problem.apply(rest)) - 2 * (column - rest)).ravel()
+        rest = problem.project(column.copy())
+        rest[alone] = 0.0
+        if found.shape[1]:
+            rest -= found @ (found.T @ rest)
+        result = problem.apply(rest)
+        if found.shape[1]:
+            result -= found @ (found.T @ result)
+        return (result - 2 * (column - rest)).ravel()
 
     return LinearOperator((n, n), matvec=product, dtype=problem.dtype)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh
 
 from skfair.problems.group_cut import GroupCut
 from skfair.solvers.base import Status
@@ -111,7 +111,7 @@ def default_block_size(problem: GroupCut, n_vectors: int) -> int:
         if problem.affinity.is_fast_when_narrow:
             return 12
         return 16 if n_vectors <= 32 else 32
-    return max(4, min(problem.affinity.n_components(), n_vectors) + 2)
+    return max(4 if n_vectors < 16 else 8, min(problem.affinity.n_components(), n_vectors) + 2)
 
 
 class _Basis:
@@ -223,7 +223,7 @@ def _orthonormal(
         # Below the second bound U is noise: the eigenvalues of M are at most 1.
         if diagonal.min() <= max(1e-6 * np.sqrt(np.trace(gram)), 1e4 * np.finfo(U.dtype).eps):
             break
-        U = solve_triangular(L.astype(U.dtype), U.T, lower=True, check_finite=False).T
+        U = U @ np.linalg.inv(L).T.astype(U.dtype)
         R = L.T @ R
         if diagonal.min() >= _WELL_CONDITIONED * diagonal.max():
             return U, R
