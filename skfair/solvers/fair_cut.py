@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 _ROUNDS, _PASSES = 3, 20
 # How often the best labels descend again.
 _FURTHER_DESCENTS = 3
-# Above these sizes it descends again once only, and starts should be few.
+# Above these sizes it does not, and starts should be few.
 _MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
 # Rounds and passes end when the cut falls by less than this share.
 _PROGRESS = 1e-3
@@ -106,8 +106,8 @@ def round_to_rules(
 ) -> FairCut:
     """Find labels that meet the rules at a small cut, from labels that need not meet them.
 
-    Each start descends to a local optimum, and the best one descends again while that helps. A
-    round of a descent costs a product of the affinity with K columns and a dozen or two passes over
+    Each start descends to a local optimum, and the best one descends again while that helps and
+    is not costly. A round of a descent costs a product of the affinity with K columns and a dozen or two passes over
     n K costs.
     """
     found: list[FairCut] = []
@@ -116,7 +116,7 @@ def round_to_rules(
         is_possible = not found or found[0].violation <= 1e-9
         found.append(_descend(affinity, problem, start, is_possible, rng))
     best = min(found, key=lambda one: _standing(problem, one))
-    for _ in range(1 if is_costly(affinity) else _FURTHER_DESCENTS):
+    for _ in range(0 if is_costly(affinity) else _FURTHER_DESCENTS):
         again = _descend(affinity, problem, best.labels, False, rng)
         if _standing(problem, again) >= _standing(problem, best):
             break
