@@ -107,8 +107,8 @@ def round_to_rules(
     """Find labels that meet the rules at a small cut, from labels that need not meet them.
 
     Each start descends to a local optimum, and the best one descends again while that helps and
-    is not costly. A round of a descent costs a product of the affinity with K columns and a dozen or two passes over
-    n K costs.
+    is not costly. A round of a descent costs a product of the affinity with K columns and a dozen
+    or two passes over n K costs.
     """
     found: list[FairCut] = []
     for start in starts:
