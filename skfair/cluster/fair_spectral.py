@@ -48,8 +48,8 @@ FloatArray = NDArray[np.float64]
 
 # Up to this many rows a direct eigen-solver takes milliseconds.
 _SMALL = 1000
-# A constraint that is missed by more than this is not kept: rounding is far below it.
-_KEPT = 1e-2
+# A constraint that is missed by more than this is not kept: rounding in float32 is far below it.
+_KEPT = 1e-4
 # Numbers of a block of weights of new rows.
 _BLOCK = 1 << 22
 
@@ -500,7 +500,8 @@ class FairSpectralClustering(
         if spare is not None and not is_costly(problem.affinity):
             # More vectors than clusters see splits that the limits favour but the cut does not.
             wide = np.concatenate([self.embedding_, spare * problem.scale[:, None]], axis=1)
-            widths = {self._n_vectors + 1, 2 * self._n_vectors}
+            k = self._n_vectors
+            widths = {min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}
             others = [self._points(wide[:, :width].astype(self.dtype)) for width in sorted(widths)]
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
         costs = CostProblem(groups, rules, self.n_clusters)

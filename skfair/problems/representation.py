@@ -17,6 +17,7 @@ offsets nor tiny or huge scales cost digits; the data themselves are never copie
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -106,7 +107,7 @@ class CostTable(Protocol):
         """Yield (rows, costs of these rows in all clusters)."""
 
 
-class GroupedRows:
+class GroupedRows(ABC):
     """Rows, their cells, and the rules that each cluster has to satisfy.
 
     Parameters
@@ -170,9 +171,9 @@ class GroupedRows:
         """Number of cells."""
         return self.membership.shape[1]
 
+    @abstractmethod
     def distances(self, target: NDArray[Any]) -> CostTable:
         """Return what each row pays in each cluster."""
-        raise NotImplementedError
 
     def distances_of(self, rows: IntArray, target: NDArray[Any]) -> CostTable:
         """Return what some of the rows pay in each cluster."""

@@ -74,8 +74,8 @@ def solve_lanczos(
         m = basis.size
         is_stopped = callback is not None and m >= n_vectors and callback(None)
         is_last = is_stopped or n_iter == max_iter
-        is_cheap = m >= n_vectors + b and product_cost >= _CHECK * m**3
-        if not (basis.is_full or is_cheap or is_last):
+        may_look = m >= n_vectors + b and product_cost >= _CHECK * m**3
+        if not (basis.is_full or may_look or is_last):
             history.record()
             continue
         theta, Y = basis.ritz()

@@ -19,6 +19,9 @@ from skfair.problems.group_cut import GroupCut
 from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult, FloatArray
 from skfair.utils.history import History
 
+# Directions of a factor whose eigenvalue is below this share of the largest are noise.
+_RANK_TOL = 1e-6
+
 
 @EIGEN_SOLVERS.register("dense")
 def solve_dense(
@@ -66,7 +69,7 @@ def _shifted_matrix(problem: GroupCut) -> FloatArray:
     M -= (QM - (QM @ Q) @ Q.T).T @ Q.T
     M -= 2 * Q @ Q.T
     M[np.diag_indices_from(M)] -= 2.0 * (problem.scale == 0)
-    problem.n_products += M.shape[0]
+    problem.n_products += Q.shape[1]
     return (M + M.T) / 2
 
 
@@ -83,18 +86,15 @@ def _from_factor(
         inner += scaled.T @ problem.basis[rows]
     gram -= inner @ inner.T
     values, U = _leading((gram + gram.T) / 2, min(n_wanted, affinity.rank))
-    smallest = values[n_vectors - 1] if values.size >= n_vectors else 0.0
-    if smallest <= 1e-6 * max(values[0], 0.0):
-        raise ValueError(
-            f"The factored affinity has {np.count_nonzero(values > 1e-6 * values[0])} usable "
-            f"directions, fewer than the {n_vectors} that are needed. Use more landmarks, a larger "
-            "gamma, or fewer clusters."
-        )
-    usable = values > 1e-6 * values[0]
+    usable = values > _RANK_TOL * max(values[0], 0.0)
     values, U = values[usable], U[:, usable]
+    if values.size < n_vectors:
+        raise ValueError(
+            f"The factored affinity has {values.size} usable directions, fewer than the "
+            f"{n_vectors} that are needed. Use more landmarks, a larger gamma, or fewer clusters."
+        )
     H = affinity.spread(U / np.sqrt(values))
     H *= problem.scale[:, None].astype(H.dtype)
-    problem.n_products += affinity.rank
     return values, problem.project(H)
 
 

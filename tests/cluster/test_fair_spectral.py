@@ -20,6 +20,7 @@ from sklearn.neighbors import kneighbors_graph
 from skfair.cluster import FairSpectralClustering, _affinities
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
+from skfair.solvers.eigen import EIGEN_SOLVERS
 from tests.naive import spectral as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
@@ -411,3 +412,21 @@ def test_a_real_network():
     assert model.spectral_cost_ == pytest.approx(0.1514, rel=1e-3)
     assert balance_score(model.labels_, sensitive_features=country, relative=True) >= 0.8
     assert normalized_cut(data.adjacency, model.labels_) < 1.7
+
+
+def test_a_constraint_that_is_nearly_kept_is_reported_as_it_is(monkeypatch):
+    """Rounding is polished away, a small violation by the solver is not."""
+    W, groups = weights()
+    solve = EIGEN_SOLVERS["dense"]
+
+    def bent(problem, n_vectors, **options):
+        found = solve(problem, n_vectors, **options)
+        return found._replace(vectors=found.vectors + 2e-3 * problem.basis[:, :1])
+
+    monkeypatch.setitem(EIGEN_SOLVERS._components, "dense", bent)
+    model = FairSpectralClustering(
+        3, affinity="precomputed", assign_labels="kmeans", dtype="float64", random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
+        model.fit(W, sensitive_features=groups)
+    assert model.fairness_residual_ == pytest.approx(2e-3 * np.sqrt(3), rel=1e-6)
