@@ -9,7 +9,7 @@ WORKERS ?= 2
 
 .PHONY: help demo test lint doc bench clean
 help:
-	@echo "make demo    run the quick start: a table and a picture"
+	@echo "make demo    run the quick start: audit, choose and train; tables and a picture"
 	@echo "make test    install the test extra and run every test and doctest"
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html"

@@ -12,11 +12,14 @@ from skfair._version import __version__
 _SUBPACKAGES = (
     "classification",
     "cluster",
+    "constraints",
     "datasets",
     "exceptions",
     "inspection",
     "metrics",
     "model_selection",
+    "regression",
+    "solvers",
 )
 
 __all__ = [
@@ -24,11 +27,14 @@ __all__ = [
     "show_versions",
     "classification",
     "cluster",
+    "constraints",
     "datasets",
     "exceptions",
     "inspection",
     "metrics",
     "model_selection",
+    "regression",
+    "solvers",
 ]
 
 

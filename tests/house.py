@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "inspection": PARTS | {"metrics"},
     "cluster": PARTS | COMPONENTS | {"problems", "solvers", "metrics"},
     "classification": PARTS | COMPONENTS | {"problems", "solvers", "metrics"},
+    "regression": PARTS | COMPONENTS | {"problems", "solvers", "metrics", "classification"},
 }
 
 
@@ -158,7 +159,7 @@ def discover_estimators():
     from sklearn.base import BaseEstimator
 
     found = {}
-    for package in ("cluster", "classification"):
+    for package in ("cluster", "classification", "regression"):
         module = importlib.import_module(f"skfair.{package}")
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_clusterer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -74,7 +74,7 @@ def data():
 
 
 def fit(estimator, X, y, **kwargs):
-    return estimator.fit(X, y if is_classifier(estimator) else None, **kwargs)
+    return estimator.fit(X, y if not is_clusterer(estimator) else None, **kwargs)
 
 
 def seeded(estimator_class):

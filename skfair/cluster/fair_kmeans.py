@@ -455,18 +455,8 @@ class FairKMeans(
             return self.fit(
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
             )
-        codes = self._read_groups(X, sensitive_features)
+        groups = self._read_part_groups(X, sensitive_features)
         rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        if codes is None:
-            if self._group_levels.attributes:
-                raise ValueError(
-                    "partial_fit got no sensitive_features, but the first part of the stream had "
-                    "them. Pass the groups of every part."
-                )
-            codes = np.zeros((1, rows.shape[0]), np.int64)
-        n_groups = self._group_levels.n_groups
-        counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
-        groups = GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(

@@ -12,6 +12,7 @@ from skfair.inspection.ccdf import CCDFCurveDisplay
 from skfair.inspection.composition import ClusterCompositionDisplay
 from skfair.inspection.convergence import ConvergenceDisplay
 from skfair.inspection.front import FairnessFrontDisplay
+from skfair.inspection.path import FairnessPathDisplay
 from skfair.inspection.rates import GroupRatesDisplay
 from skfair.inspection.score_densities import GroupScoreDisplay
 
@@ -21,5 +22,6 @@ __all__ = [
     "CCDFCurveDisplay",
     "ClusterCompositionDisplay",
     "FairnessFrontDisplay",
+    "FairnessPathDisplay",
     "ConvergenceDisplay",
 ]

@@ -32,6 +32,11 @@ from skfair.metrics.labels import (
     separation_gap,
     sufficiency_gap,
 )
+from skfair.metrics.losses import (
+    largest_group_loss,
+    loss_parity_difference,
+    mean_score_difference,
+)
 from skfair.metrics.partial import (
     partial_ccdf_gap,
     partial_demographic_parity_gap,
@@ -78,6 +83,10 @@ __all__ = [
     "group_auc_gap",
     "inter_group_pairwise_gap",
     "intra_group_pairwise_gap",
+    # losses and mean scores
+    "loss_parity_difference",
+    "largest_group_loss",
+    "mean_score_difference",
     # scores within a percentile interval
     "partial_statistical_parity_gap",
     "partial_demographic_parity_gap",

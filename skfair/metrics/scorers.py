@@ -6,7 +6,8 @@ X (``sensitive_columns=``), which works without routing. And it passes them on t
 prediction method takes them.
 
 A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
-``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``.
+``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
+regressor there is but one response, ``predict``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from sklearn.base import is_clusterer
+from sklearn.base import is_clusterer, is_regressor
 
 # The base class is what GridSearchCV, ScoringMonitor and TunedThresholdClassifierCV recognise as a
 # scorer; scikit-learn offers no public name for it.
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skfair.metrics import clusters, labels, scores
+from skfair.metrics import clusters, labels, losses, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.columns import take_columns
@@ -64,6 +65,7 @@ _SCORERS: dict[str, tuple[Metric, bool]] = {
         "inter_group_pairwise_gap",
         "intra_group_pairwise_gap",
     ),
+    **_gaps(losses, "loss_parity_difference", "largest_group_loss", "mean_score_difference"),
     **_gaps(
         partial_metrics,
         "partial_statistical_parity_gap",
@@ -77,6 +79,9 @@ _SCORERS: dict[str, tuple[Metric, bool]] = {
     "share_ratio": (clusters.share_ratio, True),
     **_gaps(clusters, "share_deviation", "kl_fairness_error"),
 }
+
+# The loss of a probability is not the loss of a score, so these do without predict_proba.
+_OF_DECISIONS = (losses.loss_parity_difference, losses.largest_group_loss)
 
 
 class FairnessScorer(_BaseScorer):
@@ -130,7 +135,7 @@ class FairnessScorer(_BaseScorer):
         Parameters
         ----------
         estimator : object
-            A fitted classifier or clusterer.
+            A fitted classifier, regressor or clusterer.
         X : array-like
             The rows to predict.
         y_true : array-like, default=None
@@ -186,7 +191,8 @@ class FairnessScorer(_BaseScorer):
                 "to fit or cross_validate(params=...), or make the scorer with "
                 "sensitive_columns=, the names of the columns of X that hold the groups."
             )
-        method = response_method_of(estimator, self._response_method)
+        wanted = "predict" if is_regressor(estimator) else self._response_method
+        method = response_method_of(estimator, wanted)
         pos_label = self._pos_label(estimator)
         if takes_groups(estimator, method):
             # Not shared: the cache is keyed by the method alone, and another scorer's call without
@@ -247,7 +253,7 @@ def make_fairness_scorer(
         allowed for the metrics of this package.
     response_method : str or sequence of str, default=None
         Prediction method(s) to use. By default ``predict`` for labels, ``decision_function`` or
-        ``predict_proba`` for scores.
+        ``predict_proba`` for scores. Losses need ``decision_function``; regressors ``predict``.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the groups. By default the groups arrive as metadata, which needs
         ``sklearn.set_config(enable_metadata_routing=True)``.
@@ -282,6 +288,8 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
+    if response_method is None and underlying in _OF_DECISIONS:
+        response_method = "decision_function"
     sign = 1 if greater_is_better else -1
     return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns)
 

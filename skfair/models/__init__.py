@@ -1,1 +1,7 @@
 """Score models: parameters to scores, and the pull-back from scores to parameters."""
+
+from skfair.models.base import ScoreModel
+from skfair.models.linear import LinearScore
+from skfair.models.mlp import MLPScore, mlp_scores
+
+__all__ = ["LinearScore", "MLPScore", "ScoreModel", "mlp_scores"]

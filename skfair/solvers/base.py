@@ -42,6 +42,13 @@ class SolverResult(NamedTuple):
 def check_needs(solver: Any, problem: Any) -> None:
     """Raise a ``TypeError`` that names solver, problem and the methods that the problem lacks.
 
+    Parameters
+    ----------
+    solver : object
+        Lists in ``needs`` the methods that it calls.
+    problem : object
+        What is to be solved.
+
     Examples
     --------
     >>> from skfair.solvers import check_needs

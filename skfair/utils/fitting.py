@@ -121,6 +121,11 @@ class SensitiveFeaturesMixin:
         **check_params: Any,
     ) -> FitData:
         """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks."""
+        if isinstance(sensitive_features, str):
+            raise TypeError(
+                f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
+                f"X[{sensitive_features!r}], or set sensitive_columns={sensitive_features!r}."
+            )
         if self.sensitive_columns is None:
             self._model_positions = None
             if supervised:
@@ -193,6 +198,20 @@ class SensitiveFeaturesMixin:
         validate_data(self, X, reset=False, skip_check_array=True)
         rest = keep_columns(X, self._model_positions)
         return check_array(rest, estimator=self, input_name="X", **check_params)
+
+    def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:
+        """Return the encoding of a later part of a stream, in the groups of the first part."""
+        codes = self._read_groups(X, sensitive_features)
+        if codes is None:
+            if self._group_levels.attributes:
+                raise ValueError(
+                    "partial_fit got no sensitive_features, but the first part of the stream had "
+                    "them. Pass the groups of every part."
+                )
+            codes = np.zeros((1, X.shape[0] if hasattr(X, "shape") else len(X)), np.int64)
+        n_groups = self._group_levels.n_groups
+        counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
+        return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
 
     def _read_groups(self, X: Any, sensitive_features: Any = None) -> NDArray[np.int64] | None:
         """Return the group numbers of new rows, or None if their groups are not known.

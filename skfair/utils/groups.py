@@ -290,15 +290,19 @@ class GroupEncoding:
         classes: IntArray | None = None,
         class_names: Sequence[Any] = (),
         sample_weight: NDArray[Any] | None = None,
+        needed: Sequence[int] | None = None,
     ) -> None:
         """Raise a ``ValueError`` that names every group, or group-class cell, without weight.
 
-        The rate of an empty cell is undefined, so a rule on it would be meaningless.
+        The rate of an empty cell is undefined, so a rule on it would be meaningless. ``needed``
+        lists the class codes whose cells matter; all by default.
         """
         if classes is None:
             table = self.sums(sample_weight)[:, None]
         else:
             table = self.cross_counts(classes, len(class_names), sample_weight)
+        if needed is not None:
+            table[:, np.setdiff1d(np.arange(table.shape[1]), needed)] = 1
         group, label = np.nonzero(table <= 0)
         if not group.size:
             return

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Generic, TypeVar
 
-from skfair.utils.text import listed
-
 T = TypeVar("T")
 
 
@@ -24,8 +22,8 @@ class Registry(Generic[T]):
     kind : str
         What the components are, for error messages ("solver").
     package : str
-        The package whose modules register them. They are imported when the registry is first read,
-        so a file that is added there is found without an import elsewhere.
+        The package (or single module) whose files register them. They are imported when the
+        registry is first read, so a file that is added there is found without an import elsewhere.
 
     Examples
     --------
@@ -56,8 +54,10 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         self._load()
         if name not in self._components:
+            kinds = self._kind + ("es" if self._kind.endswith("s") else "s")
             raise ValueError(
-                f"There is no {self._kind} {name!r}. The {self._kind}s are {listed(sorted(self))}."
+                f"There is no {self._kind} {name!r}. The {kinds} are "
+                f"{', '.join(map(repr, sorted(self)))}."
             )
         return self._components[name]
 
@@ -75,5 +75,5 @@ class Registry(Generic[T]):
             return
         self._is_loaded = True
         package = import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
             import_module(f"{self._package}.{module.name}")

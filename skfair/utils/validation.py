@@ -122,7 +122,12 @@ def check_weights(values: Any, n_samples: int) -> FloatArray | None:
     """Return sample weights as float64, or None for no weights; negative or all-zero raise."""
     if values is None:
         return None
-    weights = check_scores(values, "sample_weight", n_samples)
+    try:
+        weights = check_scores(values, "sample_weight", n_samples)
+    except ValueError as error:
+        if "must be numeric" not in str(error):
+            raise
+        raise ValueError(f"{error} Groups are passed as sensitive_features=...") from error
     if weights.min() < 0:
         raise ValueError(
             f"sample_weight has negative values (smallest: {weights.min():g}). Pass weights >= 0."

@@ -1,0 +1,48 @@
+"""Products of a matrix of rows that BLAS has no call for: sparse Gram matrices, sums by cell.
+
+Sums are kept in float64 whatever the type of the data.
+"""
+
+from numba import njit
+
+
+@njit(cache=True)
+def sparse_gram(data, indices, indptr, weights, out):
+    """Add the upper triangle of ``X' diag(weights) X`` of a CSR matrix to ``out``.
+
+    The column indices of each row must be sorted.
+    """
+    for i in range(indptr.size - 1):
+        w = weights[i]
+        if w == 0.0:
+            continue
+        for a in range(indptr[i], indptr[i + 1]):
+            target = out[indices[a]]
+            x = w * data[a]
+            for b in range(a, indptr[i + 1]):
+                target[indices[b]] += x * data[b]
+
+
+@njit(cache=True)
+def sparse_cell_sums(data, indices, indptr, cells, weights, out):
+    """Add ``weights[i]`` times row i of a CSR matrix to ``out[cells[i]]``."""
+    for i in range(indptr.size - 1):
+        w = weights[i]
+        if w == 0.0:
+            continue
+        target = out[cells[i]]
+        for a in range(indptr[i], indptr[i + 1]):
+            target[indices[a]] += w * data[a]
+
+
+@njit(cache=True)
+def dense_cell_sums(X, cells, weights, out):
+    """Add ``weights[i]`` times row i of a dense matrix to ``out[cells[i]]``."""
+    for i in range(X.shape[0]):
+        w = weights[i]
+        if w == 0.0:
+            continue
+        target = out[cells[i]]
+        row = X[i]
+        for j in range(row.size):
+            target[j] += w * row[j]

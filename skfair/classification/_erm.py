@@ -1,0 +1,375 @@
+"""What the constrained estimators share: from data to problem, from problem to solution.
+
+The order of a fit is that of this file: options are read, the problem is built, a solver is chosen
+and run (strictly or on the smooth problem), the result is stored.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.constraints.bound import BoundConstraint
+from skfair.losses import Loss
+from skfair.models import LinearScore, MLPScore
+from skfair.models.columns import Units
+from skfair.models.mlp import mlp_scores
+from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
+from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.strict import StrictResult, solve_strictly
+from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
+from skfair.utils.validation import check_weights
+
+FloatArray = NDArray[np.float64]
+
+# Newton steps need a matrix of n_features x n_features.
+NEWTON_FEATURES = 1000
+# A class is predicted for less than this share of the rows that have it: no use for anybody.
+NEARLY_CONSTANT = 0.05
+# Steps of partial_fit on a part of a stream, however few rows it has.
+PART_STEPS = 100
+
+
+def _unique_names(rules: list[BoundConstraint]) -> list[BoundConstraint]:
+    """Number rules of the same name."""
+    names = [rule.name for rule in rules]
+    return [
+        rule
+        if names.count(rule.name) == 1
+        else replace(rule, name=f"{rule.name} ({names[: k + 1].count(rule.name)})")
+        for k, rule in enumerate(rules)
+    ]
+
+
+@dataclass
+class _Stream:
+    """What is kept between the parts of a stream."""
+
+    training: Any
+    units: Units  # of the columns of the first part
+    rng: np.random.RandomState
+    n_rows: int = 0
+
+
+class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+    """Fits a score model under fairness rules; subclasses say what the targets are."""
+
+    __metadata_request__partial_fit = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "constraint": "no_validation",  # make_constraints says more
+        "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "loss": [str, Loss],
+        "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "solver": [str, HasMethods("solve")],
+        "enforce": [StrOptions({"strict", "surrogate"})],
+        "temperatures": ["array-like", Real],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    _task: str
+    _n_outputs_hint = 1
+
+    # --- options -------------------------------------------------------------------------------
+
+    def _layers(self) -> tuple[int, ...]:
+        sizes = self.hidden_layer_sizes
+        layers = (sizes,) if isinstance(sizes, Integral) else tuple(sizes)
+        if any(not isinstance(size, Integral) or size < 1 for size in layers):
+            raise ValueError(
+                f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}."
+            )
+        return tuple(int(size) for size in layers)
+
+    def _temperatures(self) -> tuple[float, ...]:
+        try:
+            values = tuple(float(value) for value in np.atleast_1d(self.temperatures))
+        except (TypeError, ValueError):
+            values = ()
+        if not values or min(values) <= 0 or list(values) != sorted(values):
+            raise ValueError(
+                f"temperatures must be positive and rising, got {self.temperatures!r}. The larger, "
+                "the closer the smooth rates are to the true ones."
+            )
+        return values
+
+    def _make_solver(self, is_linear: bool, n_features: int) -> Any:
+        if isinstance(self.solver, type):
+            raise TypeError(
+                f"solver is the class {self.solver.__name__}. Pass an object, "
+                f"{self.solver.__name__}(), or the name of a solver."
+            )
+        if not isinstance(self.solver, str):
+            return self.solver
+        name = self.solver
+        if name == "auto" and is_linear:
+            name = "al_newton" if n_features <= NEWTON_FEATURES else "al_lbfgs"
+        elif name == "auto":
+            name = "alm"
+        return SOLVERS[name]()
+
+    # --- problem -------------------------------------------------------------------------------
+
+    def _make_problem(
+        self,
+        data: FitData,
+        targets: FloatArray,
+        loss: Loss,
+        class_names: Any,
+        loss_weights: FloatArray | None,
+        bound_factors: Callable[[BoundConstraint], float] | None = None,
+    ) -> ConstrainedERM:
+        """Build the problem; ``bound_factors`` turns bounds into the units of the targets."""
+        rows = TrainingRows(data.groups, targets, data.sample_weight, loss, class_names)
+        rules = []
+        if data.groups.n_groups > data.groups.n_attributes:
+            rules = make_constraints(self.constraint, self._task)
+        elif data.groups.levels.attributes:
+            warnings.warn(
+                f"sensitive_features has a single group, {data.groups.names[0]!r}, so no fairness "
+                "rule is active.",
+                UserWarning,
+                stacklevel=7,
+            )
+        bound = _unique_names([rule.prepare(rows, self.max_disparity) for rule in rules])
+        if bound_factors is not None:
+            bound = [rule.scaled(bound_factors(rule)) for rule in bound]
+        n_rows = targets.size if loss_weights is None else float(loss_weights.sum())
+        if hasattr(self, "_stream"):
+            n_rows += self._stream.n_rows
+        alpha = 1 / n_rows if self.alpha is None else float(self.alpha)
+        layers = self._layers()
+        if layers:
+            model: Any = MLPScore(
+                data.X, layers, fit_intercept=self.fit_intercept, sample_weight=loss_weights
+            )
+            return ConstrainedERM(
+                model, loss, targets, bound, sample_weight=loss_weights, alpha=alpha
+            )
+        model = LinearScore(data.X, fit_intercept=self.fit_intercept, sample_weight=loss_weights)
+        return LinearConstrainedERM(
+            model, loss, targets, bound, sample_weight=loss_weights, alpha=alpha
+        )
+
+    # --- solution ------------------------------------------------------------------------------
+
+    def _optimise(
+        self, problem: ConstrainedERM, theta0: FloatArray | None, callback: Any
+    ) -> StrictResult:
+        """Run the solver, within the outer loop if the promise is strict."""
+        rng = check_random_state(self.random_state)
+        is_linear = isinstance(problem, LinearConstrainedERM)
+        solver = self._make_solver(is_linear, problem.model.n_parameters)
+        check_needs(solver, problem)
+        self._is_stochastic = bool(getattr(solver, "is_stochastic", False))
+        start = problem.start(rng)
+        if theta0 is not None:
+            start = problem.centered(np.concatenate([theta0, np.zeros(problem.n_centers)]))
+        params: dict[str, Any] = {"tol": self.tol, "random_state": rng, "callback": callback}
+        if self.max_iter is not None:
+            params["max_iter"] = self.max_iter
+        if self.enforce == "strict":
+            return solve_strictly(
+                problem,
+                solver,
+                start,
+                temperatures=self._temperatures(),
+                min_gap=problem.model.rounding,
+                is_classifier=self._task == "classification",
+                **params,
+            )
+        found: SolverResult = solver.solve(problem, start, None, **params)
+        return StrictResult(found, 0.0, 1.0, True, False, problem.lower, problem.upper, n_solves=1)
+
+    def _warm_theta(self, problem: ConstrainedERM) -> FloatArray | None:
+        """Return the parameters of the last fit, if they are wanted and fit this problem."""
+        if not self.warm_start or not hasattr(self, "_last_model"):
+            return None
+        n_before, last = self._last_model
+        if n_before != problem.model.n_parameters:
+            raise ValueError(
+                f"warm_start=True, but the last fit had {n_before} parameters and this one has "
+                f"{problem.model.n_parameters}. Pass the same columns, or use warm_start=False."
+            )
+        # Kept for the columns as they are: the rows may be others, with other means and scales.
+        return np.asarray(problem.model.standardised(*last))
+
+    # --- result --------------------------------------------------------------------------------
+
+    def _store_model(
+        self, model: Any, theta: FloatArray, dtype: Any, *, scale: float = 1.0, shift: float = 0.0
+    ) -> dict[str, Any]:
+        """Return the attributes of the scores ``scale * h_theta(X) + shift``."""
+        raw = model.raw(theta)
+        kept = {"_last_model": (model.n_parameters, raw)}
+        if isinstance(model, LinearScore):
+            coef, intercept = raw
+            return kept | {
+                "coef_": (scale * coef)[None, :].astype(dtype),
+                "intercept_": np.array([scale * intercept + shift]).astype(dtype),
+            }
+        coefs, intercepts = raw
+        coefs = [*coefs[:-1], scale * coefs[-1]]
+        intercepts = [*intercepts[:-1], scale * intercepts[-1] + shift]
+        return kept | {
+            "coefs_": [layer.astype(dtype) for layer in coefs],
+            "intercepts_": [layer.astype(dtype) for layer in intercepts],
+        }
+
+    def _raw_scores(self, X: Any) -> FloatArray:
+        """Return the scores of validated rows."""
+        if hasattr(self, "coef_"):
+            scores = X @ self.coef_[0]
+            return np.asarray(scores, dtype=np.float64) + float(self.intercept_[0])
+        return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
+
+    def _store_solution(
+        self,
+        problem: ConstrainedERM,
+        found: StrictResult,
+        scores: FloatArray,
+        unit: Callable[[BoundConstraint], float] = lambda rule: 1.0,
+        objective_unit: float = 1.0,
+    ) -> None:
+        """Store what the solver found; ``scores`` are those that the fitted estimator gives.
+
+        ``unit`` turns the disparities of a rule into the units of the user's targets, and
+        ``objective_unit`` the objective.
+        """
+        result = found.result
+        at_bounds = problem.lower, problem.upper, problem.temperature
+        problem.lower, problem.upper = found.lower, found.upper
+        problem.temperature = found.temperature
+        at = problem.evaluate(result.theta)
+        self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
+        problem.lower, problem.upper, problem.temperature = at_bounds
+        self.objective_ = objective_unit * at.objective
+        units = [np.full(rule.upper.size, objective_unit / unit(rule)) for rule in problem.rules]
+        self.multipliers_ = result.multipliers * np.concatenate([np.empty(0), *units])
+        self.constraint_names_ = np.array(
+            [name for rule in problem.rules for name in rule.row_names], dtype=object
+        )
+        self.n_iter_ = int(result.n_iter)
+        self.n_solves_ = found.n_solves
+        self.temperature_ = found.temperature
+        self.history_ = result.history
+
+        by_rule = self._store_disparities(problem, scores, unit)
+        bounds = {rule.name: unit(rule) * rule.max_disparity for rule in problem.rules}
+        excess = {name: by_rule[name] - bounds[name] for name in by_rule}
+        self.status_ = result.status
+        if self.enforce == "surrogate":
+            if result.status == "max_iter" and not self._is_stochastic:
+                self._warn_not_converged(problem.violation(at))
+            return
+        worst = max(excess, key=lambda name: excess[name], default=None)
+        rounding = 1e-9 * max(1.0, abs(bounds.get(worst, 0.0))) if worst else 0.0
+        if worst is not None and excess[worst] > rounding:
+            self.status_ = "infeasible"
+            warnings.warn(
+                f"No model was found whose {worst} disparity on the training data is at most "
+                f"{bounds[worst]:g}; the smallest reached is {by_rule[worst]:.4g}. Raise "
+                "max_disparity, merge small groups or give the model more features.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        elif found.n_solves > 1 and self._is_nearly_constant(problem, scores):
+            warnings.warn(
+                "Only (nearly) constant predictions were found to keep the training disparity "
+                f"within {self.max_disparity:g}. Raise max_disparity, or merge small groups.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def _is_nearly_constant(self, problem: ConstrainedERM, scores: FloatArray) -> bool:
+        """Whether one class is predicted for far fewer rows than have it."""
+        if self._task != "classification":
+            return False
+        weights = problem.everything.loss_weights
+        predicted, actual = float(weights @ (scores > 0)), float(weights @ (problem.targets > 0))
+        return min(predicted / actual, (1 - predicted) / (1 - actual)) < NEARLY_CONSTANT
+
+    def _store_disparities(
+        self,
+        problem: ConstrainedERM,
+        scores: FloatArray,
+        unit: Callable[[BoundConstraint], float] = lambda rule: 1.0,
+    ) -> dict[str, float]:
+        """Store the strict disparities of rows whose scores are given."""
+        by_rule = {rule.name: unit(rule) * rule.disparity(scores) for rule in problem.rules}
+        self.train_disparity_ = max(by_rule.values(), default=0.0)
+        self.train_disparities_ = by_rule
+        self.disparity_by_group_ = {
+            (name if len(problem.rules) == 1 else f"{rule.name}: {name}"): float(value)
+            for rule in problem.rules
+            for name, value in zip(
+                rule.rate_names, unit(rule) * rule.differences(scores), strict=True
+            )
+        }
+        return by_rule
+
+    # --- streams -------------------------------------------------------------------------------
+
+    def _read_part(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitData:
+        """Validate a later part of a stream."""
+        groups = self._read_part_groups(X, sensitive_features)
+        rows = self._read_features(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+        )
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(rows, y)
+        return FitData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
+
+    def _advance(self, problem: ConstrainedERM) -> None:
+        """Make some steps, at least one pass over the rows, with a solver whose state is kept."""
+        solver = self._make_solver(is_linear=False, n_features=0)
+        if not hasattr(solver, "advance"):
+            raise ValueError(
+                f"partial_fit needs a stochastic solver, got solver={self.solver!r}. Use 'auto' or "
+                "'alm'."
+            )
+        if not hasattr(self, "_stream"):
+            rng = check_random_state(self.random_state)
+            start, lam = problem.start(rng), None
+            if hasattr(self, "_last_model"):
+                last = problem.model.standardised(*self._last_model[1])
+                start = problem.centered(np.concatenate([last, np.zeros(problem.n_centers)]))
+                lam = self.multipliers_
+            training = solver.begin(problem, start, lam)
+            self._stream = _Stream(training, problem.model.units, rng)
+        stream = deepcopy(self._stream)  # what is there stays as it is if something fails below
+        problem.model.use_units(stream.units)
+        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)
+        solver.advance(problem, stream.training, n_steps, stream.rng)
+        stream.n_rows += problem.model.n_samples
+        self._stream = stream
+        self.n_iter_ = stream.training.n_steps
+
+    def _warn_not_converged(self, violation: float) -> None:
+        warnings.warn(
+            f"The solver stopped after {self.n_iter_} iterations with a KKT residual of "
+            f"{self.kkt_residual_:.2g} (tol={self.tol:g})"
+            + (f"; the constraints are missed by {violation:.2g}" if violation else "")
+            + ". Raise max_iter or tol, or choose another solver.",
+            ConvergenceWarning,
+            stacklevel=7,
+        )

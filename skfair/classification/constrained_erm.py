@@ -1,0 +1,458 @@
+"""A classifier whose limit on disparity is kept, on the training data, by its own predictions.
+
+``fit`` reads as the method does: read the data and groups, build the problem, solve it, store the
+result. The default solver and the strict enforcement are our own; the algorithms of plada and of
+fairness_constrained_benchmark are there by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.classification._erm import ConstrainedERMBase
+from skfair.losses import make_loss
+from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.utils.callbacks import report_iterations
+from skfair.utils.fitting import FitData, fit_method
+from skfair.utils.text import listed
+
+FloatArray = NDArray[np.float64]
+
+_CHECKS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
+
+
+def _has_probabilities(estimator: ConstrainedERMClassifier) -> bool:
+    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
+        raise AttributeError(
+            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
+            "log-odds."
+        )
+    return True
+
+
+class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
+    r"""Linear or neural classifier under a limit on the disparity between groups.
+
+    Minimises the mean loss plus a penalty,
+
+    .. math:: \min_\theta \; \frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i), y_i)
+       + \frac{\alpha}{2} \lVert \theta \rVert^2,
+
+    under one or several fairness rules. With ``enforce="strict"`` the disparity that is bounded by
+    ``max_disparity`` is that of the predictions themselves on the training data, as measured by
+    :mod:`skfair.metrics`; on other data the noise of sampling adds to it. Predictions are
+    deterministic and do not need the group.
+
+    Parameters
+    ----------
+    constraint : str, Constraint or list of them, default="demographic_parity"
+        The rules: "demographic_parity", "equal_opportunity", "false_positive_parity",
+        "equalized_odds", "accuracy_parity", "loss_parity", "positive_loss_parity",
+        "class_loss_parity", "bounded_group_loss", "mean_score_parity", or objects of
+        :mod:`skfair.constraints`, which have parameters of their own.
+    max_disparity : float, default=0.05
+        The bound, in the units of the metric of the rule: a difference of rates, or of losses.
+        Smaller is fairer and costs accuracy.
+    loss : {"log_loss", "hinge", "squared_hinge", "squared_error"}, default="log_loss"
+        What is minimised; only "log_loss" gives probabilities. The hinge is smoothed.
+    alpha : float or None, default=None
+        Weight of the penalty on the weights (never on the intercept; with hidden layers, on those
+        of standardised columns). None is 1 / n_samples (or 1 / the sum of weights), which is
+        ``C=1`` of LogisticRegression.
+    hidden_layer_sizes : tuple of int, default=()
+        Sizes of hidden layers of rectified linear units; none for a linear model.
+    fit_intercept : bool, default=True
+        Whether scores have an intercept.
+    solver : str or solver object, default="auto"
+        - "auto": "al_newton" for linear models of up to 1000 columns, "al_lbfgs" beyond, "alm" with
+          hidden layers.
+        - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
+        - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
+        - "alm", "ssl_alm", "ghost", "ssw", "sgd", "penalty": the stochastic ones of [2]_; "sgd"
+          ignores the rules.
+
+        An object of :mod:`skfair.solvers` has its own parameters, and ``paper()`` presets.
+    enforce : {"strict", "surrogate"}, default="strict"
+        What the bound holds for: the predictions, or the smooth stand-in (a sigmoid of the score)
+        that the papers bound, which can be far from it.
+    temperatures : array-like of float, default=(1, 2, 4, 8, 16)
+        Steepness of the smooth rates that strict enforcement goes through; it stops where higher
+        ones bring nothing.
+    max_iter : int or None, default=None
+        Largest number of steps of one run of the solver; None for the solver's own.
+    tol : float, default=1e-6
+        Largest residual of the first-order conditions.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the loss and in the accuracy; rates are not weighted by them.
+    warm_start : bool, default=False
+        Whether a fit starts from the last solution.
+    random_state : int, RandomState instance or None, default=None
+        Seed of stochastic solvers and of hidden layers.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the model.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes; the second is the positive one.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of a linear model.
+    intercept_ : ndarray of shape (1,)
+        Intercept of a linear model, with the threshold that strict enforcement chose.
+    coefs_, intercepts_ : list of ndarray
+        Weights and intercepts of the layers, if there are hidden ones.
+    train_disparity_ : float
+        Strict disparity on the training data, the largest of all rules.
+    train_disparities_ : dict of str to float
+        Strict disparity of each rule.
+    disparity_by_group_ : dict of str to float
+        How far each group's rate (or loss) is from the overall one on the training data.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Signed multipliers: what the objective loses per unit of a tighter bound; positive at an
+        upper bound, negative at a lower one.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        What each constraint compares.
+    objective_ : float
+        Mean loss plus penalty of the solution, before its threshold was chosen.
+    kkt_residual_ : float
+        Largest residual of the first-order conditions of the smooth problem that was solved.
+    temperature_ : float
+        Steepness of the smooth rates of that problem.
+    n_iter_ : int
+        Steps of the solver on that problem.
+    n_solves_ : int
+        Number of smooth problems that were solved.
+    status_ : str
+        "converged", "max_iter", "stopped" or "infeasible".
+    history_ : dict of ndarray
+        Objective, violation and CPU seconds of each step on that problem.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the model uses.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    skfair.regression.ConstrainedERMRegressor : The same for real targets.
+    skfair.model_selection.fairness_path : Accuracy against disparity for many bounds.
+
+    Notes
+    -----
+    One evaluation costs one product with X and one with its transpose, whatever the number of
+    constraints; a Newton step adds a weighted Gram matrix, O(n d^2) dense. Inner coordinates are
+    standardised, so columns of any scale will do; the penalty is on the weights of the columns as
+    they are, as in scikit-learn. Fair problems are not convex: solutions are stationary points.
+
+    References
+    ----------
+    .. [1] "A modified proximal-perturbed Lagrangian for non-convex non-smooth representatives of
+       fairness constraints".
+    .. [2] A. Kliachkin, J. Lepsova, G. Bareilles and J. Marecek, "Benchmarking stochastic
+       approximation algorithms for fairness-constrained training of deep neural networks".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 500)
+    >>> X = rng.normal(size=(500, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=500) > 0.5
+    >>> model = ConstrainedERMClassifier("demographic_parity", 0.05)
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> rates = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
+    >>> bool(abs(rates[0] - rates[1]) <= 0.05)
+    True
+    """
+
+    _task = "classification"
+
+    _parameter_constraints = {
+        **ConstrainedERMBase._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        constraint: Any = "demographic_parity",
+        max_disparity: float = 0.05,
+        *,
+        loss: Any = "log_loss",
+        alpha: float | None = None,
+        hidden_layer_sizes: Any = (),
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        enforce: str = "strict",
+        temperatures: Any = (1, 2, 4, 8, 16),
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.constraint = constraint
+        self.max_disparity = max_disparity
+        self.loss = loss
+        self.alpha = alpha
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.enforce = enforce
+        self.temperatures = temperatures
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> ConstrainedERMClassifier:
+        """Fit the model under its rules.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Two classes; the one that sorts last is the positive one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the loss and in the rates.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        self : ConstrainedERMClassifier
+            The fitted estimator.
+        """
+        self.__dict__.pop("_stream", None)
+        data = self._read_fit_data(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            **_CHECKS,
+        )
+        self.classes_ = self._read_classes(data.y)
+        problem = self._classification_problem(data)
+        dtype = data.X.dtype
+        with report_iterations(
+            self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta, dtype)
+        ) as callback:
+            found = self._optimise(problem, self._warm_theta(problem), callback)
+        for name, value in self._state(problem, found.result.theta, dtype, found.shift).items():
+            setattr(self, name, value)
+        self._store_solution(problem, found, self._raw_scores(data.X))
+        return self
+
+    @fit_method
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+    ) -> ConstrainedERMClassifier:
+        """Improve the model by some steps of the stochastic solver "alm" on a chunk of rows.
+
+        Starts from the model of ``fit``, if there is one. The smooth rules are pursued, not
+        promised: a stream has no training sample to promise anything on. Every chunk must have
+        rows of every group (and class where the rule looks at classes).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            A chunk of rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        classes : array-like of shape (2,), default=None
+            All classes; needed in the first call if the first chunk lacks one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        self : ConstrainedERMClassifier
+            The estimator.
+        """
+        if not hasattr(self, "_stream"):
+            data = self._read_fit_data(
+                X,
+                y,
+                sensitive_features=sensitive_features,
+                sample_weight=sample_weight,
+                **_CHECKS,
+            )
+            self.classes_ = self._read_classes(data.y if classes is None else np.asarray(classes))
+        else:
+            data = self._read_part(X, y, sensitive_features, sample_weight)
+        strangers = np.setdiff1d(data.y, self.classes_)
+        if strangers.size:
+            raise ValueError(
+                f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
+                f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
+            )
+        problem = self._classification_problem(data)
+        self._advance(problem)
+        for name, value in self._state(
+            problem, self._stream.training.solution, data.X.dtype
+        ).items():
+            setattr(self, name, value)
+        self._store_disparities(problem, self._raw_scores(data.X))
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Return the scores of rows; a positive score predicts the positive class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        """
+        check_is_fitted(self)
+        X = self._read_features(X, **_CHECKS)
+        return self._raw_scores(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The predicted classes.
+        """
+        is_positive = self.decision_function(X) > 0  # checks that there is a model
+        return np.asarray(self.classes_[is_positive.astype(np.intp)])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return probabilities of both classes.
+
+        They include the threshold that strict enforcement chose, so that 1/2 separates the
+        predicted classes; a chosen threshold makes them less calibrated.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        positive = expit(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Return logarithms of the probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
+
+    def _classification_problem(self, data: FitData) -> ConstrainedERM:
+        """Build the problem with targets -1 and 1."""
+        return self._make_problem(
+            data,
+            np.where(data.y == self.classes_[1], 1.0, -1.0),
+            make_loss(self.loss, self._task),
+            tuple(self.classes_.tolist()),
+            self._loss_weights(data.y, data.sample_weight),
+        )
+
+    def _read_classes(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return the two classes; anything else is an error."""
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        classes = np.unique(y)
+        if kind != "binary" or classes.size > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}, with "
+                f"{classes.size} classes: {listed(classes.tolist())}. A bound on the disparity of "
+                "each class against the rest would not bound that of the predictions; compare "
+                "y == label instead."
+            )
+        if classes.size < 2:
+            raise ValueError(
+                "This classifier needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {classes.tolist()[0]!r}."
+            )
+        return classes
+
+    def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
+        """Return the weights of rows in the loss: class times sample weights."""
+        if self.class_weight is None:
+            return sample_weight
+        codes = (y == self.classes_[1]).astype(np.intp)
+        of_class = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+        )
+        weights = of_class[codes]
+        return weights if sample_weight is None else weights * sample_weight
+
+    def _state(
+        self, problem: ConstrainedERM, theta: FloatArray, dtype: Any, shift: float = 0.0
+    ) -> dict[str, Any]:
+        """Return the attributes that prediction needs."""
+        return self._store_model(problem.model, problem.model_part(theta), dtype, shift=shift)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,110 @@
+"""What a fairness rule averages over the rows of a cell, as a function of the score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Moment(ABC):
+    """What is averaged over a cell, as a function of the scores.
+
+    Attributes
+    ----------
+    is_rate : bool
+        Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so
+        that a temperature and a shift of all scores apply.
+    unit : {"rate", "loss", "score"}
+        The unit of the moment, and of bounds on it.
+    """
+
+    is_rate = False
+    unit: Literal["rate", "loss", "score"] = "rate"
+
+    @abstractmethod
+    def parts(
+        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
+
+    @abstractmethod
+    def strict(self, scores: FloatArray) -> FloatArray:
+        """Return the moment of all rows that is reported: a 0/1 decision, an exact loss."""
+
+
+class Rate(Moment):
+    """The share of rows on the right side of the threshold: phi = sigmoid(T s z).
+
+    ``signs`` is 1 where the rate counts positive predictions and -1 where it counts negative ones;
+    None for positive everywhere.
+    """
+
+    is_rate = True
+
+    def __init__(self, signs: FloatArray | None = None) -> None:
+        self.signs = signs
+
+    def parts(
+        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
+        factor: Any = temperature
+        if self.signs is not None:
+            factor = temperature * (self.signs if rows is None else self.signs[rows])
+        value = expit(factor * scores)
+        slope = value * (1 - value)
+        curvature = slope * (1 - 2 * value)
+        slope *= factor
+        curvature *= temperature**2
+        return value, slope, curvature
+
+    def strict(self, scores: FloatArray) -> FloatArray:
+        """Return 1 where the prediction counts; a score of exactly 0 is a negative prediction."""
+        predicted = scores > 0
+        if self.signs is None:
+            return predicted.astype(np.float64)
+        return np.equal(predicted, self.signs > 0).astype(np.float64)
+
+
+class MeanLoss(Moment):
+    """The loss that is minimised."""
+
+    unit = "loss"
+
+    def __init__(self, loss: Any, targets: FloatArray) -> None:
+        self.loss = loss
+        self.targets = targets
+
+    def parts(
+        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
+        parts = self.loss.parts(scores, self.targets if rows is None else self.targets[rows])
+        return parts.value, parts.slope, parts.curvature
+
+    def strict(self, scores: FloatArray) -> FloatArray:
+        """Return the loss of every row without smoothing."""
+        return np.asarray(self.loss.exact(scores, self.targets))
+
+
+class MeanScore(Moment):
+    """The score itself."""
+
+    unit = "score"
+
+    def parts(
+        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
+        return scores, np.ones_like(scores), np.zeros_like(scores)
+
+    def strict(self, scores: FloatArray) -> FloatArray:
+        """Return the scores."""
+        return scores

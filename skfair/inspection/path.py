@@ -1,0 +1,219 @@
+"""What a stricter bound costs: the scores of one estimator against the disparities it reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skfair.inspection._inputs import check_same_length
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    look,
+    n_series,
+    with_name,
+    with_options,
+)
+from skfair.utils.validation import check_scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+
+FloatArray = NDArray[np.float64]
+
+
+class FairnessPathDisplay:
+    """Score against disparity along a path of stricter and stricter bounds.
+
+    Filled markers are the models on the training sample, hollow ones the same models on the test
+    sample; a line joins neighbours on the path. Where the hollow line lies to the right of the
+    bounds, the promise about the training sample does not carry over to new people.
+
+    Make it with :meth:`from_path`. Draw a second path on the axes of the first,
+    ``from_path(other, name="other", ax=first.ax_)``, to compare the two.
+
+    Parameters
+    ----------
+    train_disparities, train_scores : array-like of shape (n_models,)
+        What the models reached on the training sample, in the order of the path.
+    test_disparities, test_scores : array-like of shape (n_models,), default=None
+        The same on a test sample, both or neither.
+    max_disparities : array-like of shape (n_bounds,), default=None
+        The bounds that were asked for.
+    score_name : str, default="score"
+        What the scores are.
+    name : str, default=None
+        Name of the path in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    train_line_ : matplotlib Line2D
+        The models on the training sample.
+    test_line_ : matplotlib Line2D or None
+        The models on the test sample; None if there is none.
+    bounds_ : matplotlib LineCollection or None
+        The bounds; None if they were not drawn.
+
+    See Also
+    --------
+    skfair.model_selection.fairness_path : Fits the models of a path.
+    FairnessFrontDisplay : Models that do not lie on a path.
+
+    Examples
+    --------
+    >>> from skfair.inspection import FairnessPathDisplay
+    >>> display = FairnessPathDisplay(
+    ...     train_disparities=[0.2, 0.1, 0.05], train_scores=[0.85, 0.84, 0.8]
+    ... ).plot()
+    >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
+    ('Disparity (lower is better)', 'Score (higher is better)')
+    """
+
+    def __init__(
+        self,
+        *,
+        train_disparities: ArrayLike,
+        train_scores: ArrayLike,
+        test_disparities: ArrayLike | None = None,
+        test_scores: ArrayLike | None = None,
+        max_disparities: ArrayLike | None = None,
+        score_name: str = "score",
+        name: str | None = None,
+    ) -> None:
+        if (test_disparities is None) != (test_scores is None):
+            raise ValueError(
+                "test_disparities and test_scores go together, got only one of them. Pass both or "
+                "neither."
+            )
+        self.train_disparities = check_scores(train_disparities, "train_disparities")
+        self.train_scores = check_scores(train_scores, "train_scores")
+        columns = {"train_disparities": self.train_disparities, "train_scores": self.train_scores}
+        self.test_disparities: FloatArray | None = None
+        self.test_scores: FloatArray | None = None
+        if test_disparities is not None and test_scores is not None:
+            self.test_disparities = check_scores(test_disparities, "test_disparities")
+            self.test_scores = check_scores(test_scores, "test_scores")
+            columns |= {"test_disparities": self.test_disparities, "test_scores": self.test_scores}
+        check_same_length("model", **columns)
+        self.max_disparities = (
+            None if max_disparities is None else check_scores(max_disparities, "max_disparities")
+        )
+        self.score_name, self.name = score_name, name
+
+    @classmethod
+    def from_path(
+        cls, path: Any, *, name: str | None = None, ax: Axes | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw a path.
+
+        Parameters
+        ----------
+        path : FairnessPath
+            What :func:`skfair.model_selection.fairness_path` returns.
+        name : str, default=None
+            Name of the path in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to :meth:`plot`: ``show_bounds``, or options of the lines.
+
+        Returns
+        -------
+        display : FairnessPathDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_path")
+        display = cls(
+            train_disparities=path.train_disparities,
+            train_scores=path.train_scores,
+            test_disparities=path.test_disparities,
+            test_scores=path.test_scores,
+            max_disparities=path.max_disparities,
+            score_name=path.score_name,
+            name=name,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        show_bounds: bool = False,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. Axes that show another path keep their labels.
+        show_bounds : bool, default=False
+            Whether to draw an upright line at each bound that was asked for.
+        name : str, default=None
+            Name of the path in the legend.
+        **kwargs
+            Passed to ``plot`` of matplotlib for both lines.
+
+        Returns
+        -------
+        display : FairnessPathDisplay
+            The display itself.
+        """
+        if show_bounds and self.max_disparities is None:
+            raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")
+        ax = axes_for(self, ax, figsize=(6.4, 4.6))
+        from matplotlib.lines import Line2D
+
+        start = n_series(ax)
+        style = look(start)
+        model = self.name if name is None else name
+        self.ax_, self.figure_ = ax, ax.figure
+        options: dict[str, Any] = {
+            "color": style.color,
+            "linestyle": style.linestyle,
+            "marker": style.marker,
+            "lw": 1.5,
+            "label": with_name(model, "train"),
+        }
+        options = with_options(Line2D, options, kwargs)
+        (self.train_line_,) = ax.plot(self.train_disparities, self.train_scores, **options)
+        as_series(self.train_line_)
+        self.test_line_: Line2D | None = None
+        if self.test_disparities is not None and self.test_scores is not None:
+            # Of the same colour and marker, but hollow and thin.
+            options |= {
+                "fillstyle": "none",
+                "linewidth": options["linewidth"] / 2,
+                "label": with_name(model, "test"),
+            }
+            (self.test_line_,) = ax.plot(self.test_disparities, self.test_scores, **options)
+        self.bounds_: LineCollection | None = None
+        if show_bounds and self.max_disparities is not None:
+            self.bounds_ = ax.vlines(
+                self.max_disparities,
+                0,
+                1,
+                transform=ax.get_xaxis_transform(),
+                colors=GREY,
+                linewidth=0.8,
+                alpha=0.4,
+                zorder=0,
+                label=with_name(model, "bounds"),
+            )
+        if not start:
+            ax.set_xlabel("Disparity (lower is better)")
+            score = self.score_name.replace("_", " ")
+            ax.set_ylabel(f"{score[:1].upper()}{score[1:]} (higher is better)")
+        ax.legend()
+        return self

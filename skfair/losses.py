@@ -1,0 +1,170 @@
+"""Losses in score space: value, slope and curvature of each row.
+
+A loss sees scores and targets only, never parameters or groups. Targets of classifiers are -1 and
+1; margins are their product with the score. Every loss here is differentiable: those with a kink
+(hinge, absolute error) are smoothed over a stated width, and :meth:`Loss.exact` gives the value
+without smoothing, which is what is reported.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.utils.registry import Registry
+
+FloatArray = NDArray[np.float64]
+
+LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
+
+
+class RowParts(NamedTuple):
+    """A function of the score, row by row: its value and its first two derivatives."""
+
+    value: FloatArray
+    slope: FloatArray
+    curvature: FloatArray
+
+
+class Loss(ABC):
+    """A loss of one row, as a function of its score and target.
+
+    Attributes
+    ----------
+    tasks : frozenset of {"classification", "regression"}
+        Where the loss makes sense.
+    degree : int
+        Power of the unit of the targets that is the unit of the loss; 0 if it has none.
+    max_curvature : float
+        No second derivative is larger: first-order solvers take their step from it.
+    """
+
+    tasks: frozenset[str] = frozenset({"classification"})
+    degree = 0
+    max_curvature: float
+
+    @abstractmethod
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the value of each row without smoothing."""
+        return self.parts(scores, targets).value
+
+
+@LOSSES.register("log_loss")
+class LogLoss(Loss):
+    """log(1 + exp(-margin)): the loss of logistic regression; gives probabilities."""
+
+    max_curvature = 0.25
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        margins = targets * scores
+        small = np.exp(-np.abs(margins))  # in (0, 1]: nothing overflows
+        value = np.log1p(small)
+        value -= np.minimum(margins, 0)
+        miss = np.where(margins > 0, small, 1.0)  # probability of the wrong class
+        miss /= 1 + small
+        return RowParts(value, -targets * miss, miss * (1 - miss))
+
+
+@LOSSES.register("hinge")
+class Hinge(Loss):
+    """max(0, 1 - margin), with a parabola of width ``smoothing`` in place of the kink."""
+
+    def __init__(self, smoothing: float = 0.2) -> None:
+        self.smoothing = _checked_width(smoothing)
+        self.max_curvature = 1 / smoothing
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        shortfall = 1 - targets * scores
+        rise = np.clip(shortfall / self.smoothing, 0.0, 1.0)
+        value = rise * (shortfall - 0.5 * self.smoothing * rise)
+        is_curved = (shortfall > 0) & (shortfall < self.smoothing)
+        return RowParts(value, -targets * rise, np.where(is_curved, 1 / self.smoothing, 0.0))
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the value of each row without smoothing."""
+        return np.maximum(1 - targets * scores, 0)
+
+
+@LOSSES.register("squared_hinge")
+class SquaredHinge(Loss):
+    """max(0, 1 - margin) squared."""
+
+    max_curvature = 2.0
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        shortfall = np.maximum(1 - targets * scores, 0)
+        return RowParts(shortfall**2, -2 * targets * shortfall, np.where(shortfall > 0, 2.0, 0.0))
+
+
+@LOSSES.register("squared_error")
+class SquaredError(Loss):
+    """Half the squared difference of score and target."""
+
+    tasks = frozenset({"classification", "regression"})
+    degree = 2
+    max_curvature = 1.0
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        residual = scores - targets
+        return RowParts(0.5 * residual**2, residual, np.ones_like(residual))
+
+
+@LOSSES.register("absolute_error")
+class AbsoluteError(Loss):
+    """|score - target|, with a parabola within ``smoothing`` of zero."""
+
+    tasks = frozenset({"regression"})
+    degree = 1
+
+    def __init__(self, smoothing: float = 0.05) -> None:
+        self.smoothing = _checked_width(smoothing)
+        self.max_curvature = 1 / smoothing
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        residual = scores - targets
+        slope = np.clip(residual / self.smoothing, -1.0, 1.0)
+        value = slope * (residual - 0.5 * self.smoothing * slope)
+        return RowParts(
+            value, slope, np.where(np.abs(residual) < self.smoothing, 1 / self.smoothing, 0.0)
+        )
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the value of each row without smoothing."""
+        return np.abs(scores - targets)
+
+
+def _checked_width(smoothing: float) -> float:
+    if not smoothing > 0:
+        raise ValueError(f"smoothing must be > 0, got {smoothing!r}.")
+    return smoothing
+
+
+def make_loss(loss: Any, task: str) -> Loss:
+    """Return the loss of that name, or the given loss object, for "classification" or "regression".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.losses import make_loss
+    >>> loss = make_loss("log_loss", "classification")
+    >>> loss.parts(np.array([0.0]), np.array([1.0])).value.round(4).item()  # log 2
+    0.6931
+    """
+    made = LOSSES[loss]() if isinstance(loss, str) else loss
+    if not isinstance(made, Loss):
+        raise ValueError(f"loss must be a name or a skfair.losses.Loss, got {loss!r}.")
+    if task not in made.tasks:
+        fitting = [name for name in LOSSES if task in LOSSES[name].tasks]
+        raise ValueError(f"loss={loss!r} is not for {task}. Choose one of {', '.join(fitting)}.")
+    return made

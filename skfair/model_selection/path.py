@@ -1,0 +1,321 @@
+"""The trade between a score and a disparity: one estimator under stricter and stricter bounds.
+
+``fairness_path`` goes from the loosest bound to the strictest, so that an estimator with
+``warm_start`` starts each fit from its neighbour on the path. A bound is a promise about the
+training sample only; pass a second sample to see what remains of it on new people. Whoever selects
+a model by that sample needs a third one to report on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.metrics import check_scoring
+
+from skfair import metrics
+from skfair.metrics import FairnessScorer, make_fairness_scorer
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.model_selection.search import best_within
+from skfair.utils.columns import take_columns
+from skfair.utils.response import takes_groups
+from skfair.utils.text import listed
+from skfair.utils.validation import check_scores
+
+FloatArray = NDArray[np.float64]
+
+_RESPONSES = ("predict", "predict_proba", "decision_function")
+
+
+@dataclass(frozen=True, eq=False)
+class FairnessPath:
+    """Models fitted under stricter and stricter bounds; made by :func:`fairness_path`.
+
+    Parameters
+    ----------
+    max_disparities : ndarray of shape (n_models,)
+        The bounds, from the loosest to the strictest.
+    estimators : list of estimators
+        The model fitted under each bound.
+    train_disparities : ndarray of shape (n_models,)
+        What the models reached on the training sample: their ``train_disparity_``.
+    train_scores : ndarray of shape (n_models,)
+        Their scores on the training sample, larger is better.
+    test_disparities, test_scores : ndarray of shape (n_models,) or None, default=None
+        The same on the test sample, if there was one.
+    score_name : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    nondominated : ndarray of bool of shape (n_models,)
+        Models of which no other has at least their score and at most their disparity: on the test
+        sample if there was one, else on the training sample.
+
+    See Also
+    --------
+    skfair.inspection.FairnessPathDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.model_selection import FairnessPath
+    >>> path = FairnessPath(
+    ...     max_disparities=np.array([0.2, 0.1, 0.05]),
+    ...     estimators=["loose", "middle", "strict"],
+    ...     train_disparities=np.array([0.18, 0.1, 0.05]),
+    ...     train_scores=np.array([0.85, 0.84, 0.8]),
+    ... )
+    >>> path.select(max_disparity=0.1)
+    'middle'
+    >>> path.nondominated
+    array([ True,  True,  True])
+    """
+
+    max_disparities: FloatArray
+    estimators: list[Any]
+    train_disparities: FloatArray
+    train_scores: FloatArray
+    test_disparities: FloatArray | None = None
+    test_scores: FloatArray | None = None
+    score_name: str = "score"
+
+    @property
+    def nondominated(self) -> NDArray[np.bool_]:
+        """Models that no other one dominates."""
+        disparities, scores = self._judged_by
+        return metrics.nondominated(disparities, scores)
+
+    @property
+    def _judged_by(self) -> tuple[FloatArray, FloatArray]:
+        """Disparities and scores on the test sample if there was one, else where fitted."""
+        if self.test_disparities is None or self.test_scores is None:
+            return self.train_disparities, self.train_scores
+        return self.test_disparities, self.test_scores
+
+    def select(self, *, max_disparity: float) -> Any:
+        """Return the model with the best score among those within a limit.
+
+        The limit is compared with what the models reached, not with the bounds that they were
+        fitted under: on the test sample if there was one, else on the training sample.
+
+        Parameters
+        ----------
+        max_disparity : float
+            The largest disparity allowed.
+
+        Returns
+        -------
+        estimator : estimator
+            The fitted model; of equal scores that of the strictest bound. If none is within the
+            limit a ``NoFeasibleModelWarning`` says so and the one closest to it is returned.
+        """
+        disparities, scores = self._judged_by
+        rule = best_within(score="score", limit={"disparity": max_disparity})
+        # The rule takes the first of equal scores, so the strictest bound goes first.
+        candidates = {
+            "mean_test_score": scores[::-1],
+            "mean_test_disparity": disparities[::-1],
+        }
+        return self.estimators[::-1][rule(candidates)]
+
+
+def fairness_path(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    max_disparities: ArrayLike = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01),
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+    sensitive_features_test: Any = None,
+    metric: Callable[..., float] | None = None,
+    scoring: Any = "accuracy",
+) -> FairnessPath:
+    """Fit an estimator under each of several bounds on the disparity.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor with the parameter ``max_disparity`` and, once fitted, the
+        attribute ``train_disparity_``. It is cloned, never fitted itself.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Their targets.
+    max_disparities : array-like of float, default=(0.32, 0.16, 0.08, 0.04, 0.02, 0.01)
+        The bounds, at least 0, in any order and in the units of the estimator's rule. The default
+        suits differences of rates; losses and scores have units of their own.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
+        The groups of the training rows, unless the estimator takes them from columns of X.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the training rows, for fits and training scores.
+    X_test, y_test : array-like, default=None
+        A second sample to measure every model on.
+    sensitive_features_test : array-like, default=None
+        Its groups, unless the estimator takes them from columns of X.
+    metric : callable, default=None
+        What measures the disparity on the second sample: a metric of :mod:`skfair.metrics` that is
+        0 at parity, or a function called like one. Bind its options with ``functools.partial``.
+        None is the metric of the estimator's ``constraint``, if that is the name of a rule on
+        rates, such as ``"equalized_odds"``.
+    scoring : str or callable, default="accuracy"
+        What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
+
+    Returns
+    -------
+    path : FairnessPath
+        The fitted models with their disparities and scores, from the loosest bound on.
+
+    See Also
+    --------
+    best_within : The same choice by cross-validation, with ``GridSearchCV``.
+    skfair.inspection.FairnessPathDisplay : Draws the path.
+
+    Notes
+    -----
+    One fit per bound. An estimator with the parameter ``warm_start`` continues from the fit before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.model_selection import fairness_path
+    >>> y, scores, groups = make_group_scores(400, random_state=0)
+    >>> X = np.column_stack([scores, groups == "a"])
+    >>> path = fairness_path(
+    ...     ConstrainedERMClassifier(constraint="demographic_parity"),
+    ...     X,
+    ...     y,
+    ...     max_disparities=[0.2, 0.05],
+    ...     sensitive_features=groups,
+    ... )
+    >>> bool(np.all(path.train_disparities <= path.max_disparities))
+    True
+    >>> path.select(max_disparity=0.1).max_disparity
+    0.05
+    """
+    parameters = _parameters(estimator)
+    bounds = _read_bounds(max_disparities)
+    scorer = check_scoring(estimator, scoring)
+    groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
+    disparity = None if X_test is None else _disparity_scorer(estimator, y, metric)
+
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+    model = clone(estimator)
+    if "warm_start" in parameters:
+        model.set_params(warm_start=True)
+    models = []
+    for bound in bounds.tolist():
+        model.set_params(max_disparity=bound).fit(X, y, **groups, **weights)
+        models.append(deepcopy(model))
+        if "warm_start" in parameters:
+            models[-1].set_params(warm_start=parameters["warm_start"])
+
+    path = FairnessPath(
+        max_disparities=bounds,
+        estimators=models,
+        train_disparities=np.array([model.train_disparity_ for model in models], dtype=float),
+        train_scores=_scores(scorer, models, X, y, sensitive_features, **weights),
+        score_name=scoring if isinstance(scoring, str) else "score",
+    )
+    if disparity is None:
+        return path
+    gaps = [-disparity(model, X_test, y_test, sensitive_features=groups_test) for model in models]
+    return replace(
+        path,
+        test_disparities=np.array(gaps, dtype=float),
+        test_scores=_scores(scorer, models, X_test, y_test, groups_test),
+    )
+
+
+def _parameters(estimator: Any) -> dict[str, Any]:
+    """Return the estimator's parameters; raise unless the bound is one of them."""
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    if "max_disparity" not in parameters:
+        raise TypeError(
+            "fairness_path needs an estimator with the parameter max_disparity, such as "
+            f"ConstrainedERMClassifier, but got {estimator!r}. Pass the estimator itself, not a "
+            "pipeline around it: transform X first."
+        )
+    return dict(parameters)
+
+
+def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
+    """Return the distinct bounds, from the loosest to the strictest."""
+    bounds = np.unique(check_scores(max_disparities, "max_disparities"))[::-1]
+    if bounds[-1] < 0:
+        raise ValueError(f"max_disparities must be at least 0, got {bounds[-1]:g}.")
+    return bounds
+
+
+def _test_groups(estimator: Any, X_test: Any, y_test: Any, sensitive_features_test: Any) -> Any:
+    """Return the groups of the second sample, if there is one; raise if a part of it is missing."""
+    parts = {"X_test": X_test, "y_test": y_test, "sensitive_features_test": sensitive_features_test}
+    if X_test is not None and sensitive_features_test is None:
+        columns = getattr(estimator, "sensitive_columns", None)
+        if columns is not None:
+            parts["sensitive_features_test"] = take_columns(X_test, columns)
+    missing = [name for name, part in parts.items() if part is None]
+    if missing and len(missing) < len(parts):
+        raise ValueError(
+            f"A test sample needs X_test, y_test and sensitive_features_test; {listed(missing)} "
+            "is missing. Pass all of them, or none."
+        )
+    return parts["sensitive_features_test"]
+
+
+def _disparity_scorer(
+    estimator: Any, y: Any, metric: Callable[..., float] | None
+) -> FairnessScorer:
+    """Return what measures the disparity of a model: the given metric, or that of its rule."""
+    if metric is not None:
+        return make_fairness_scorer(metric, greater_is_better=False)
+    rule = getattr(estimator, "constraint", None)
+    name = f"{rule}_difference"
+    if not isinstance(rule, str) or name not in LABEL_METRICS:
+        raise ValueError(
+            f"There is no default metric for the constraint {rule!r}. Pass metric=, a function of "
+            "skfair.metrics with its options bound by functools.partial."
+        )
+    return make_fairness_scorer(
+        getattr(metrics, name),
+        pos_label=np.unique(y).tolist()[-1],  # for the estimator, too, it is the last class
+        intersectional=getattr(estimator, "intersectional", True),
+    )
+
+
+def _scores(
+    scorer: Callable[..., float], models: list[Any], X: Any, y: Any, groups: Any, **weights: Any
+) -> FloatArray:
+    """Score every model, with the groups if its predictions take them."""
+    asked = models if groups is None else [_GroupsInHand(model, groups) for model in models]
+    return np.array([scorer(model, X, y, **weights) for model in asked], dtype=float)
+
+
+class _GroupsInHand:
+    """A fitted model that can be asked with X alone, as scikit-learn's scorers do."""
+
+    def __init__(self, model: Any, groups: Any) -> None:
+        self._model, self._groups = model, groups
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        if name not in _RESPONSES or not takes_groups(self._model, name):
+            return value
+
+        @wraps(value)  # scorers read the name of the method
+        def with_groups(X: Any) -> Any:
+            return value(X, sensitive_features=self._groups)
+
+        return with_groups

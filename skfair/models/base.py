@@ -1,0 +1,81 @@
+"""What a score model is: parameters to scores, and the way back for slopes.
+
+Losses and fairness rules live in score space; a model turns the slope of any function of the scores
+into a gradient in the parameters, with one pull-back however many rules there are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.models.columns import Units
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class ScoreModel(ABC):
+    """Scores of fixed rows as a function of the parameters.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix
+        The rows.
+    units : Units
+        Columns are standardised by them, implicitly.
+    n_samples : int
+        Number of rows.
+    n_parameters : int
+        Length of the parameter vector.
+    """
+
+    X: Any
+    units: Units
+    n_samples: int
+    n_parameters: int
+
+    def use_units(self, units: Units) -> None:
+        """Standardise columns by those of another model: parameters then mean the same."""
+        self.units = units
+
+    @property
+    def mean(self) -> FloatArray:
+        """What is subtracted from each column, implicitly."""
+        return self.units.mean
+
+    @property
+    def scale(self) -> FloatArray:
+        """What each column is divided by, implicitly."""
+        return self.units.scale
+
+    @abstractmethod
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return parameters to start from."""
+
+    @abstractmethod
+    def raw(self, theta: FloatArray) -> tuple[Any, Any]:
+        """Return weights and intercepts for the columns as they are."""
+
+    @abstractmethod
+    def standardised(self, weights: Any, intercepts: Any) -> FloatArray:
+        """Return the parameters of given weights and intercepts: the inverse of :meth:`raw`."""
+
+    @abstractmethod
+    def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
+        """Return the scores of all or some rows, and a tape that :meth:`pullback` needs."""
+
+    @abstractmethod
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``."""
+
+    @abstractmethod
+    def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the squared norm of the weights (not of intercepts), and its gradient."""
+
+    def rounding(self, theta: FloatArray) -> float:
+        """Return how far two computations of the same score may be apart."""
+        return 1e4 * float(np.finfo(self.X.dtype).eps)

@@ -1,0 +1,85 @@
+"""Where the columns of a data matrix lie and how far they spread."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# Rows per block of passes that need a copy of the rows.
+BLOCK_ROWS = 4096
+
+
+class Units(NamedTuple):
+    """What standardises the columns.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        Subtracted from each column.
+    scale : ndarray of shape (n_features,)
+        Each column is divided by it.
+    is_empty : ndarray of shape (n_features,)
+        Whether a column is then 0 everywhere.
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    is_empty: NDArray[np.bool_]
+
+
+def column_units(
+    X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+) -> Units:
+    """Return what to subtract from each column of a dense or CSR matrix, and what to divide it by.
+
+    They are the weighted mean and standard deviation; 1 for columns that are constant. Without
+    centring, 0 and the root mean square. Sums are taken in float64 of differences to a row of the
+    data, so that constant columns are found however long they are. O(n d).
+    """
+    n = X.shape[0]
+    weights = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    with np.errstate(over="ignore"):
+        if isinstance(X, np.ndarray):
+            origin, first, second = _dense_sums(X, weights)
+        else:
+            origin, first, second = _sparse_sums(X, weights)
+        variance = np.maximum(second - first**2, 0.0)
+        # What rounding leaves of a column that hardly varies around another value than its origin.
+        variance[variance <= 1e-15 * first**2] = 0.0
+        mean = origin + first
+        scale = np.sqrt(variance if centered else variance + mean**2)
+    is_usable = (scale > 0) & np.isfinite(scale)
+    middle = mean if centered else np.zeros_like(mean)
+    return Units(middle, np.where(is_usable, scale, 1.0), scale == 0)
+
+
+def _dense_sums(X: NDArray[Any], weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the first row and the weighted first and second moments of the distances from it."""
+    origin = X[0].astype(np.float64)
+    first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        apart = X[block] - origin
+        first += weights[block] @ apart
+        second += weights[block] @ np.square(apart, out=apart)
+    return origin, first, second
+
+
+def _sparse_sums(X: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same from 0, or from a stored value for columns without zeros that are not stored."""
+    d = X.shape[1]
+    stored = np.bincount(X.indices, minlength=d)
+    origin = np.zeros(d)
+    origin[X.indices] = X.data  # any of them
+    origin[stored < X.shape[0]] = 0.0
+    apart = X.data - origin[X.indices]
+    entry_weights = np.repeat(weights, np.diff(X.indptr))
+    moments = [
+        np.bincount(X.indices, entry_weights * power, minlength=d).astype(np.float64)
+        for power in (apart, apart**2)
+    ]
+    return origin, moments[0], moments[1]

@@ -1,0 +1,198 @@
+"""Linear scores X w + b of dense or CSR rows, in standardised coordinates.
+
+The parameters that solvers see belong to columns of mean 0 and variance 1, so that columns of any
+scale are alike to them. X itself is neither copied nor centred: with column means m and deviations
+s the scores are X (v / s) + (b - m'(v / s)). The penalty is that of the true weights w = v / s.
+
+Dense columns that are mostly zero (one-hot codes) are kept as CSR, which is much cheaper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skfair.models.base import FloatArray, IntArray, ScoreModel
+from skfair.models.columns import BLOCK_ROWS, column_units
+
+# Dense data of at most this share of nonzeros are kept as CSR.
+SPARSE_SHARE = 0.2
+# From this many cells on, sums by cell are cheaper than one product per constraint.
+MANY_COLUMNS = 4
+
+
+class LinearScore(ScoreModel):
+    """Linear scores of fixed rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The rows, float32 or float64.
+    fit_intercept : bool, default=True
+        Whether the last parameter is an intercept.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows in means and deviations of the columns.
+    """
+
+    def __init__(
+        self, X: Any, *, fit_intercept: bool = True, sample_weight: FloatArray | None = None
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.n_samples, self.n_features = X.shape
+        self.n_parameters = self.n_features + int(fit_intercept)
+        if not sparse.issparse(X) and _is_mostly_zero(X):
+            X = sparse.csr_array(X)
+        if not isinstance(X, np.ndarray) and not X.has_sorted_indices:
+            X = X.sorted_indices()
+        self.X = X
+        self.is_sparse = sparse.issparse(X)
+        # Without an intercept nothing would take up the shift.
+        self.units = column_units(X, sample_weight, centered=fit_intercept)
+        # A CSC twin makes pull-backs gathers instead of scatters.
+        self._transposed = X.T.tocsr() if self.is_sparse else None
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return zeros."""
+        return np.zeros(self.n_parameters)
+
+    def raw(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Return weights and intercept for the columns as they are."""
+        coef = theta[: self.n_features] / self.scale
+        intercept = float(theta[-1]) if self.fit_intercept else 0.0
+        return coef, intercept - float(self.mean @ coef)
+
+    def standardised(self, coef: FloatArray, intercept: float) -> FloatArray:
+        """Return the parameters of given weights and intercept: the inverse of :meth:`raw`."""
+        theta = np.asarray(coef, dtype=np.float64) * self.scale
+        if not self.fit_intercept:
+            return theta
+        return np.append(theta, intercept + self.mean @ coef)
+
+    def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
+        """Return the scores of all or some rows, and the rows as a tape."""
+        coef, intercept = self.raw(theta)
+        X = self.X if rows is None else self.X[rows]
+        scores = np.asarray(X @ coef.astype(X.dtype, copy=False), dtype=np.float64)
+        scores += intercept
+        return scores, (X if rows is not None else None)
+
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
+
+        ``slopes`` may have several columns; so has the result.
+        """
+        if tape is None and self._transposed is not None:
+            sums = self._transposed @ slopes
+        else:
+            sums = _transposed_product(self.X if tape is None else tape, slopes)
+        return self._standardised_sums(np.asarray(sums, dtype=np.float64), slopes.sum(axis=0))
+
+    def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
+        """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
+        from skfair._kernels.linear import dense_cell_sums, sparse_cell_sums
+
+        sums = np.zeros((n_cells, self.n_features))
+        if self.is_sparse:
+            X = self.X
+            sparse_cell_sums(X.data, X.indices, X.indptr, cells, slopes, sums)
+        else:
+            dense_cell_sums(self.X, cells, slopes, sums)
+        totals = np.bincount(cells, weights=slopes, minlength=n_cells)
+        return self._standardised_sums(sums.T, totals).T
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return Z' diag(weights) Z for the standardised rows Z, weights of either sign.
+
+        O(nnz per row) squared per row for CSR; for dense rows one BLAS rank update per block.
+        """
+        p = self.n_parameters
+        out = np.zeros((p, p))
+        if self.is_sparse:
+            self._sparse_gram(weights, out)
+        else:
+            self._dense_gram(weights, out)
+        return out
+
+    def rounding(self, theta: FloatArray) -> float:
+        """Return how far two computations of the same score may be apart."""
+        coef, intercept = self.raw(theta)
+        size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + abs(intercept)
+        return 32 * float(np.finfo(self.X.dtype).eps * (1 + size))
+
+    def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the squared norm of the weights, and its gradient."""
+        gradient = np.zeros(self.n_parameters)
+        v = theta[: self.n_features]
+        gradient[: self.n_features] = v / self.scale**2
+        return 0.5 * float(v @ gradient[: self.n_features]), gradient
+
+    def penalty_curvature(self) -> FloatArray:
+        """Return the diagonal second derivative of the penalty."""
+        curvature = np.zeros(self.n_parameters)
+        curvature[: self.n_features] = 1 / self.scale**2
+        return curvature
+
+    def _standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
+        """Turn X'd and 1'd into the derivative by the standardised parameters."""
+        if sums.ndim == 1:
+            gradient = (sums - self.mean * totals) / self.scale
+            return np.append(gradient, totals) if self.fit_intercept else gradient
+        gradient = (sums - np.outer(self.mean, totals)) / self.scale[:, None]
+        return np.vstack([gradient, totals]) if self.fit_intercept else gradient
+
+    def _sparse_gram(self, weights: FloatArray, out: FloatArray) -> None:
+        from skfair._kernels.linear import sparse_gram
+
+        d = self.n_features
+        raw = np.zeros((d, d))
+        X = self.X
+        sparse_gram(X.data, X.indices, X.indptr, weights, raw)
+        raw += np.triu(raw, 1).T
+        first = np.asarray(self._transposed @ weights, dtype=np.float64)  # type: ignore[operator]
+        total = weights.sum()
+        outer = np.outer(self.mean, first - 0.5 * total * self.mean)
+        out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)
+        if self.fit_intercept:
+            out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
+            out[d, d] = total
+
+    def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
+        X, d = self.X, self.n_features
+        mean = self.mean.astype(X.dtype)
+        inverse = (1 / self.scale).astype(X.dtype)
+        roots = np.sqrt(np.abs(weights)).astype(X.dtype)
+        negative = weights < 0
+        for start in range(0, self.n_samples, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            rows = np.ones((X[block].shape[0], self.n_parameters), X.dtype)
+            np.subtract(X[block], mean, out=rows[:, :d])
+            rows[:, :d] *= inverse
+            rows *= roots[block, None]
+            flipped = negative[block]
+            if flipped.any():
+                below = rows[flipped]
+                rows = rows[~flipped]
+                out -= below.T @ below
+            out += rows.T @ rows  # recognised as a symmetric rank update
+
+
+def _transposed_product(X: Any, slopes: FloatArray) -> Any:
+    """Return X'd; single precision is summed by blocks of rows, which keeps the error small."""
+    if X.dtype == np.float64 or not isinstance(X, np.ndarray):
+        return X.T @ slopes
+    slopes = slopes.astype(X.dtype)
+    return sum(
+        np.asarray(X[start : start + BLOCK_ROWS].T @ slopes[start : start + BLOCK_ROWS], np.float64)
+        for start in range(0, X.shape[0], BLOCK_ROWS)
+    )
+
+
+def _is_mostly_zero(X: NDArray[Any]) -> bool:
+    """Whether a dense matrix is cheaper as CSR; a sample of the rows decides for most."""
+    step = max(1, X.shape[0] // 256)
+    if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
+        return False
+    return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)

@@ -1,0 +1,366 @@
+r"""Empirical risk minimisation under fairness rules: what a solver may ask.
+
+.. math:: \min_\theta F(\theta) = \frac{1}{W} \sum_i w_i \ell(z_i, y_i) + \frac{\alpha}{2} |w|^2
+   \quad \text{subject to} \quad l \le c(\theta) \le u
+
+with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
+:mod:`skfair.constraints.base`). Everything is a function of the scores, so an evaluation is one
+pass through the model and a gradient, for any multipliers and any number of constraints, one
+pull-back. A solver sees this class and never groups, rows or models.
+
+Stochastic solvers pass a :class:`Batch`, which says which rows stand for the loss and which for
+each cell; without one, all rows do.
+
+``theta`` holds the parameters of the model and then the centres of the rules that have them.
+Multipliers are signed: positive where the upper bound presses, negative where the lower one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skfair.constraints.bound import BoundConstraint
+from skfair.losses import Loss
+from skfair.models.base import ScoreModel
+from skfair.models.linear import MANY_COLUMNS, LinearScore
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Batch(NamedTuple):
+    """Some rows and what they stand for.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_batch,) or None
+        Row numbers; None for all rows.
+    loss_weights : ndarray of shape (n_batch,)
+        Weights of the rows in the mean loss; they add up to 1, or are all 0.
+    cell_weights : list of ndarray of shape (n_batch,)
+        For each rule, weights of the rows in the mean of their cell.
+    """
+
+    rows: IntArray | None
+    loss_weights: FloatArray
+    cell_weights: list[FloatArray]
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """The problem at a point: values, and what gradients are made of."""
+
+    theta: FloatArray
+    objective: float
+    constraints: FloatArray  # (n_constraints,)
+    batch: Batch
+    tape: Any
+    loss_slope: FloatArray  # (n_batch,) weighted
+    loss_curvature: FloatArray  # (n_batch,) weighted
+    moment_slopes: list[FloatArray]  # of each rule, weighted
+    moment_curvatures: list[FloatArray]
+    penalty_gradient: FloatArray
+    kept: dict[str, Any] = field(default_factory=dict)
+
+
+class ConstrainedERM:
+    """The problem of one fit.
+
+    Parameters
+    ----------
+    model : ScoreModel
+        Turns parameters into scores.
+    loss : Loss
+        What is averaged in the objective.
+    targets : ndarray of shape (n_samples,)
+        -1 and 1, or real numbers.
+    constraints : sequence of BoundConstraint
+        The rules.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows in the objective; those of the rules are in the rules.
+    alpha : float, default=0.0
+        Weight of the penalty.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n_constraints,)
+        Bounds; whoever enforces strict rates moves them between solves.
+    temperature : float
+        Steepness of the smooth rates.
+    """
+
+    def __init__(
+        self,
+        model: ScoreModel,
+        loss: Loss,
+        targets: FloatArray,
+        constraints: Sequence[BoundConstraint],
+        *,
+        sample_weight: FloatArray | None = None,
+        alpha: float = 0.0,
+    ) -> None:
+        self.model = model
+        self.loss = loss
+        self.targets = targets
+        self.rules = list(constraints)
+        self.alpha = alpha
+        self.temperature = 1.0
+        n = targets.size
+        weights = (
+            np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+        )
+        self.everything = Batch(None, weights, [rule.row_weights for rule in self.rules])
+
+        centers: list[IntArray] = [np.empty(0, np.int64)]
+        n_centers = 0
+        for rule in self.rules:
+            centers.append(np.where(rule.centers < 0, -1, rule.centers + n_centers))
+            n_centers += rule.n_centers
+        self._centers = np.concatenate(centers)
+        self.n_centers = n_centers
+        self._starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
+        self.n_constraints = int(self._starts[-1])
+        self.n_parameters = model.n_parameters + n_centers
+        self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in self.rules)])
+        self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in self.rules)])
+        self._rows_of_cells: list[Any] | None = None
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return parameters to start from."""
+        return self.centered(self.model.start(rng))
+
+    def relaxed(self) -> ConstrainedERM:
+        """Return the problem without its rules."""
+        return type(self)(
+            self.model,
+            self.loss,
+            self.targets,
+            [],
+            sample_weight=self.everything.loss_weights,
+            alpha=self.alpha,
+        )
+
+    def centered(self, theta: FloatArray) -> FloatArray:
+        """Return model parameters with every centre in the middle of the rates around it."""
+        theta = np.concatenate([self.model_part(theta), np.zeros(self.n_centers)])
+        if self.n_centers:
+            theta[self.model.n_parameters :] = self._middles(self.evaluate(theta).constraints)
+        return theta
+
+    def from_centers(self, values: FloatArray) -> FloatArray:
+        """Measure values of the constraint rows from the middle of the rates of each centre."""
+        if not self.n_centers:
+            return values
+        middles = self._middles(values)
+        return values - np.where(self._centers >= 0, middles[self._centers], 0.0)
+
+    def _middles(self, values: FloatArray) -> FloatArray:
+        """Return the middle of the values that belong to each centre."""
+        has = self._centers >= 0
+        highest = np.full(self.n_centers, -np.inf)
+        lowest = np.full(self.n_centers, np.inf)
+        np.maximum.at(highest, self._centers[has], values[has])
+        np.minimum.at(lowest, self._centers[has], values[has])
+        return 0.5 * (highest + lowest)
+
+    def model_part(self, theta: FloatArray) -> FloatArray:
+        """Return the parameters of the model, without centres."""
+        return theta[: self.model.n_parameters]
+
+    def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
+        """Evaluate objective and constraints: one pass through the model."""
+        batch = self.everything if batch is None else batch
+        rows = batch.rows
+        scores, tape = self.model.forward(self.model_part(theta), rows)
+        targets = self.targets if rows is None else self.targets[rows]
+        loss = self.loss.parts(scores, targets)
+        half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
+        values: list[FloatArray] = [np.empty(0)]
+        slopes: list[FloatArray] = []
+        curvatures: list[FloatArray] = []
+        for rule, weights in zip(self.rules, batch.cell_weights, strict=True):
+            value, slope, curvature = rule.moment.parts(scores, self.temperature, rows)
+            cells = rule.cells if rows is None else rule.cells[rows]
+            means = np.bincount(cells, weights=weights * value, minlength=rule.n_cells)
+            values.append(rule.matrix @ means)
+            slopes.append(weights * slope)
+            curvatures.append(weights * curvature)
+        return Evaluation(
+            theta=theta,
+            objective=float(batch.loss_weights @ loss.value) + self.alpha * half_norm,
+            constraints=np.concatenate(values) - self._center_values(theta),
+            batch=batch,
+            tape=tape,
+            loss_slope=batch.loss_weights * loss.slope,
+            loss_curvature=batch.loss_weights * loss.curvature,
+            moment_slopes=slopes,
+            moment_curvatures=curvatures,
+            penalty_gradient=self.alpha * penalty_gradient,
+        )
+
+    def gradient(
+        self, at: Evaluation, multipliers: FloatArray | None = None, *, objective: float = 1.0
+    ) -> FloatArray:
+        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+        slopes = objective * at.loss_slope
+        if multipliers is not None:
+            for k, rule in enumerate(self.rules):
+                pull = rule.matrix.T @ multipliers[self._starts[k] : self._starts[k + 1]]
+                cells = rule.cells if at.batch.rows is None else rule.cells[at.batch.rows]
+                slopes = slopes + at.moment_slopes[k] * pull[cells]
+        gradient = self.model.pullback(at.tape, slopes)
+        if objective:
+            gradient = gradient + objective * at.penalty_gradient
+        if not self.n_centers:
+            return gradient
+        of_centers = np.zeros(self.n_centers)
+        if multipliers is not None:
+            has = self._centers >= 0
+            of_centers -= np.bincount(self._centers[has], multipliers[has], self.n_centers)
+        return np.concatenate([gradient, of_centers])
+
+    def jacobian(self, at: Evaluation, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None), (n_which, n_parameters)."""
+        which = np.arange(self.n_constraints) if which is None else which
+        out = np.zeros((which.size, self.n_parameters))
+        of_model = out[:, : self.model.n_parameters]
+        for k, rule in enumerate(self.rules):
+            chosen = np.flatnonzero((which >= self._starts[k]) & (which < self._starts[k + 1]))
+            if chosen.size:
+                matrix = rule.matrix[which[chosen] - self._starts[k]]
+                of_model[chosen] = self._rule_jacobian(at, k, rule, sparse.csr_array(matrix))
+        has = np.flatnonzero(self._centers[which] >= 0)
+        out[has, self.model.n_parameters + self._centers[which][has]] = -1.0
+        return out
+
+    def _rule_jacobian(
+        self, at: Evaluation, k: int, rule: BoundConstraint, matrix: sparse.csr_array
+    ) -> FloatArray:
+        """Return the gradients of some rows of one rule."""
+        rows = at.batch.rows
+        cells = rule.cells if rows is None else rule.cells[rows]
+        if matrix.shape[0] >= MANY_COLUMNS and rows is None and isinstance(self.model, LinearScore):
+            of_cells = self.model.pullback_cells(cells, at.moment_slopes[k], rule.n_cells)
+            return np.asarray(matrix @ of_cells)
+        slopes = at.moment_slopes[k]
+        return np.stack(
+            [self.model.pullback(at.tape, slopes * row[cells]) for row in matrix.toarray()]
+        )
+
+    def violation(self, at: Evaluation) -> float:
+        """Return by how much the worst constraint is missed."""
+        if not self.n_constraints:
+            return 0.0
+        beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
+        return max(0.0, float(beyond.max()))
+
+    def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
+        """Return how far a point is from the first-order conditions.
+
+        ``stationarity`` is the largest entry of the gradient of the Lagrangian (in standardised
+        coordinates for linear models), ``feasibility`` the largest violation, ``complementarity``
+        the largest multiplier times the distance from its bound.
+        """
+        gradient = self.gradient(at, multipliers)
+        room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
+        slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
+        return {
+            "stationarity": float(np.abs(gradient).max()),
+            "feasibility": self.violation(at),
+            "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
+        }
+
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores of all rows."""
+        return self.model.forward(self.model_part(theta))[0]
+
+    def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
+        """Draw rows for the loss, and equally many rows for every cell of every rule.
+
+        Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
+        sample of the mean loss and of every cell mean.
+        """
+        if self._rows_of_cells is None:
+            self._rows_of_cells = [_sorted_rows(rule) for rule in self.rules]
+        parts = [_draw(self.everything.loss_weights, n_loss, rng)] if n_loss else []
+        sizes = [n_loss]
+        for table in self._rows_of_cells:
+            drawn = table(rng, n_per_cell)
+            parts.append(drawn)
+            sizes.append(drawn.size)
+        rows = np.concatenate([np.empty(0, np.int64), *parts])
+        loss_weights = np.zeros(rows.size)
+        if n_loss:
+            loss_weights[:n_loss] = 1 / n_loss
+        cell_weights = []
+        for start, stop in pairwise(np.cumsum(sizes)):
+            weights = np.zeros(rows.size)
+            weights[start:stop] = 1 / max(n_per_cell, 1)
+            cell_weights.append(weights)
+        return Batch(rows, loss_weights, cell_weights)
+
+    def _center_values(self, theta: FloatArray) -> Any:
+        if not self.n_centers:
+            return 0.0
+        values = theta[self.model.n_parameters :]
+        return np.where(self._centers >= 0, values[self._centers], 0.0)
+
+
+class LinearConstrainedERM(ConstrainedERM):
+    """The problem for linear scores, which adds second derivatives."""
+
+    model: LinearScore
+
+    def hessian(self, at: Evaluation, multipliers: FloatArray) -> FloatArray:
+        """Return the second derivative of the Lagrangian: one weighted Gram matrix."""
+        weights = at.loss_curvature
+        for k, rule in enumerate(self.rules):
+            pull = rule.matrix.T @ multipliers[self._starts[k] : self._starts[k + 1]]
+            if pull.any():
+                weights = weights + at.moment_curvatures[k] * pull[rule.cells]
+        p = self.model.n_parameters
+        out = np.zeros((self.n_parameters, self.n_parameters))
+        out[:p, :p] = self.model.gram(weights)
+        out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
+        return out
+
+
+def _draw(weights: FloatArray, size: int, rng: np.random.RandomState) -> IntArray:
+    """Draw row numbers in proportion to weights; plain integers where all weights are equal."""
+    if weights[0] == weights[-1] and np.ptp(weights) == 0:
+        return rng.randint(weights.size, size=size).astype(np.int64)
+    cumulative = np.cumsum(weights)
+    found = np.searchsorted(cumulative, rng.random_sample(size) * cumulative[-1], side="right")
+    return np.minimum(found, weights.size - 1).astype(np.int64)
+
+
+def _sorted_rows(rule: BoundConstraint) -> Any:
+    """Return a function that draws equally many rows of every cell of a rule."""
+    counted = np.flatnonzero(rule.row_weights > 0)
+    order = counted[np.argsort(rule.cells[counted], kind="stable")]
+    # Each cell's weights add up to 1, so cell c owns the interval (c, c + 1] of the running sum.
+    running = np.cumsum(rule.row_weights[order])
+    cells = np.arange(rule.n_cells)
+    first = np.searchsorted(rule.cells[order], cells, side="left")
+    last = np.searchsorted(rule.cells[order], cells, side="right") - 1
+
+    def draw(rng: np.random.RandomState, per_cell: int) -> IntArray:
+        if not per_cell:
+            return np.empty(0, np.int64)
+        below = np.where(first > 0, running[first - 1], 0.0)
+        marks = (
+            below[:, None]
+            + rng.random_sample((rule.n_cells, per_cell)) * (running[last] - below)[:, None]
+        )
+        found = np.searchsorted(running, marks.ravel(), side="right")
+        found = np.clip(found, np.repeat(first, per_cell), np.repeat(last, per_cell))
+        return np.asarray(order[found])
+
+    return draw

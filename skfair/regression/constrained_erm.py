@@ -1,0 +1,261 @@
+"""A regressor whose limit on disparity is kept, on the training data, by its own predictions.
+
+The same parts as :mod:`skfair.classification.constrained_erm`; targets are standardised inside, so
+that bounds, tolerances and smoothing mean the same whatever their unit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.classification._erm import ConstrainedERMBase
+from skfair.constraints.bound import BoundConstraint
+from skfair.losses import make_loss
+from skfair.utils.callbacks import report_iterations
+from skfair.utils.fitting import fit_method
+
+
+class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
+    r"""Linear or neural regressor under a limit on the disparity between groups.
+
+    Minimises the mean loss plus a penalty, :math:`\frac{1}{W} \sum_i w_i \, \ell(h_\theta(x_i),
+    y_i) + \frac{\alpha}{2} \lVert \theta \rVert^2`, under one or several fairness rules, which
+    hold for its own predictions on the training data. Predictions do not need the group.
+
+    Parameters
+    ----------
+    constraint : str, Constraint or list of them, default="mean_score_parity"
+        The rules: "mean_score_parity" (differences of mean predictions), "loss_parity"
+        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group), or
+        objects of :mod:`skfair.constraints`.
+    max_disparity : float, default=0.05
+        The bound, in the units of the rule: those of y for mean predictions, those of the loss
+        for losses.
+    loss : {"squared_error", "absolute_error"}, default="squared_error"
+        What is minimised: half the squared error, or the absolute error, smoothed within 5 % of
+        the standard deviation of y.
+    alpha : float or None, default=None
+        Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge.
+    hidden_layer_sizes : tuple of int, default=()
+        Sizes of hidden layers of rectified linear units; none for a linear model.
+    fit_intercept : bool, default=True
+        Whether predictions have an intercept.
+    solver : str or solver object, default="auto"
+        As in :class:`skfair.classification.ConstrainedERMClassifier`.
+    enforce : {"strict", "surrogate"}, default="strict"
+        Whether the bound holds exactly, or up to ``tol`` and smoothing.
+    max_iter : int or None, default=None
+        Largest number of steps of one run of the solver; None for the solver's own.
+    tol : float, default=1e-6
+        Largest residual of the first-order conditions, for standardised targets.
+    warm_start : bool, default=False
+        Whether a fit starts from the last solution.
+    random_state : int, RandomState instance or None, default=None
+        Seed of stochastic solvers and of hidden layers.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the model.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        Weights of a linear model.
+    intercept_ : ndarray of shape (1,)
+        Intercept of a linear model.
+    coefs_, intercepts_ : list of ndarray
+        Weights and intercepts of the layers, if there are hidden ones.
+    train_disparity_ : float
+        Disparity on the training data, the largest of all rules.
+    train_disparities_ : dict of str to float
+        Disparity of each rule.
+    disparity_by_group_ : dict of str to float
+        How far each group's mean prediction (or loss) is from the overall one.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Signed multipliers: what the objective loses per unit of a tighter bound.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        What each constraint compares.
+    objective_ : float
+        Mean loss plus penalty of the solution.
+    kkt_residual_ : float
+        Largest residual of the first-order conditions, for standardised targets.
+    temperature_ : float
+        1; of use for classifiers only.
+    n_iter_ : int
+        Steps of the solver.
+    n_solves_ : int
+        Number of problems that were solved.
+    status_ : str
+        "converged", "max_iter", "stopped" or "infeasible".
+    history_ : dict of ndarray
+        Objective, violation and CPU seconds of each step.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the model uses.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    skfair.classification.ConstrainedERMClassifier : The same for two classes.
+
+    Notes
+    -----
+    "mean_score_parity" with a convex loss is a convex problem and is solved to optimality; loss
+    parity is not convex, and solutions are stationary points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.regression import ConstrainedERMRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 300)
+    >>> X = rng.normal(size=(300, 2)) + (sex == "m")[:, None] * [1, 0]
+    >>> y = 10 * X[:, 0] + rng.normal(size=300)
+    >>> model = ConstrainedERMRegressor(max_disparity=2.0).fit(X, y, sensitive_features=sex)
+    >>> means = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
+    >>> bool(means[1] - means[0] <= 2)
+    True
+    """
+
+    _task = "regression"
+
+    _parameter_constraints = {
+        name: value
+        for name, value in ConstrainedERMBase._parameter_constraints.items()
+        if name != "temperatures"
+    }
+    temperatures = (1.0,)  # nothing here depends on the sign of a score
+
+    def __init__(
+        self,
+        constraint: Any = "mean_score_parity",
+        max_disparity: float = 0.05,
+        *,
+        loss: Any = "squared_error",
+        alpha: float | None = None,
+        hidden_layer_sizes: Any = (),
+        fit_intercept: bool = True,
+        solver: Any = "auto",
+        enforce: str = "strict",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.constraint = constraint
+        self.max_disparity = max_disparity
+        self.loss = loss
+        self.alpha = alpha
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.enforce = enforce
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> ConstrainedERMRegressor:
+        """Fit the model under its rules.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Real targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows, in the loss and in the rules.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        self : ConstrainedERMRegressor
+            The fitted estimator.
+        """
+        data = self._read_fit_data(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            y_numeric=True,
+        )
+        loss = make_loss(self.loss, self._task)
+        y = np.asarray(data.y, dtype=np.float64)
+        middle = float(np.average(y, weights=data.sample_weight)) if self.fit_intercept else 0.0
+        spread = float(np.sqrt(np.average((y - middle) ** 2, weights=data.sample_weight)))
+        spread = spread if spread > 0 and loss.degree else 1.0
+
+        def unit(rule: BoundConstraint) -> float:
+            return spread if rule.moment.unit == "score" else spread**loss.degree
+
+        problem = self._make_problem(
+            data,
+            (y - middle) / spread,
+            loss,
+            None,
+            data.sample_weight,
+            lambda rule: 1 / unit(rule),
+        )
+        # The penalty is that of the weights in the units of y.
+        problem.alpha *= spread ** (2 - loss.degree) if loss.degree else 1.0
+        dtype = data.X.dtype
+
+        def state(theta: Any) -> dict[str, Any]:
+            theta = problem.model_part(theta)
+            return self._store_model(problem.model, theta, dtype, scale=spread, shift=middle)
+
+        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
+            found = self._optimise(problem, self._warm_theta(problem), callback)
+        for name, value in state(found.result.theta).items():
+            setattr(self, name, value)
+        # Disparities are those of the predictions, back on the scale of the rules.
+        scores = (self._raw_scores(data.X) - middle) / spread
+        self._store_solution(problem, found, scores, unit, spread**loss.degree)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,)
+            The predictions.
+        """
+        check_is_fitted(self)
+        X = self._read_features(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return self._raw_scores(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,265 @@
+r"""Bounds on what is reported, not on its smooth stand-in: the outer loop of ``enforce="strict"``.
+
+A smooth rate can be far from the true one (on COMPAS a smooth gap of 0.05 is a true gap of 0.18),
+so a solver that keeps the smooth bounds promises nothing. Here the smooth problem is solved again
+and again, each time from the last solution:
+
+- the *temperature* of the smooth rates rises, 1, 2, 4, ...;
+- at each temperature the smooth bounds are shifted by the difference of true and smooth values that
+  was seen, until the true values meet the true bounds;
+- every solution's threshold is scanned (:mod:`skfair.solvers.thresholds`).
+
+Among the solutions that keep the true bounds the one of the lowest temperature is taken whose
+training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
+and with small cells they fit its noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.solvers.base import SolverResult
+from skfair.solvers.thresholds import ThresholdScan
+
+FloatArray = NDArray[np.float64]
+
+DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
+MAX_ROUNDS = 6  # solves per temperature
+SLACK = 0.004  # accuracy that a lower temperature may cost
+USED = 0.85  # share of a bound from which on it counts as reached
+STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
+CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates
+LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
+
+
+class StrictResult(NamedTuple):
+    """The solution that is kept.
+
+    Attributes
+    ----------
+    result : SolverResult
+        The smooth solution it is made of.
+    shift : float
+        What is added to its scores.
+    temperature : float
+        Temperature of the smooth problem.
+    is_feasible : bool
+        Whether the true bounds are kept.
+    is_constant : bool
+        Whether that takes the same prediction for everybody.
+    lower, upper : ndarray of shape (n_constraints,)
+        Bounds of the smooth problem.
+    n_solves : int
+        Number of smooth problems that were solved.
+    """
+
+    result: SolverResult
+    shift: float
+    temperature: float
+    is_feasible: bool
+    is_constant: bool
+    lower: FloatArray
+    upper: FloatArray
+    n_solves: int
+
+
+class _Candidate(NamedTuple):
+    quality: float  # accuracy, or minus the objective where no rule is on rates
+    excess: float
+    kept: StrictResult
+
+
+def solve_strictly(
+    problem: ConstrainedERM,
+    solver: Any,
+    theta0: FloatArray,
+    *,
+    temperatures: Sequence[float],
+    min_gap: Any,
+    is_classifier: bool,
+    **solve_params: Any,
+) -> StrictResult:
+    """Find the best solution whose true disparities are within their bounds.
+
+    Parameters
+    ----------
+    problem : ConstrainedERM
+        The problem; its bounds are those that the true values must keep. Left as it was.
+    solver : object
+        A solver of the registry.
+    theta0 : ndarray of shape (n_parameters,)
+        Where to start.
+    temperatures : sequence of float
+        Rising; only the first is used if no rule is on rates.
+    min_gap : callable
+        ``min_gap(theta) -> float``: differences of scores that rounding may cause.
+    is_classifier : bool
+        Whether solutions are compared by accuracy (else by the objective).
+    **solve_params
+        Passed to the solver.
+
+    Returns
+    -------
+    found : StrictResult
+        The solution.
+    """
+    path = _StrictPath(problem, solver, min_gap, is_classifier, solve_params)
+    bounds = problem.lower, problem.upper, problem.temperature
+    try:
+        return path.run(theta0, temperatures)
+    finally:
+        problem.lower, problem.upper, problem.temperature = bounds
+
+
+class _Seen(NamedTuple):
+    differences: FloatArray  # true minus smooth values of the constraints
+    violation: float  # of the true bounds
+    is_used: bool  # whether the true bounds are nearly reached, or do not bind
+
+
+class _StrictPath:
+    def __init__(
+        self,
+        problem: ConstrainedERM,
+        solver: Any,
+        min_gap: Any,
+        is_classifier: bool,
+        solve_params: dict[str, Any],
+    ) -> None:
+        self.problem = problem
+        self.solver = solver
+        self.min_gap = min_gap
+        self.is_classifier = is_classifier
+        self.params = solve_params
+        self.tol = solve_params.pop("tol", 1e-6)
+        self.lower, self.upper = problem.lower, problem.upper
+        self.has_rates = any(rule.moment.is_rate for rule in problem.rules)
+        # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
+        self.damping = DAMPING if self.has_rates else 1.0
+        self.step_tol = LOOSE_TOL if self.has_rates else self.tol
+        is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
+        self.margin = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
+        self.n_solves = 0
+        self.free = problem.relaxed()
+        # A run of a stochastic solver is long, and its noise hides small corrections.
+        self.max_rounds = 2 if getattr(solver, "is_stochastic", False) else MAX_ROUNDS
+        self.scan = None
+        if is_classifier and all(rule.moment.is_rate for rule in problem.rules):
+            weights = problem.everything.loss_weights
+            self.scan = ThresholdScan(problem.rules, problem.targets, weights)
+
+    def run(self, theta0: FloatArray, temperatures: Sequence[float]) -> StrictResult:
+        problem = self.problem
+        free_result = self._solve(self.free, problem.model_part(theta0), None, self.tol)
+        theta = problem.centered(free_result.theta)
+        lam = np.zeros(problem.n_constraints)
+        problem.temperature = temperatures[0]
+        result = free_result._replace(theta=theta, multipliers=lam)
+        first = self._judge(result, temperatures[0])
+        if result.status == "stopped":
+            return self._choose([first])
+        if self._compare(theta, lam).violation <= 0:  # the rules do not bind
+            return first.kept._replace(shift=0.0, is_feasible=True, is_constant=False)
+        candidates = [first]
+        free_quality = self._quality(result, problem.scores(theta))
+        offsets = np.zeros(problem.n_constraints)
+        best = first.quality if first.kept.is_feasible else -np.inf
+        for temperature in temperatures if self.has_rates else temperatures[:1]:
+            problem.temperature = temperature
+            theta = problem.centered(theta)
+            before, n_worse, is_settled, reached = np.inf, 0, False, -np.inf
+            for _ in range(self.max_rounds):
+                problem.lower = self.lower - offsets + self.margin
+                problem.upper = self.upper - offsets - self.margin
+                result = self._solve(problem, theta, lam, self.step_tol)
+                theta, lam = result.theta, result.multipliers
+                candidate = self._judge(result, temperature)
+                candidates.append(candidate)
+                if candidate.kept.is_feasible:
+                    reached = max(reached, candidate.quality)
+                if result.status == "stopped":
+                    return self._choose(candidates)
+                seen = self._compare(theta, lam)
+                offsets = offsets + self.damping * (seen.differences - offsets)
+                is_settled = seen.violation <= 0 and seen.is_used
+                n_worse = n_worse + 1 if seen.violation > 0.5 * before else 0
+                before = seen.violation
+                if is_settled or n_worse == 2:
+                    break
+            if np.isfinite(reached) and self.max_rounds < MAX_ROUNDS:
+                break
+            is_cheap = temperature >= STEEP or reached > free_quality - CHEAP
+            if is_settled and is_cheap and reached < best + 0.5 * SLACK:
+                break  # higher temperatures would only fit the sample more closely
+            best = max(best, reached)
+        return self._choose(candidates)
+
+    def _solve(
+        self, problem: ConstrainedERM, theta: FloatArray, lam: FloatArray | None, tol: float
+    ) -> SolverResult:
+        self.n_solves += 1
+        found: SolverResult = self.solver.solve(problem, theta, lam, tol=tol, **self.params)
+        return found
+
+    def _true_constraints(self, scores: FloatArray) -> FloatArray:
+        """Return the constraint rows for true moments, every centre in the middle of its rates."""
+        values = [
+            rule.matrix @ rule.means(rule.moment.strict(scores)) for rule in self.problem.rules
+        ]
+        return self.problem.from_centers(np.concatenate([np.empty(0), *values]))
+
+    def _compare(self, theta: FloatArray, lam: FloatArray) -> _Seen:
+        """Compare true with smooth values of the constraints."""
+        at = self.problem.evaluate(theta)
+        true = self._true_constraints(self.problem.scores(theta))
+        beyond = np.maximum(self.lower - true, true - self.upper)
+        size = np.where(np.isfinite(self.lower), np.abs(true), true)
+        return _Seen(
+            true - at.constraints,
+            float(beyond.max(initial=-np.inf)),
+            bool(not lam.any() or np.any(size >= USED * self.upper)),
+        )
+
+    def _judge(self, result: SolverResult, temperature: float) -> _Candidate:
+        """Measure a solution by its true disparities, at its best threshold."""
+        problem = self.problem
+        scores = problem.scores(result.theta)
+        if self.scan is not None:
+            found = self.scan(scores, self.min_gap(result.theta))
+            quality, excess, shift = found.accuracy, found.excess, found.shift
+            is_feasible, is_constant = found.is_feasible, found.is_constant
+        else:
+            excess = max(
+                (rule.disparity(scores) - rule.max_disparity for rule in problem.rules), default=0.0
+            )
+            quality = self._quality(result, scores)
+            is_feasible, is_constant, shift = excess <= 0, False, 0.0
+        bounds = problem.lower, problem.upper
+        kept = StrictResult(
+            result, shift, temperature, is_feasible, is_constant, *bounds, self.n_solves
+        )
+        return _Candidate(quality, excess, kept)
+
+    def _quality(self, result: SolverResult, scores: FloatArray) -> float:
+        weights = self.problem.everything.loss_weights
+        if self.is_classifier and self.has_rates:
+            return float(weights @ ((scores > 0) == (self.problem.targets > 0)))
+        return -self.free.evaluate(self.problem.model_part(result.theta)).objective
+
+    def _choose(self, candidates: list[_Candidate]) -> StrictResult:
+        feasible = [c for c in candidates if c.kept.is_feasible and not c.kept.is_constant]
+        feasible = feasible or [c for c in candidates if c.kept.is_feasible]
+        if not feasible:
+            return min(candidates, key=lambda c: c.excess).kept
+        best = max(c.quality for c in feasible)
+        slack = SLACK if self.has_rates and self.is_classifier else 0.0
+        good = [c for c in feasible if c.quality >= best - slack]
+        lowest = min(c.kept.temperature for c in good)
+        return max(
+            (c for c in good if c.kept.temperature == lowest), key=lambda c: c.quality
+        ).kept._replace(n_solves=self.n_solves)

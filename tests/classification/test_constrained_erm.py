@@ -1,0 +1,468 @@
+"""ConstrainedERMClassifier: the promise, its pieces, and what users do to it."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier
+from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
+from skfair.solvers import ALNewton
+
+METRICS = {
+    "demographic_parity": metrics.demographic_parity_difference,
+    "equal_opportunity": metrics.equal_opportunity_difference,
+    "false_positive_parity": metrics.false_positive_parity_difference,
+    "equalized_odds": metrics.equalized_odds_difference,
+    "accuracy_parity": metrics.accuracy_parity_difference,
+}
+
+
+def people(seed=0, n=600, n_groups=2, d=4):
+    """Scores differ by group, and so do base rates."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += group
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5 * n_groups).astype(int)
+    return X, y, np.array(["a", "b", "c", "d"])[group]
+
+
+@pytest.mark.parametrize("rule", METRICS)
+@pytest.mark.parametrize("bound", [0.02, 0.05])
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_the_promise_is_kept(rule, bound, n_groups):
+    X, y, group = people(seed=n_groups, n_groups=n_groups, n=1500 * n_groups)
+    model = ConstrainedERMClassifier(rule, bound).fit(X, y, sensitive_features=group)
+    measured = METRICS[rule](y, model.predict(X), sensitive_features=group)
+    assert measured <= bound
+    assert model.train_disparity_ == pytest.approx(measured, abs=1e-12)
+    free = LogisticRegression().fit(X, y)
+    if METRICS[rule](y, free.predict(X), sensitive_features=group) > bound:
+        assert model.status_ != "infeasible"
+        assert model.score(X, y) > max(np.mean(y), 1 - np.mean(y))  # better than a constant
+
+
+def test_a_rule_that_does_not_bind_costs_nothing():
+    X, y, group = people()
+    model = ConstrainedERMClassifier(max_disparity=1.0, tol=1e-9).fit(
+        X, y, sensitive_features=group
+    )
+    plain = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-5)
+    np.testing.assert_allclose(model.intercept_, plain.intercept_, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-5)
+    assert not model.multipliers_.any()
+    assert model.n_solves_ == 1
+
+
+def test_accuracy_falls_as_the_bound_tightens():
+    X, y, group = people(n=3000)
+    scores = [
+        ConstrainedERMClassifier(max_disparity=b).fit(X, y, sensitive_features=group).score(X, y)
+        for b in (0.3, 0.1, 0.02)
+    ]
+    assert scores[0] > scores[1] > scores[2] > 0.6
+
+
+def test_surrogate_enforcement_bounds_the_sigmoid():
+    X, y, group = people()
+    model = ConstrainedERMClassifier(max_disparity=0.02, enforce="surrogate").fit(
+        X, y, sensitive_features=group
+    )
+    soft = model.predict_proba(X)[:, 1]
+    gap = abs(soft[group == "a"].mean() - soft[group == "b"].mean())
+    assert gap == pytest.approx(0.02, abs=1e-5)
+    assert model.kkt_residual_ <= 1e-6
+    assert model.status_ == "converged"
+
+
+def test_multipliers_are_sensitivities():
+    X, y, group = people()
+
+    def fit(bound):
+        return ConstrainedERMClassifier(max_disparity=bound, enforce="surrogate", tol=1e-9).fit(
+            X, y, sensitive_features=group
+        )
+
+    h = 1e-4
+    slope = (fit(0.02 + h).objective_ - fit(0.02 - h).objective_) / (2 * h)
+    model = fit(0.02)
+    assert slope == pytest.approx(-np.abs(model.multipliers_).sum(), rel=1e-3)
+    assert model.constraint_names_.tolist() == ["b - a"]
+
+
+def test_several_rules_each_with_its_bound():
+    X, y, group = people(n=1500)
+    rules = [DemographicParity(0.15), EqualOpportunity(0.05), BoundedGroupLoss(0.65)]
+    model = ConstrainedERMClassifier(rules[:2]).fit(X, y, sensitive_features=group)
+    p = model.predict(X)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.15
+    assert metrics.equal_opportunity_difference(y, p, sensitive_features=group) <= 0.05
+    assert set(model.train_disparities_) == {"DemographicParity", "EqualOpportunity"}
+    model = ConstrainedERMClassifier([rules[0], rules[2]]).fit(X, y, sensitive_features=group)
+    p, z = model.predict(X), model.decision_function(X)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.15
+    assert metrics.largest_group_loss(y, z, sensitive_features=group) <= 0.65
+
+
+@pytest.mark.parametrize("rule", ["loss_parity", "class_loss_parity", "positive_loss_parity"])
+def test_loss_rules(rule):
+    X, y, group = people(n=1500, seed=3)
+    given = {"loss_parity": "all", "class_loss_parity": "class"}.get(rule, "positive")
+    model = ConstrainedERMClassifier(rule, 0.01).fit(X, y, sensitive_features=group)
+    z = model.decision_function(X)
+    gap = metrics.loss_parity_difference(y, z, sensitive_features=group, given=given)
+    assert gap <= 0.01
+
+
+def test_overlapping_attributes():
+    X, y, group = people(n=1500)
+    other = np.where(X[:, 2] > 0.3, "old", "young")
+    table = pd.DataFrame({"group": group, "age": other})
+    model = ConstrainedERMClassifier(max_disparity=0.03, intersectional=False)
+    model.fit(X, y, sensitive_features=table)
+    for column in table:
+        gap = metrics.demographic_parity_difference(
+            y, model.predict(X), sensitive_features=table[column]
+        )
+        assert gap <= 0.03
+    crossed = ConstrainedERMClassifier(max_disparity=0.03).fit(X, y, sensitive_features=table)
+    assert len(crossed.groups_) == 4
+    assert crossed.train_disparity_ <= 0.03
+
+
+def test_overall_reference():
+    X, y, group = people(n=1500, n_groups=3)
+    rule = DemographicParity(0.05, reference="overall")
+    model = ConstrainedERMClassifier(rule).fit(X, y, sensitive_features=group)
+    p = model.predict(X)
+    gap = metrics.demographic_parity_difference(y, p, sensitive_features=group, reference="overall")
+    assert gap <= 0.05
+    assert gap == pytest.approx(max(map(abs, model.disparity_by_group_.values())), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "squared_error"])
+def test_other_losses(loss):
+    X, y, group = people()
+    model = ConstrainedERMClassifier(max_disparity=0.05, loss=loss).fit(
+        X, y, sensitive_features=group
+    )
+    p = model.predict(X)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
+    assert model.score(X, y) > 0.6
+    assert not hasattr(model, "predict_proba")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_equals_dense(dtype):
+    X, y, group = people()
+    X = X.astype(dtype)
+    X[np.abs(X) < 0.5] = 0
+    A = sparse.csr_array(X)
+    A.data[:3] = 0  # explicit zeros
+    X[np.abs(X) < 0] = 0
+    dense = ConstrainedERMClassifier(enforce="surrogate").fit(
+        A.toarray(), y, sensitive_features=group
+    )
+    thin = ConstrainedERMClassifier(enforce="surrogate").fit(A, y, sensitive_features=group)
+    assert dense.coef_.dtype == thin.coef_.dtype == dtype
+    np.testing.assert_allclose(dense.coef_, thin.coef_, atol=1e-3 if dtype == np.float32 else 1e-7)
+    strict = ConstrainedERMClassifier(max_disparity=0.02).fit(A, y, sensitive_features=group)
+    p = strict.predict(A)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.02
+    assert (p == strict.predict(A.toarray())).all()
+
+
+def test_weights_repeat_rows():
+    X, y, group = people(n=300)
+    weights = np.random.default_rng(1).integers(1, 4, 300)
+    again = np.repeat(np.arange(300), weights)
+    a = ConstrainedERMClassifier(max_disparity=0.05).fit(
+        X, y, sample_weight=weights, sensitive_features=group
+    )
+    b = ConstrainedERMClassifier(max_disparity=0.05).fit(
+        X[again], y[again], sensitive_features=group[again]
+    )
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
+    assert a.train_disparity_ == pytest.approx(b.train_disparity_, abs=1e-12)
+
+
+def test_class_weight_changes_the_loss_not_the_rates():
+    X, y, group = people(n=1000)
+    y = np.where(np.random.default_rng(0).random(1000) < 0.5, 0, y)
+    model = ConstrainedERMClassifier(max_disparity=0.05, class_weight="balanced")
+    model.fit(X, y, sensitive_features=group)
+    plain = ConstrainedERMClassifier(max_disparity=0.05).fit(X, y, sensitive_features=group)
+    p = model.predict(X)
+    assert p.mean() > plain.predict(X).mean()
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
+
+
+def test_labels_of_any_kind():
+    X, y, group = people()
+    words = np.where(y == 1, "yes", "no")
+    a = ConstrainedERMClassifier().fit(X, y, sensitive_features=group)
+    b = ConstrainedERMClassifier().fit(X, words, sensitive_features=group)
+    assert b.classes_.tolist() == ["no", "yes"]
+    assert ((a.predict(X) == 1) == (b.predict(X) == "yes")).all()
+    proba = b.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    np.testing.assert_allclose(np.exp(b.predict_log_proba(X)), proba)
+    assert ((proba[:, 1] > 0.5) == (b.predict(X) == "yes")).all()
+
+
+def test_scales_of_features_do_not_matter_without_a_penalty():
+    X, y, group = people()
+    scales = np.array([1e-6, 1e6, 1.0, 1e3])
+    a = ConstrainedERMClassifier(alpha=0.0).fit(X, y, sensitive_features=group)
+    b = ConstrainedERMClassifier(alpha=0.0).fit(X * scales + 5, y, sensitive_features=group)
+    assert (a.predict(X) == b.predict(X * scales + 5)).mean() > 0.99
+    assert b.train_disparity_ <= 0.05
+
+
+def test_hidden_layers():
+    X, y, group = people(n=800)
+    model = ConstrainedERMClassifier(max_disparity=0.05, hidden_layer_sizes=(8,), max_iter=300)
+    model.set_params(random_state=0).fit(X, y, sensitive_features=group)
+    p = model.predict(X)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
+    assert [layer.shape for layer in model.coefs_] == [(4, 8), (8, 1)]
+    assert not hasattr(model, "coef_")
+    again = ConstrainedERMClassifier(**model.get_params()).fit(X, y, sensitive_features=group)
+    assert (again.decision_function(X) == model.decision_function(X)).all()
+
+
+def test_warm_start_and_pickle():
+    X, y, group = people(n=2000)
+    model = ConstrainedERMClassifier(max_disparity=0.05, warm_start=True, enforce="surrogate")
+    cold = model.fit(X, y, sensitive_features=group).n_iter_
+    coef = model.coef_.copy()
+    assert model.fit(X, y, sensitive_features=group).n_iter_ < cold
+    np.testing.assert_allclose(model.coef_, coef, atol=1e-5)
+    with pytest.raises(ValueError, match="warm_start"):
+        model.fit(X[:, :2], y, sensitive_features=group)
+    copy = pickle.loads(pickle.dumps(model))
+    assert (copy.predict(X) == model.predict(X)).all()
+
+
+def test_a_stream_comes_near_the_batch_fit():
+    X, y, group = people(n=12000, seed=5)
+    model = ConstrainedERMClassifier(max_disparity=0.05, random_state=0)
+    for start in range(0, 12000, 2000):
+        part = slice(start, start + 2000)
+        model.partial_fit(X[part], y[part], sensitive_features=group[part])
+    model = pickle.loads(pickle.dumps(model))
+    part = slice(0, 2000)
+    model.partial_fit(X[part], y[part], sensitive_features=group[part])
+    soft = model.predict_proba(X)[:, 1]
+    assert abs(soft[group == "a"].mean() - soft[group == "b"].mean()) < 0.05 + 0.03
+    batch = ConstrainedERMClassifier(max_disparity=0.05, enforce="surrogate")
+    batch.fit(X, y, sensitive_features=group)
+    assert model.score(X, y) > batch.score(X, y) - 0.03
+    with pytest.raises(ValueError, match="did not occur"):
+        model.partial_fit(X[:3], y[:3], sensitive_features=["a", "b", "z"])
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="No row"):
+        model.partial_fit(X[:9], y[:9], sensitive_features=["a"] * 9)
+    assert (model.coef_ == before).all()
+
+
+def test_grid_search_with_routing_on_and_off():
+    X, y, group = people()
+    grid = {"max_disparity": [0.02, 0.2]}
+    scorer = metrics.get_scorer("neg_demographic_parity_difference")
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(ConstrainedERMClassifier(), grid, scoring=scorer, cv=3)
+        search.fit(X, y, sensitive_features=group)
+    assert search.best_params_ == {"max_disparity": 0.02}
+    search = GridSearchCV(ConstrainedERMClassifier(), grid, cv=3)
+    search.fit(X, y, sensitive_features=group)
+    assert search.best_params_ == {"max_disparity": 0.2}
+    nested = {"constraint": [DemographicParity()], "constraint__reference": ["pairwise", "overall"]}
+    GridSearchCV(ConstrainedERMClassifier(), nested, cv=2).fit(X, y, sensitive_features=group)
+
+
+def test_a_pipeline_on_a_table_with_strings_and_gaps():
+    X, y, group = people(n=400)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(X, columns=list("stuv"))
+    table["city"] = rng.choice(["Rome", "Oslo", None], 400)
+    table.loc[rng.random(400) < 0.1, "t"] = np.nan
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    words = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
+    model = make_pipeline(
+        make_column_transformer((numbers, list("stuv")), (words, ["city"])),
+        ConstrainedERMClassifier(max_disparity=0.05),
+    )
+    model.fit(table, y, constrainedermclassifier__sensitive_features=group)
+    gap = metrics.demographic_parity_difference(y, model.predict(table), sensitive_features=group)
+    assert gap <= 0.05
+
+
+def test_columns_of_X_can_hold_the_groups():
+    X, y, group = people()
+    table = pd.DataFrame(X, columns=list("stuv")).assign(sex=group)
+    model = ConstrainedERMClassifier(sensitive_columns="sex").fit(table, y)
+    assert model.model_features_.tolist() == list("stuv")
+    p = model.predict(table)
+    assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(600)}, "one class"),
+        ({"y": np.arange(600) % 3}, "binary"),
+        ({"constraint": "dp"}, "no constraint 'dp'"),
+        ({"constraint": 3}, "constraint"),
+        ({"constraint": "bounded_group_loss", "loss": "absolute_error"}, "not for classification"),
+        ({"solver": "newton"}, "no solver 'newton'"),
+        ({"max_disparity": -0.1}, "max_disparity"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"temperatures": (4, 1)}, "rising"),
+        ({"temperatures": ()}, "temperatures"),
+        ({"hidden_layer_sizes": (0,)}, "hidden_layer_sizes"),
+        ({"constraint": "mean_score_parity", "loss": "log"}, "no loss 'log'"),
+        ({"solver": "al_newton", "hidden_layer_sizes": (3,)}, "hessian"),
+        ({"constraint": DemographicParity(reference="all")}, "reference"),
+        ({"sample_weight": -np.ones(600)}, "negative"),
+        ({"sample_weight": ["m"] * 600}, "sensitive_features="),
+        ({"constraint": []}, "empty list"),
+        ({"constraint": DemographicParity}, "a name, a"),
+        ({"max_disparity": 50}, "limits nothing"),
+        ({"solver": ALNewton}, r"ALNewton\(\)"),
+        ({"temperatures": ("a",)}, "temperatures must be"),
+        ({"class_weight": "even"}, "class_weight"),
+    ],
+)
+def test_wrong_arguments_are_named(change, message):
+    X, y, group = people()
+    y = change.pop("y", y)
+    weight = change.pop("sample_weight", None)
+    with pytest.raises((ValueError, TypeError), match=message):
+        ConstrainedERMClassifier(**change).fit(X, y, weight, sensitive_features=group)
+
+
+def test_an_empty_cell_is_named_only_if_it_matters():
+    X, y, group = people()
+    y = np.where(group == "a", 0, y)
+    with pytest.raises(ValueError, match=r"group 'a' with y=1"):
+        ConstrainedERMClassifier("equal_opportunity").fit(X, y, sensitive_features=group)
+    model = ConstrainedERMClassifier("false_positive_parity").fit(X, y, sensitive_features=group)
+    assert model.train_disparity_ <= 0.05
+
+
+def test_rules_of_the_same_kind_are_all_kept():
+    X, y, group = people(n=1500)
+    rules = [DemographicParity(0.03), DemographicParity(0.3, reference="overall")]
+    model = ConstrainedERMClassifier(rules).fit(X, y, sensitive_features=group)
+    assert list(model.train_disparities_) == ["DemographicParity (1)", "DemographicParity (2)"]
+    gap = metrics.demographic_parity_difference(y, model.predict(X), sensitive_features=group)
+    assert model.train_disparities_["DemographicParity (1)"] == pytest.approx(gap, abs=1e-12)
+    assert gap <= 0.03
+
+
+def test_too_few_iterations_are_reported():
+    X, y, group = people()
+    with pytest.warns(ConvergenceWarning, match="KKT residual"):
+        ConstrainedERMClassifier(enforce="surrogate", max_iter=1).fit(
+            X, y, sensitive_features=group
+        )
+
+
+def test_a_stream_starts_from_the_fit():
+    X, y, group = people(n=4000)
+    model = ConstrainedERMClassifier(enforce="surrogate").fit(X, y, sensitive_features=group)
+    before = model.coef_.copy()
+    model.partial_fit(X, y, sensitive_features=group)
+    assert 0 < np.abs(model.coef_ - before).max() < 0.1
+
+
+def test_the_name_of_a_column_is_not_a_column():
+    X, y, _ = people()
+    with pytest.raises(TypeError, match="is a name"):
+        ConstrainedERMClassifier().fit(X, y, sensitive_features="sex")
+
+
+def test_one_group_and_no_group():
+    X, y, _ = people()
+    with pytest.warns(UserWarning, match="single group"):
+        ConstrainedERMClassifier().fit(X, y, sensitive_features=["all"] * 600)
+    with pytest.warns(UserWarning, match="without sensitive_features"):
+        model = ConstrainedERMClassifier().fit(X, y)
+    assert model.train_disparity_ == 0
+    assert model.disparity_by_group_ == {}
+
+
+def test_a_bound_out_of_reach_says_what_was_reached():
+    X, y, group = people()
+    with pytest.warns(ConvergenceWarning, match="smallest reached is"):
+        model = ConstrainedERMClassifier("bounded_group_loss", 0.01).fit(
+            X, y, sensitive_features=group
+        )
+    assert model.status_ == "infeasible"
+    assert model.train_disparity_ > 0.01
+
+
+def test_only_a_constant_keeps_the_bound():
+    X = np.array([[0.0], [1.0]] * 40)
+    group = np.array(["a", "b"] * 40)
+    y = np.isin(np.arange(80) % 8, [1, 3, 5]).astype(int)  # the feature is the group
+    with pytest.warns(ConvergenceWarning, match="constant"):
+        model = ConstrainedERMClassifier(max_disparity=0.1).fit(X, y, sensitive_features=group)
+    assert np.unique(model.predict(X)).size == 1
+
+
+@pytest.mark.parametrize("case", ["separable", "collinear", "one feature", "n < d", "constant"])
+def test_awkward_data_end_well(case):
+    X, y, group = people(n=200)
+    alpha = None
+    if case == "separable":
+        y, alpha = (X[:, 1] > 0).astype(int), 0.0
+    elif case == "collinear":
+        X = np.hstack([X, X @ np.ones((4, 1)), X[:, :1]])
+        alpha = 0.0
+    elif case == "one feature":
+        X = X[:, :1]
+    elif case == "n < d":
+        X = np.hstack([X, np.random.default_rng(0).normal(size=(200, 300))])
+    else:
+        X = np.hstack([X, np.ones((200, 1)), np.zeros((200, 1))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = ConstrainedERMClassifier(max_disparity=0.06, alpha=alpha).fit(
+            X, y, sensitive_features=group
+        )
+    gap = metrics.demographic_parity_difference(y, model.predict(X), sensitive_features=group)
+    assert gap <= 0.06
+    assert np.isfinite(model.coef_).all()
+
+
+def test_callback_can_stop():
+    X, y, group = people()
+    stopping = ALNewton()
+    calls = []
+
+    class Impatient(ALNewton):
+        def solve(self, problem, theta0, multipliers0=None, **params):
+            params["callback"] = lambda theta: calls.append(theta) or True
+            return super().solve(problem, theta0, multipliers0, **params)
+
+    model = ConstrainedERMClassifier(solver=Impatient(), enforce="surrogate")
+    model.fit(X, y, sensitive_features=group)
+    assert model.status_ == "stopped"
+    assert len(calls) == 1
+    assert stopping == ALNewton()

@@ -1,0 +1,127 @@
+"""Matrix, bounds and centres: a point is feasible exactly when its disparity is small enough."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from skfair.constraints import CONSTRAINTS
+from tests.naive import erm as naive
+from tests.small_problems import make_rule, people, references_of
+
+SIDES = [(name, reference) for name in CONSTRAINTS for reference in references_of(name)]
+each_side = pytest.mark.parametrize(("name", "reference"), SIDES)
+KINDS = {n_levels: people(seed=2, n=60, n_levels=n_levels) for n_levels in [(2,), (5,), (3, 2)]}
+each_kind = pytest.mark.parametrize("n_levels", list(KINDS))
+
+
+def prepare(n_levels, name, reference, bound=0.1):
+    return make_rule(name, reference).prepare(KINDS[n_levels].training_rows(), bound)
+
+
+def excess(bound, means, centers):
+    """How far each constraint row is beyond its bounds."""
+    values = bound.matrix @ means
+    values = values - np.where(bound.centers >= 0, np.append(centers, 0)[bound.centers], 0)
+    return np.maximum(bound.lower - values, values - bound.upper)
+
+
+def best_centers(bound, means):
+    """Minimise the worst row of each centre; rows of different centres have nothing in common."""
+    centers, values = [], bound.matrix @ means
+    for c in range(bound.n_centers):
+        mine = values[bound.centers == c]
+        found = minimize_scalar(
+            lambda center, mine=mine: np.abs(mine - center).max(),
+            bounds=(mine.min() - 1, mine.max() + 1),
+            method="bounded",
+            options={"xatol": 1e-12},
+        )
+        middle = (mine.min() + mine.max()) / 2
+        assert found.x == pytest.approx(middle, abs=1e-6)
+        centers.append(middle)
+    return np.array(centers)
+
+
+@each_kind
+@each_side
+def test_feasible_means_disparity_within_the_bound(n_levels, name, reference):
+    any_rule = prepare(n_levels, name, reference)
+    for seed in range(3):
+        means = np.random.default_rng(seed).uniform(size=any_rule.n_cells)
+        disparity, centers = any_rule.disparity_of_means(means), best_centers(any_rule, means)
+        assert disparity > 0.01
+        for bound, is_feasible in ((1 + 1e-9, True), (1 - 1e-6, False), (0.5, False), (2, True)):
+            rule = any_rule.scaled(bound * disparity / 0.1)
+            assert (excess(rule, means, centers).max() <= 0) == is_feasible
+
+
+@each_kind
+@each_side
+def test_the_disparity_of_smooth_means_is_the_worst_comparison(n_levels, name, reference):
+    who, rule = KINDS[n_levels], prepare(n_levels, name, reference)
+    scores = np.random.default_rng(1).normal(size=who.signs.size)
+    table = naive.rule_table(name, reference, who.signs, who.columns)
+    values = naive.smooth_values(naive.RULES[name][1], scores, who.signs, "log_loss", 3.0)
+    means = rule.means(rule.moment.parts(scores, 3.0)[0])
+    assert rule.disparity_of_means(means) == pytest.approx((table @ values).max(), abs=1e-12)
+
+
+@each_kind
+@each_side
+def test_rows_grow_with_the_groups_and_not_with_their_pairs(n_levels, name, reference):
+    rule = prepare(n_levels, name, reference)
+    n_classes = 2 if naive.RULES[name][0] == "class" else 1
+    if reference == "pairwise":  # two groups need one difference and no centre
+        n_rows = sum(1 if levels == 2 else levels for levels in n_levels)
+        n_centers = sum(levels > 2 for levels in n_levels)
+    else:
+        n_rows, n_centers = sum(n_levels), 0
+    assert rule.matrix.shape == (n_classes * n_rows, rule.n_cells)
+    assert rule.lower.shape == rule.upper.shape == rule.centers.shape == (n_classes * n_rows,)
+    assert rule.n_centers == n_classes * n_centers
+    assert set(rule.centers[rule.centers >= 0]) == set(range(rule.n_centers))
+
+
+@each_kind
+@each_side
+def test_rows_are_what_their_names_say(n_levels, name, reference):
+    rule = prepare(n_levels, name, reference)
+    means = np.random.default_rng(0).uniform(size=rule.n_cells)
+    rates = dict(zip(rule.rate_names, rule.rates @ means, strict=True))
+    overall = dict(zip(rule.rate_names, rule.overall @ means, strict=True))
+    assert len(rule.row_names) == rule.upper.size
+    for words, value, center in zip(rule.row_names, rule.matrix @ means, rule.centers, strict=True):
+        first, _, second = words.partition(" - ")
+        assert (second == "middle") == (center >= 0)
+        if second == "overall":
+            expected = rates[first] - overall[first]
+        else:
+            expected = rates[first] - rates.get(second, 0)
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+@each_kind
+@each_side
+def test_a_bound_of_zero_asks_for_equality(n_levels, name, reference):
+    rule = prepare(n_levels, name, reference, 0.0)
+    means = np.full(rule.n_cells, 0.0 if reference is None else 0.37)
+    assert excess(rule, means, best_centers(rule, means)).max() <= 1e-15
+    assert rule.disparity_of_means(means) <= 1e-15
+
+
+@each_kind
+def test_a_largest_loss_has_no_lower_bound(n_levels):
+    rule = prepare(n_levels, "bounded_group_loss", None, 0.7)
+    assert (rule.lower == -np.inf).all()
+    assert (rule.upper == 0.7).all()
+    assert (rule.matrix.toarray() == rule.rates.toarray()).all()
+
+
+@each_kind
+@pytest.mark.parametrize("name", list(CONSTRAINTS))
+def test_rates_are_means_of_cells(n_levels, name):
+    """Lines of both matrices are averages: entries >= 0 that add up to 1."""
+    rule = prepare(n_levels, name, "overall")
+    for matrix in (rule.rates.toarray(), rule.overall.toarray()):
+        assert matrix.min() >= 0
+        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(rule.rate_names)))

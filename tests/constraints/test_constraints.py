@@ -1,0 +1,326 @@
+"""The contract of every rule in the registry: what it counts, of whom, and what it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import skfair.constraints
+import skfair.metrics
+from skfair.constraints import CONSTRAINTS, Constraint
+from skfair.constraints.moments import Rate
+from skfair.solvers import ALNewton
+from tests.naive import erm as naive
+from tests.small_problems import build, make_rule, people, references_of
+
+RULES = list(CONSTRAINTS)
+RATES = [name for name in RULES if naive.RULES[name][1] in ("selected", "right")]
+SIDES = [(name, reference) for name in RULES for reference in references_of(name)]
+each_rule = pytest.mark.parametrize("name", RULES)
+PLAIN = people(seed=1, n=90)
+KINDS = {"two groups": (2,), "five groups": (5,), "overlapping attributes": (3, 2)}
+
+
+@pytest.fixture(params=KINDS)
+def who(request):
+    return people(seed=1, n=90, n_levels=KINDS[request.param])
+
+
+@pytest.fixture
+def weighted(who):
+    return who._replace(weights=np.random.default_rng(2).uniform(0.1, 3, who.signs.size))
+
+
+def scores_of(who, seed=3):
+    """Scores with ties and zeros: a score of 0 is a negative prediction."""
+    scores = np.random.default_rng(seed).normal(size=who.signs.size)
+    scores[::7] = 0.0
+    scores[1::7] = 0.5
+    return scores
+
+
+def prepare(who, name, reference="pairwise", bound=0.1, loss="log_loss"):
+    return make_rule(name, reference).prepare(who.training_rows(loss), bound)
+
+
+def disparity(who, name, reference, scores, loss="log_loss"):
+    return prepare(who, name, reference, loss=loss).disparity(scores)
+
+
+def test_every_rule_has_a_naive_twin_and_is_public():
+    assert set(RULES) == set(naive.RULES)
+    for name in RULES:
+        assert CONSTRAINTS[name].__name__ in skfair.constraints.__all__
+
+
+@each_rule
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_strict_disparity_is_what_one_counts(who, weighted, name, loss):
+    for reference in references_of(name):
+        for rows in (who, weighted):
+            scores = scores_of(rows)
+            found = disparity(rows, name, reference, scores, loss)
+            twin = naive.disparity(
+                name, reference, scores, rows.signs, rows.columns, rows.weights, loss
+            )
+            assert found == pytest.approx(twin, abs=1e-12)
+            assert found > 1e-3
+
+
+def metric_of(name):
+    """The metric that measures a rule, by its docstring, and the options that fit."""
+    names = [
+        re.findall(r"skfair\.metrics\.(\w+)", c.__doc__) for c in CONSTRAINTS[name].__mro__[:2]
+    ]
+    metric = (names[0] or names[1])[0]
+    given, what = naive.RULES[name]
+    return getattr(skfair.metrics, metric), {"given": given} if what == "loss" else {}
+
+
+@each_rule
+def test_strict_disparity_is_that_of_the_metric(who, weighted, name):
+    metric, options = metric_of(name)
+    for reference in references_of(name):
+        for rows in (who, weighted):
+            scores = scores_of(rows)
+            value = metric(
+                (rows.signs > 0).astype(int),
+                (scores > 0).astype(int) if name in RATES else scores,
+                sensitive_features=np.column_stack(rows.columns),
+                intersectional=False,
+                sample_weight=rows.weights,
+                **options,
+                **({} if reference is None else {"reference": reference}),
+            )
+            found = disparity(rows, name, reference, scores)
+            assert found == pytest.approx(value, abs=1e-12)
+
+
+@each_rule
+def test_differences_are_listed_by_group_and_class(weighted, name):
+    bound = prepare(weighted, name)
+    scores = scores_of(weighted)
+    given, what = naive.RULES[name]
+    values = naive.strict_values(what, scores, weighted.signs, "log_loss")
+    classes = {"all": [None], "positive": [1], "negative": [-1], "class": [-1, 1]}[given]
+    expected, names = [], []
+    for label in classes:
+        in_class = np.ones(values.size, bool) if label is None else weighted.signs == label
+        overall = values @ naive.shares(in_class, weighted.weights)
+        for a, groups in enumerate(weighted.columns):
+            for level in np.unique(groups):
+                rate = values @ naive.shares(in_class & (groups == level), weighted.weights)
+                expected.append(rate if name == "bounded_group_loss" else rate - overall)
+                many = len(weighted.columns) > 1
+                name_of_group = f"sensitive_feature_{a}={level}" if many else level
+                suffix = "" if label is None else f", y={'yes' if label > 0 else 'no'}"
+                names.append(name_of_group + suffix)
+    assert bound.differences(scores) == pytest.approx(np.array(expected), abs=1e-12)
+    assert list(bound.rate_names) == names
+
+
+@each_rule
+def test_cells_are_a_partition_of_the_rows_that_count(weighted, name):
+    bound = prepare(weighted, name)
+    sums = np.bincount(bound.cells, bound.row_weights, bound.n_cells)
+    assert sums == pytest.approx(np.ones(bound.n_cells))
+    given = naive.RULES[name][0]
+    outside = {"positive": weighted.signs < 0, "negative": weighted.signs > 0}.get(given)
+    if outside is not None:
+        assert (bound.row_weights[outside] == 0).all()
+    by_class = [weighted.signs] if given == "class" else []
+    key = zip(*weighted.columns, *by_class, strict=True)
+    counted = bound.row_weights > 0
+    assert counted.sum() == (counted.size if outside is None else (~outside).sum())
+    in_cell = {(k, c) for k, c, used in zip(key, bound.cells, counted, strict=True) if used}
+    assert len(in_cell) == bound.n_cells == len({k for k, _ in in_cell})
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_smooth_rates_tend_to_strict_ones(weighted, name):
+    bound = prepare(weighted, name)
+    scores = np.where(scores_of(weighted) == 0, -0.2, scores_of(weighted))
+    strict = bound.moment.strict(scores)
+    last = np.inf
+    for temperature in (1.0, 4.0, 16.0, 64.0, 1e5):
+        smooth = bound.moment.parts(scores, temperature)[0]
+        distance = np.abs(smooth - strict)
+        # A sigmoid is off by exp(-T |z|) at most.
+        assert (distance <= np.exp(-temperature * np.abs(scores)) + 1e-15).all()
+        assert distance.max() <= last
+        last = distance.max()
+    means = bound.means(smooth)
+    assert bound.disparity_of_means(means) == pytest.approx(bound.disparity(scores), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(RULES) - set(RATES)))
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_other_moments_know_no_temperature(name, loss):
+    bound = prepare(PLAIN, name, loss=loss)
+    assert not bound.moment.is_rate
+    scores = scores_of(PLAIN)
+    one, other = (bound.moment.parts(scores, temperature) for temperature in (1.0, 16.0))
+    for a, b in zip(one, other, strict=True):
+        assert (a == b).all()
+    assert bound.moment.strict(scores) == pytest.approx(one[0], abs=0.1 + 1e-9)  # half the width
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_depend_on_the_sign_of_the_score_only(name):
+    moment = prepare(PLAIN, name).moment
+    scores = scores_of(PLAIN)
+    strict = moment.strict(scores)
+    assert moment.is_rate
+    assert moment.unit == "rate"
+    assert set(strict) == {0.0, 1.0}
+    assert (
+        moment.strict(scores * np.random.default_rng(0).uniform(0.1, 9, scores.size)) == strict
+    ).all()
+
+
+@each_rule
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "hinge"])
+def test_slope_and_curvature_equal_finite_differences(name, loss):
+    moment, scores, h = prepare(PLAIN, name, loss=loss).moment, scores_of(PLAIN), 1e-6
+    for temperature in (1.0, 4.0):
+        up, down, (_, slope, curvature) = (
+            moment.parts(scores + s, temperature) for s in (h, -h, 0.0)
+        )
+        is_smooth = np.abs(up[2] - down[2]) < 1e-2
+        assert is_smooth.mean() > 0.8
+        expected = (up[0] - down[0]) / (2 * h)
+        assert slope[is_smooth] == pytest.approx(expected[is_smooth], abs=1e-8)
+        expected = (up[1] - down[1]) / (2 * h)
+        assert curvature[is_smooth] == pytest.approx(expected[is_smooth], abs=1e-7)
+
+
+@each_rule
+def test_moments_of_some_rows_are_those_rows(name):
+    moment, scores = prepare(PLAIN, name).moment, scores_of(PLAIN)
+    rows = np.array([5, 0, 5, 17])
+    for some, every in zip(
+        moment.parts(scores[rows], 2.0, rows), moment.parts(scores, 2.0), strict=True
+    ):
+        assert some == pytest.approx(every[rows])
+
+
+@each_rule
+def test_large_scores_do_not_overflow(name):
+    moment = prepare(PLAIN, name).moment
+    with np.errstate(all="raise", under="ignore"):
+        for scores in (np.full(PLAIN.signs.size, 1e4), np.full(PLAIN.signs.size, -1e4)):
+            assert all(np.isfinite(part).all() for part in moment.parts(scores, 64.0))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in RULES if naive.RULES[n][0] in ("positive", "negative")]
+)
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_rows_outside_the_class_never_matter(weighted, name, reference):
+    label = 1 if naive.RULES[name][0] == "positive" else -1
+    outside = weighted.signs != label
+    rng, scores = np.random.default_rng(5), scores_of(weighted)
+    other_scores, other_weights = scores.copy(), weighted.weights.copy()
+    other_scores[outside] = 5 * rng.normal(size=outside.sum())
+    other_weights[outside] *= rng.uniform(0.5, 2, outside.sum())
+    changed = weighted._replace(weights=other_weights)
+    one, other = prepare(weighted, name, reference), prepare(changed, name, reference)
+    assert other.disparity(other_scores) == pytest.approx(one.disparity(scores), abs=1e-12)
+    alone = weighted.take(np.flatnonzero(~outside))  # others may as well not be there
+    assert disparity(alone, name, reference, scores[~outside]) == pytest.approx(
+        one.disparity(scores), abs=1e-12
+    )
+
+
+@each_rule
+@settings(deadline=None, max_examples=6)
+@given(seed=st.integers(0, 2**31))
+def test_invariances(name, seed):
+    """Names of groups, order of rows, and weights as repetitions change nothing."""
+    rng = np.random.default_rng(seed)
+    reference = references_of(name)[seed % len(references_of(name))]
+    rows = people(seed, n=48, n_levels=(3, 2))
+    scores = scores_of(rows, seed)
+    value = disparity(rows, name, reference, scores)
+
+    renamed = [{"a": "z", "b": "é", "c": "m"}, {"a": "2", "b": "1"}]
+    columns = [
+        np.array([names[g] for g in groups])
+        for names, groups in zip(renamed, rows.columns, strict=True)
+    ]
+    other = disparity(rows._replace(columns=columns), name, reference, scores)
+    assert other == pytest.approx(value, abs=1e-12)
+
+    order = rng.permutation(scores.size)
+    other = disparity(rows.take(order), name, reference, scores[order])
+    assert other == pytest.approx(value, abs=1e-12)
+
+    times = rng.integers(1, 4, scores.size)
+    again = np.repeat(np.arange(scores.size), times)
+    other = disparity(rows._replace(weights=times.astype(float)), name, reference, scores)
+    repeated = disparity(rows.take(again), name, reference, scores[again])
+    assert other == pytest.approx(repeated, abs=1e-12)
+
+
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_one_group_is_compared_with_nobody(reference):
+    rows = people(n=20, n_levels=(1,))
+    for name in RULES:
+        bound = prepare(rows, name, reference)
+        if name == "bounded_group_loss":
+            assert bound.upper.size == 1
+            continue
+        assert bound.upper.size == bound.lower.size == bound.n_centers == 0
+        assert bound.disparity(scores_of(rows)) == pytest.approx(0, abs=1e-12)
+
+
+def test_an_atom_without_weight_is_no_fault():
+    """Overlapping attributes: an intersection may be empty while each of its groups is not."""
+    who = people(seed=1, n=90, n_levels=(3, 2))
+    atom = (who.columns[0] == "a") & (who.columns[1] == "b")
+    rows = who._replace(weights=np.where(atom, 0.0, 1.0))
+    scores = scores_of(who)
+    for name, reference in SIDES:
+        found = disparity(rows, name, reference, scores)
+        twin = naive.disparity(name, reference, scores, rows.signs, rows.columns, rows.weights)
+        assert found == pytest.approx(twin, abs=1e-12)
+
+
+# A rule of one's own
+
+
+class RejectionParity(Constraint):
+    """Parity of rejection rates among negatives; not registered, passed as an object."""
+
+    given = "negative"
+
+    def moment(self, rows):
+        return Rate(np.full(rows.targets.size, -1.0))
+
+
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_a_rule_of_ones_own_works_end_to_end(who, reference):
+    """Rejections are one minus selections, so the answer is that of false positive parity."""
+    bound = 0.03
+    solutions = []
+    for rule in (
+        RejectionParity(reference=reference),
+        make_rule("false_positive_parity", reference),
+    ):
+        problem = build(who, rule, bound)
+        start = problem.start(np.random.RandomState(0))
+        solutions.append(ALNewton().solve(problem, start, tol=1e-9))
+        assert solutions[-1].status == "converged"
+        assert problem.violation(problem.evaluate(solutions[-1].theta)) <= 1e-8
+    p = problem.model.n_parameters
+    assert solutions[0].theta[:p] == pytest.approx(solutions[1].theta[:p], abs=1e-6)
+
+    scores = problem.scores(solutions[0].theta)
+    rows = who.training_rows()
+    found = RejectionParity(reference=reference).prepare(rows, bound).disparity(scores)
+    table = naive.comparisons("negative", reference, who.signs, who.columns)
+    assert found == pytest.approx((table @ (scores <= 0)).max(), abs=1e-12)
+    smooth = table @ (1 / (1 + np.exp(scores)))
+    assert smooth.max() == pytest.approx(bound, abs=1e-7)  # the rule is what holds the solution

@@ -1,0 +1,144 @@
+"""What rules accept: parameters, names, cells that must not be empty; the errors say what to do."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.constraints.base import make_constraints
+from tests.naive import erm as naive
+from tests.small_problems import make_rule, people
+
+RULES = list(CONSTRAINTS)
+WHO = people(seed=1, n=90, n_levels=(3,))
+SCORES = np.random.default_rng(3).normal(size=90)
+each_rule = pytest.mark.parametrize("name", RULES)
+
+
+@each_rule
+def test_a_rule_is_an_sklearn_object(name):
+    rule = CONSTRAINTS[name](max_disparity=0.3)
+    assert clone(rule).get_params() == rule.get_params()
+    assert repr(rule) == f"{CONSTRAINTS[name].__name__}(max_disparity=0.3)"
+
+
+@each_rule
+def test_own_bound_overrides(name):
+    rows = WHO.training_rows()
+    assert CONSTRAINTS[name]().prepare(rows, 0.1).max_disparity == 0.1
+    assert CONSTRAINTS[name](max_disparity=0.3).prepare(rows, 0.1).max_disparity == 0.3
+    assert CONSTRAINTS[name](max_disparity=0).prepare(rows, 0.1).max_disparity == 0.0
+    twice = CONSTRAINTS[name](0.3).prepare(rows, 0.1).scaled(2.0)
+    assert twice.max_disparity == pytest.approx(0.6)
+    assert twice.upper == pytest.approx(2 * CONSTRAINTS[name](0.3).prepare(rows, 0.1).upper)
+
+
+def test_preparing_again_starts_anew():
+    """One object may serve several samples: it keeps nothing of them."""
+    rule, other = DemographicParity(), people(seed=9, n=40)
+    first = rule.prepare(WHO.training_rows(), 0.1)
+    before, state = first.disparity(SCORES), dict(vars(rule))
+    rule.prepare(other.training_rows(), 0.2)
+    assert first.disparity(SCORES) == before
+    assert vars(rule) == state
+
+
+@pytest.mark.parametrize("bound", [-0.1, np.nan])
+def test_a_bound_below_zero_is_refused(bound):
+    for rule, given in ((DemographicParity(bound), 0.1), (DemographicParity(), bound)):
+        with pytest.raises(ValueError, match=f"max_disparity must be >= 0, got {bound}"):
+            rule.prepare(WHO.training_rows(), given)
+
+
+@pytest.mark.parametrize("bound", ["0.1", [0.1], (0.1, 0.2)])
+def test_a_bound_that_is_no_number_is_refused(bound):
+    with pytest.raises((TypeError, ValueError), match="max_disparity must be"):
+        DemographicParity(bound).prepare(WHO.training_rows(), 0.1)
+
+
+def test_an_unknown_reference_is_refused():
+    rule = DemographicParity(reference="best")
+    with pytest.raises(ValueError, match="reference must be 'pairwise' or 'overall', got 'best'"):
+        rule.prepare(WHO.training_rows(), 0.1)
+
+
+def test_names_objects_and_lists_of_both():
+    own = DemographicParity(0.01)
+    assert make_constraints(own, "classification") == [own]
+    made = make_constraints([own, "equalized_odds"], "classification")
+    assert made[0] is own
+    assert type(made[1]) is CONSTRAINTS["equalized_odds"]
+    with pytest.raises(ValueError, match="empty list"):
+        make_constraints([], "classification")
+
+
+def test_an_unknown_name_is_told_the_others():
+    with pytest.raises(ValueError, match="no constraint 'demografic_parity'") as error:
+        make_constraints("demografic_parity", "classification")
+    assert [name for name in RULES if repr(name) not in str(error.value)] == []
+
+
+@pytest.mark.parametrize("wrong", [3, None, DemographicParity, {"demographic_parity": 0.1}])
+def test_something_else_than_a_rule_is_refused(wrong):
+    for constraint in (wrong, ["demographic_parity", wrong]):
+        with pytest.raises(ValueError, match="constraint must be a name") as error:
+            make_constraints(constraint, "classification")
+        assert repr(wrong) in str(error.value)
+
+
+def test_a_rule_of_the_other_task_is_told_what_fits():
+    for name in RULES:
+        if "regression" in CONSTRAINTS[name].tasks:
+            make_constraints(name, "regression")
+            continue
+        with pytest.raises(ValueError, match="is not for regression") as error:
+            make_constraints(name, "regression")
+        _, alternatives = str(error.value).split("Choose")
+        for other in RULES:
+            listed = re.search(rf"\b{other}\b", alternatives) is not None
+            assert listed == ("regression" in CONSTRAINTS[other].tasks)
+
+
+def needed_classes(name):
+    return {"all": [], "positive": [1], "negative": [-1], "class": [1, -1]}[naive.RULES[name][0]]
+
+
+@each_rule
+@pytest.mark.parametrize("by_weight", [False, True])
+def test_empty_cells_are_named(name, by_weight):
+    """Only cells that the rule needs are named: others may well be empty."""
+    cells = {("b", 1): "group 'b' with y='yes'", ("c", -1): "group 'c' with y='no'"}
+    kept = np.ones(WHO.signs.size, bool)
+    for group, label in cells:
+        kept &= (WHO.columns[0] != group) | (WHO.signs != label)
+    who = WHO._replace(weights=kept.astype(float)) if by_weight else WHO.take(np.flatnonzero(kept))
+    needed = needed_classes(name)
+    if not needed:
+        make_rule(name).prepare(who.training_rows(), 0.1)
+        return
+    with pytest.raises(ValueError, match="empty cell is undefined") as error:
+        make_rule(name).prepare(who.training_rows(), 0.1)
+    for (_, label), words in cells.items():
+        assert (words in str(error.value)) == (label in needed)
+
+
+@each_rule
+@pytest.mark.parametrize("label", [-1, 1])
+def test_a_sample_of_one_class(name, label):
+    who = WHO.take(np.flatnonzero(WHO.signs == label))
+    if -label not in needed_classes(name):
+        make_rule(name).prepare(who.training_rows(), 0.1)
+        return
+    with pytest.raises(ValueError, match="empty cell is undefined") as error:
+        make_rule(name).prepare(who.training_rows(), 0.1)
+    for group in "abc":
+        assert f"group {group!r} with y={'no' if label > 0 else 'yes'!r}" in str(error.value)
+
+
+@each_rule
+def test_a_group_without_weight_is_named(name):
+    rows = WHO._replace(weights=(WHO.columns[0] != "b").astype(float))
+    with pytest.raises(ValueError, match="group 'b'"):
+        make_rule(name).prepare(rows.training_rows(), 0.1)

@@ -1,0 +1,335 @@
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error, mean_squared_error
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.metrics import (
+    get_scorer,
+    largest_group_loss,
+    loss_parity_difference,
+    make_fairness_scorer,
+    mean_score_difference,
+)
+from tests import naive
+
+few = settings(deadline=None, max_examples=8)
+by_seed = given(seed=st.integers(0, 2**31))
+CASES = [
+    (task, loss, which)
+    for task, losses, slices in (
+        (
+            "classification",
+            ("log_loss", "hinge", "squared_hinge", "squared_error"),
+            ("all", "positive", "class"),
+        ),
+        ("regression", ("squared_error", "absolute_error"), ("all",)),
+    )
+    for loss in losses
+    for which in slices
+]
+each_case = pytest.mark.parametrize(("task", "loss", "which"), CASES)
+METRICS = [loss_parity_difference, largest_group_loss, mean_score_difference]
+
+
+def random_case(seed, task="classification", n=30):
+    """Rows in which every group has both classes; the last value is a generator."""
+    rng = np.random.default_rng(seed)
+    n_groups = int(rng.integers(2, 5))
+    groups = np.concatenate((np.tile(np.arange(n_groups), 2), rng.integers(0, n_groups, n)))
+    y = np.concatenate((np.repeat([0, 1], n_groups), rng.integers(0, 2, n)))
+    z = rng.normal(size=groups.size) + 0.5 * groups + y
+    order = rng.permutation(groups.size)
+    y = y + rng.normal(size=y.size) if task == "regression" else y
+    weights = rng.uniform(0.1, 3, y.size)
+    return y[order], z[order], np.array(list("abcd"))[groups[order]], weights, rng
+
+
+def naive_loss(loss, task, z, y):
+    t = y if task == "regression" else 2 * y - 1
+    return {
+        "log_loss": lambda: math.log(1 + math.exp(-t * z)),
+        "hinge": lambda: max(0, 1 - t * z),
+        "squared_hinge": lambda: max(0, 1 - t * z) ** 2,
+        "squared_error": lambda: (z - t) ** 2 / 2,
+        "absolute_error": lambda: abs(z - t),
+    }[loss]()
+
+
+def naive_mean(values, counts, groups, level, weights):
+    """Mean over the rows of a group that count; over all groups if ``level`` is None."""
+    above = below = 0.0
+    for v, c, g, w in zip(values, counts, groups, weights, strict=True):
+        if c and level in (None, g):
+            above += w * v
+            below += w
+    return above / below
+
+
+def naive_gaps(values, slices, groups, weights, reference):
+    gaps = []
+    for counts in slices:
+        mean = {g: naive_mean(values, counts, groups, g, weights) for g in (None, *groups)}
+        pairs = naive.pairs(groups) if reference == "pairwise" else [(g, None) for g in set(groups)]
+        gaps += [abs(mean[a] - mean[b]) for a, b in pairs]
+    return gaps
+
+
+def naive_slices(y, which):
+    every, positive, negative = np.ones(len(y), bool), y == 1, y == 0
+    return {"all": [every], "positive": [positive], "class": [positive, negative]}[which]
+
+
+@each_case
+@few
+@by_seed
+def test_losses_equal_plain_loops(task, loss, which, seed):
+    y, z, g, w, _ = random_case(seed, task)
+    losses = [naive_loss(loss, task, *row) for row in zip(z, y, strict=True)]
+    slices = naive_slices(y, which)
+    options = {"sensitive_features": g, "loss": loss, "task": task, "given": which}
+    for weights in (None, w):
+        plain = np.ones(y.size) if weights is None else weights
+        options["sample_weight"] = weights
+        for reference in ("pairwise", "overall"):
+            gaps = naive_gaps(losses, slices, g, plain, reference)
+            for agg, expected in (("worst", max(gaps)), ("mean", np.mean(gaps))):
+                value = loss_parity_difference(y, z, reference=reference, agg=agg, **options)
+                assert value == pytest.approx(expected, abs=1e-12)
+        means = [naive_mean(losses, rows, g, k, plain) for rows in slices for k in set(g)]
+        assert largest_group_loss(y, z, **options) == pytest.approx(max(means), rel=1e-12)
+
+
+@few
+@by_seed
+def test_mean_scores_equal_plain_loops(seed):
+    _, z, g, w, _ = random_case(seed)
+    every = [np.ones(z.size, bool)]
+    for reference in ("pairwise", "overall"):
+        gaps = naive_gaps(z, every, g, w, reference)
+        for agg, expected in (("worst", max(gaps)), ("mean", np.mean(gaps))):
+            value = mean_score_difference(
+                None, z, sensitive_features=g, sample_weight=w, reference=reference, agg=agg
+            )
+            assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_losses_are_those_of_scikit_learn():
+    y, z, _, w, _ = random_case(0)
+    one = {"sensitive_features": ["all"] * y.size, "sample_weight": w}
+    probability = 1 / (1 + np.exp(-z))
+    expected = log_loss(y, probability, sample_weight=w)
+    assert largest_group_loss(y, z, **one) == pytest.approx(expected)
+    expected = hinge_loss(y, z, sample_weight=w)
+    assert largest_group_loss(y, z, loss="hinge", **one) == pytest.approx(expected)
+    numbers = np.random.default_rng(1).normal(size=y.size)
+    one["task"] = "regression"
+    expected = mean_squared_error(numbers, z, sample_weight=w) / 2  # half of it, as documented
+    assert largest_group_loss(numbers, z, loss="squared_error", **one) == pytest.approx(expected)
+    expected = mean_absolute_error(numbers, z, sample_weight=w)
+    assert largest_group_loss(numbers, z, loss="absolute_error", **one) == pytest.approx(expected)
+
+
+@each_case
+@few
+@by_seed
+def test_invariances(task, loss, which, seed):
+    y, z, g, _, rng = random_case(seed, task)
+    order, times = rng.permutation(y.size), rng.integers(1, 4, y.size)
+    renamed = pd.Series(g).map({"a": 3, "b": 1, "c": 2, "d": 0})
+    for metric in METRICS:
+        options = {} if metric is mean_score_difference else {"loss": loss, "task": task}
+        if metric is loss_parity_difference:
+            options["given"] = which
+        value = metric(y, z, sensitive_features=g, **options)
+        permuted = metric(y[order], z[order], sensitive_features=g[order], **options)
+        assert permuted == pytest.approx(value)
+        assert metric(y, z, sensitive_features=renamed, **options) == pytest.approx(value)
+        repeated = [np.repeat(v, times) for v in (y, z, g)]
+        assert metric(*repeated[:2], sensitive_features=repeated[2], **options) == pytest.approx(
+            metric(y, z, sensitive_features=g, sample_weight=times, **options)
+        )
+        if task == "classification" and options:
+            names = np.array(["no", "yes"])[y]
+            named = metric(names, z, sensitive_features=g, pos_label="yes", **options)
+            assert named == metric(2 * y - 1, z, sensitive_features=g, **options) == value
+            if which != "positive":  # the other class called positive, scores turned round
+                other = metric(names, -z, sensitive_features=g, pos_label="no", **options)
+                assert other == pytest.approx(value)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_overlapping_attributes_pool_their_groups(metric):
+    y, z, g, w, rng = random_case(4)
+    frame = pd.DataFrame({"a": g, "b": rng.permutation(g)})
+    worst = max(metric(y, z, sensitive_features=frame[c], sample_weight=w) for c in frame)
+    apart = metric(y, z, sensitive_features=frame, sample_weight=w, intersectional=False)
+    assert apart == pytest.approx(worst)
+    crossed = metric(y, z, sensitive_features=frame["a"] + frame["b"], sample_weight=w)
+    assert metric(y, z, sensitive_features=frame, sample_weight=w) == pytest.approx(crossed)
+    assert crossed != pytest.approx(worst)
+
+
+def test_overall_is_the_mean_of_all_rows_whatever_the_attributes():
+    y, z, g, w, rng = random_case(4)
+    frame = pd.DataFrame({"a": g, "b": rng.permutation(g)})
+    options = {"sample_weight": w, "reference": "overall"}
+    for metric in (loss_parity_difference, mean_score_difference):
+        worst = max(metric(y, z, sensitive_features=frame[c], **options) for c in frame)
+        apart = metric(y, z, sensitive_features=frame, intersectional=False, **options)
+        assert apart == pytest.approx(worst)
+
+
+def test_a_single_group_has_nothing_to_compare():
+    y, z, _, w, _ = random_case(0)
+    for reference in ("pairwise", "overall"):
+        one = {"sensitive_features": ["x"] * y.size, "sample_weight": w, "reference": reference}
+        assert mean_score_difference(y, z, **one) == 0
+        assert loss_parity_difference(y, z, given="class", **one) == 0
+
+
+def test_large_scores_do_not_overflow():
+    value = loss_parity_difference([1, 1], [-1e5, 1e5], sensitive_features=["a", "b"])
+    assert value == pytest.approx(1e5)
+
+
+def test_a_class_that_a_group_lacks():
+    y, z, g = [1, 0, 0, 0], [1.0, 2, 3, 4], list("aabb")
+    for metric in (loss_parity_difference, largest_group_loss):
+        assert metric(y, z, sensitive_features=g) > 0
+        for which in ("positive", "class"):
+            with pytest.raises(ValueError, match="Group 'b' has no row of the positive class"):
+                metric(y, z, sensitive_features=g, given=which)
+            value = metric(y, z, sensitive_features=g, given=which, zero_division=np.nan)
+            assert np.isnan(value)
+        with pytest.raises(ValueError, match="Group 'b' has no row of the negative class"):
+            metric([1, 0, 1, 1], z, sensitive_features=g, given="class")
+        # A row of weight 0 does not make a cell.
+        with pytest.raises(ValueError, match="Group 'a' has no row of the positive class"):
+            metric(
+                [1, 0, 1, 0],
+                z,
+                sensitive_features=g,
+                given="positive",
+                sample_weight=[0, 1, 1, 1],
+            )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("scores", "options", "message"),
+    [
+        ([1, np.nan], {}, "y_score has 1 value that are NaN or infinite"),
+        (["x", "y"], {}, "y_score must be numeric"),
+        ([[0.1, 0.9], [0.2, 0.8]], {}, "proba"),
+        ([], {}, "y_score is empty"),
+        (None, {}, "y_score is None"),
+        ([1, 2, 3], {}, "sensitive_features has 2 rows"),
+        ([1, 2], {"sample_weight": [1, 0]}, "no sample weight"),
+        ([1, 2], {"sample_weight": [1]}, "sample_weight has 1 rows"),
+    ],
+)
+def test_bad_scores(metric, scores, options, message):
+    with pytest.raises(ValueError, match=message):
+        metric([0, 1], scores, sensitive_features=["a", "b"], **options)
+
+
+@pytest.mark.parametrize("metric", METRICS[:2])
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (None, {}, "y_true is None"),
+        ([0, 1, 1], {}, "y_true has 3 rows but the other arguments have 2"),
+        ([0, 2], {}, "Pass pos_label"),
+        ([0.5, np.nan], {}, "y_true has 1 missing"),
+        ([0.5, np.nan], {"task": "regression", "loss": "squared_error"}, "y_true has 1 value"),
+        ([0], {"task": "regression", "loss": "squared_error"}, "y_true has 1 rows"),
+        ([0, 1], {"loss": "zero_one"}, "loss must be one of 'log_loss', .*got 'zero_one'.$"),
+        ([0, 1], {"loss": "absolute_error"}, "'absolute_error' is for task='regression'"),
+        ([0, 1], {"task": "regression"}, "'log_loss' is for task='classification'"),
+        ([0, 1], {"task": "ranking"}, "task must be 'classification' or 'regression'"),
+        ([0, 1], {"given": "negative"}, "given must be 'all', 'positive' or 'class'"),
+        (
+            [0, 1],
+            {"task": "regression", "loss": "squared_error", "given": "class"},
+            "given='class' needs classes",
+        ),
+    ],
+)
+def test_bad_targets_and_options(metric, y, options, message):
+    with pytest.raises(ValueError, match=message):
+        metric(y, [1.0, 2.0], sensitive_features=["a", "b"], **options)
+
+
+def test_bad_comparisons():
+    for metric in (loss_parity_difference, mean_score_difference):
+        for option, message in (({"agg": "max"}, "agg must"), ({"reference": "best"}, "reference")):
+            with pytest.raises(ValueError, match=message):
+                metric([0, 1], [1, 2], sensitive_features=["a", "b"], **option)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["f", "m"], 60)
+    X = rng.normal(size=(120, 2)) + (groups == "m")[:, None]
+    target = X @ [1.0, 0.5] + rng.normal(size=120)
+    order = rng.permutation(120)
+    return X[order], target[order], groups[order]
+
+
+def test_scorers_ask_classifiers_for_decisions(data):
+    X, target, groups = data
+    y = np.where(target > 0.5, "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    z = model.decision_function(X)
+    for pos_label, turned in (("yes", z), ("no", -z)):
+        options = {"pos_label": pos_label, "given": "positive"}
+        expected = -loss_parity_difference(y, turned, sensitive_features=groups, **options)
+        scorer = get_scorer("neg_loss_parity_difference", **options)
+        assert scorer(model, X, y, sensitive_features=groups) == expected
+    # The loss of a probability would be another number, so there is no falling back on it.
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    for metric in (largest_group_loss, partial(largest_group_loss, loss="hinge")):
+        scorer = make_fairness_scorer(metric, pos_label="yes")
+        with pytest.raises(AttributeError, match="none of the methods decision_function"):
+            scorer(forest, X, y, sensitive_features=groups)
+    probabilities = forest.predict_proba(X)[:, 1]
+    assert get_scorer("neg_mean_score_difference")(
+        forest, X, y, sensitive_features=groups
+    ) == -mean_score_difference(None, probabilities, sensitive_features=groups)
+
+
+def test_scorers_ask_regressors_for_predictions(data):
+    X, target, groups = data
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, target)
+    options = {"loss": "absolute_error", "task": "regression"}
+    scorers = {
+        loss_parity_difference: get_scorer("neg_loss_parity_difference", **options),
+        largest_group_loss: make_fairness_scorer(largest_group_loss, **options),
+        mean_score_difference: get_scorer("neg_mean_score_difference"),
+    }
+    for metric, scorer in scorers.items():
+        extra = {} if metric is mean_score_difference else options
+        expected = -metric(target, model.predict(X), sensitive_features=groups, **extra)
+        assert scorer(model, X, target, sensitive_features=groups) == expected
+        with config_context(enable_metadata_routing=True):
+            scores = cross_val_score(
+                LinearRegression(),
+                X,
+                target,
+                scoring=scorer,
+                params={"sensitive_features": groups},
+                error_score="raise",
+            )
+        assert (scores < 0).all()

@@ -1,0 +1,326 @@
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.exceptions import NoFeasibleModelWarning
+from skfair.metrics import (
+    demographic_parity_difference,
+    equalized_odds_difference,
+    mean_score_difference,
+)
+from skfair.model_selection import FairnessPath, fairness_path
+from tests import naive
+
+
+class Rival(ClassifierMixin, BaseEstimator):
+    """Selects by the first column, shifted by group as far as the bound asks for.
+
+    The shift needs the groups at prediction only if ``aware``; otherwise the second column of X,
+    which is 1 for members of the second group, gives them away.
+    """
+
+    def __init__(
+        self,
+        max_disparity=0.1,
+        constraint="demographic_parity",
+        aware=False,
+        sensitive_columns=None,
+        intersectional=True,
+    ):
+        self.max_disparity = max_disparity
+        self.constraint = constraint
+        self.aware = aware
+        self.sensitive_columns = sensitive_columns
+        self.intersectional = intersectional
+
+    def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
+        self.classes_ = np.unique(y)
+        if sensitive_features is None:
+            sensitive_features = np.asarray(X)[:, self.sensitive_columns[0]]
+        self.levels_ = np.unique(sensitive_features)
+        self.weight_sum_ = None if sample_weight is None else float(np.sum(sample_weight))
+        for self.shift_ in np.linspace(0, 3, 301):
+            selected = self.predict(X, sensitive_features) == self.classes_[-1]
+            rates = [selected[np.asarray(sensitive_features) == g].mean() for g in self.levels_]
+            self.train_disparity_ = max(rates) - min(rates)
+            if self.train_disparity_ <= self.max_disparity:
+                return self
+        return self
+
+    def predict(self, X, sensitive_features=None):
+        if self.aware:
+            assert sensitive_features is not None, "the groups did not arrive"
+            is_second = np.asarray(sensitive_features) == self.levels_[-1]
+        else:
+            is_second = np.asarray(X)[:, 1] == 1
+        scores = np.asarray(X, dtype=float)[:, 0] - self.shift_ * is_second
+        return self.classes_[(scores > 0).astype(int)]
+
+
+class Blind(Rival):
+    """Its prediction does not take groups, as that of most estimators."""
+
+    def predict(self, X, _groups=None):
+        return super().predict(X)
+
+
+class Warm(Blind):
+    """Counts its fits as long as they are warm."""
+
+    def __init__(self, max_disparity=0.1, constraint="demographic_parity", warm_start=False):
+        super().__init__(max_disparity, constraint)
+        self.warm_start = warm_start
+
+    def fit(self, X, y, **given):
+        warm = self.warm_start and hasattr(self, "bounds_")
+        self.bounds_ = [*(self.bounds_ if warm else []), self.max_disparity]
+        return super().fit(X, y, **given)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    is_second = rng.integers(0, 2, 400)
+    X = np.column_stack([rng.normal(size=400) + 1.2 * is_second - 0.4, is_second])
+    y = (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(int)
+    groups = np.array(["f", "m"])[is_second]
+    return X[:250], y[:250], groups[:250], X[250:], y[250:], groups[250:]
+
+
+BOUNDS = (0.05, 0.3, 0.1, 0.1)
+
+
+def path_of(data, estimator=None, **options):
+    X, y, groups, X_test, y_test, groups_test = data
+    given = {
+        "max_disparities": BOUNDS,
+        "sensitive_features": groups,
+        "X_test": X_test,
+        "y_test": y_test,
+        "sensitive_features_test": groups_test,
+    }
+    return fairness_path(estimator or Blind(), X, y, **(given | options))
+
+
+def test_one_model_per_bound_from_loose_to_strict(data):
+    X, y, groups, X_test, y_test, groups_test = data
+    estimator = Blind(max_disparity=0.7)
+    path = path_of(data, estimator)
+    assert path.max_disparities.tolist() == [0.3, 0.1, 0.05]
+    assert [model.max_disparity for model in path.estimators] == [0.3, 0.1, 0.05]
+    assert not hasattr(estimator, "shift_")
+    assert estimator.max_disparity == 0.7
+    for i, bound in enumerate(path.max_disparities):
+        alone = Blind(max_disparity=bound).fit(X, y, sensitive_features=groups)
+        assert path.estimators[i].shift_ == alone.shift_
+        labels = alone.predict(X_test)
+        rates = naive.rates(y_test, labels, groups_test, np.ones(y_test.size))["selection_rate"]
+        assert path.train_disparities[i] == alone.train_disparity_ <= bound
+        assert path.test_disparities[i] == pytest.approx(abs(rates["f"] - rates["m"]))
+        assert path.train_scores[i] == accuracy_score(y, alone.predict(X))
+        assert path.test_scores[i] == accuracy_score(y_test, labels)
+    assert path.score_name == "accuracy"
+    again = pickle.loads(pickle.dumps(path))
+    assert np.array_equal(again.test_scores, path.test_scores)
+
+
+def test_without_a_test_sample(data):
+    X, y, groups, *_ = data
+    path = fairness_path(Blind(constraint=None), X, y, sensitive_features=groups)
+    assert path.test_disparities is path.test_scores is None
+    ratios = path.max_disparities[1:] / path.max_disparities[:-1]
+    assert ratios == pytest.approx(0.5)  # the default bounds are geometric
+    assert (path.train_disparities <= path.max_disparities).all()
+
+
+def test_warm_starts_go_along_the_path(data):
+    path = path_of(data, Warm())
+    assert [model.bounds_ for model in path.estimators] == [[0.3], [0.3, 0.1], [0.3, 0.1, 0.05]]
+    # The models are as the user asked for them, and each its own.
+    assert not any(model.warm_start for model in path.estimators)
+    assert path_of(data, Warm(warm_start=True)).estimators[0].warm_start
+
+
+def test_weights_reach_fits_and_training_scores(data):
+    X, y, *_ = data
+    weights = np.random.default_rng(1).uniform(0, 3, y.size)
+    path = path_of(data, sample_weight=weights)
+    for model, score in zip(path.estimators, path.train_scores, strict=True):
+        assert model.weight_sum_ == pytest.approx(weights.sum())
+        expected = accuracy_score(y, model.predict(X), sample_weight=weights)
+        assert score == pytest.approx(expected)
+
+
+def test_models_that_need_groups_at_prediction(data):
+    blind = path_of(data)
+    for routing in (False, True):
+        with config_context(enable_metadata_routing=routing):
+            aware = path_of(data, Rival(aware=True))
+        for name in ("train_disparities", "train_scores", "test_disparities", "test_scores"):
+            assert np.array_equal(getattr(aware, name), getattr(blind, name))
+
+
+def test_groups_from_columns(data):
+    X, y, _, X_test, y_test, _ = data
+    path = fairness_path(
+        Blind(sensitive_columns=[1]), X, y, max_disparities=BOUNDS, X_test=X_test, y_test=y_test
+    )
+    expected = path_of(data)
+    assert np.array_equal(path.test_disparities, expected.test_disparities)
+    assert np.array_equal(path.train_scores, expected.train_scores)
+
+
+def test_the_rule_of_the_estimator_chooses_the_metric(data):
+    *_, X_test, y_test, groups_test = data
+    path = path_of(data, Blind(constraint="equalized_odds"))
+    for model, gap in zip(path.estimators, path.test_disparities, strict=True):
+        labels = model.predict(X_test)
+        assert gap == equalized_odds_difference(y_test, labels, sensitive_features=groups_test)
+
+
+def test_the_last_class_is_the_positive_one(data):
+    X, y, groups, X_test, y_test, groups_test = data
+    expected = path_of(data, Blind(constraint="equal_opportunity"))
+    for classes in (["a", "b"], [1, 2]):
+        names = np.array(classes)
+        path = path_of(
+            (X, names[y], groups, X_test, names[y_test], groups_test),
+            Blind(constraint="equal_opportunity"),
+        )
+        assert np.array_equal(path.test_disparities, expected.test_disparities)
+
+
+def test_attributes_are_read_as_the_estimator_reads_them(data):
+    *_, X_test, y_test, groups_test = data
+    other = np.arange(y_test.size) % 3
+    frame = pd.DataFrame({"a": groups_test, "b": other})
+    apart = path_of(data, Blind(intersectional=False), sensitive_features_test=frame)
+    crossed = path_of(data, sensitive_features_test=frame)
+    for path, intersectional in ((apart, False), (crossed, True)):
+        labels = path.estimators[0].predict(X_test)
+        assert path.test_disparities[0] == demographic_parity_difference(
+            y_test, labels, sensitive_features=frame, intersectional=intersectional
+        )
+    assert (apart.test_disparities < crossed.test_disparities).any()
+
+
+def test_metrics_and_scores_of_ones_own(data):
+    *_, X_test, y_test, groups_test = data
+    overall = partial(demographic_parity_difference, reference="overall")
+    path = path_of(data, metric=overall, scoring="balanced_accuracy")
+    labels = path.estimators[0].predict(X_test)
+    assert path.test_disparities[0] == overall(y_test, labels, sensitive_features=groups_test)
+    assert path.test_scores[0] == balanced_accuracy_score(y_test, labels)
+    assert path.score_name == "balanced_accuracy"
+
+    def rows_selected(estimator, X, y):
+        return estimator.predict(X).sum()
+
+    path = path_of(data, scoring=rows_selected)
+    assert path.test_scores[0] == labels.sum()
+    assert path.score_name == "score"
+
+
+class Regressor(RegressorMixin, BaseEstimator):
+    """Moves the predictions of both groups towards each other."""
+
+    def __init__(self, max_disparity=0.1):
+        self.max_disparity = max_disparity
+
+    def fit(self, X, y, *, sensitive_features):
+        apart = np.mean(X[X[:, 1] == 1, 0]) - np.mean(X[X[:, 1] == 0, 0])
+        self.train_disparity_ = min(apart, self.max_disparity)
+        self.shift_ = apart - self.train_disparity_
+        return self
+
+    def predict(self, X):
+        return X[:, 0] - self.shift_ * X[:, 1]
+
+
+def test_regressors(data):
+    *_, X_test, y_test, groups_test = data
+    path = path_of(
+        data, Regressor(), metric=mean_score_difference, scoring="neg_mean_squared_error"
+    )
+    for i, model in enumerate(path.estimators):
+        predictions = model.predict(X_test)
+        means = [predictions[groups_test == g].mean() for g in "fm"]
+        assert path.test_disparities[i] == pytest.approx(abs(means[0] - means[1]))
+        assert path.test_scores[i] == -mean_squared_error(y_test, predictions)
+
+
+def made_path(disparities, scores, **test):
+    disparities, scores = np.array(disparities), np.array(scores)
+    names = [f"model {i}" for i in range(scores.size)]
+    return FairnessPath(np.linspace(1, 0.1, scores.size), names, disparities, scores, **test)
+
+
+@pytest.mark.parametrize(
+    ("limit", "chosen"), [(0.3, "model 0"), (0.25, "model 2"), (0.2, "model 2"), (0.1, "model 3")]
+)
+def test_select_takes_the_best_score_within_the_limit(limit, chosen):
+    # Models 1 and 2 score alike; the stricter one is taken.
+    path = made_path([0.3, 0.25, 0.2, 0.1], [0.9, 0.8, 0.8, 0.7])
+    assert path.select(max_disparity=limit) == chosen
+
+
+def test_select_goes_by_the_test_sample_if_there_is_one():
+    path = made_path(
+        [0.3, 0.2, 0.1],
+        [0.9, 0.8, 0.7],
+        test_disparities=np.array([0.1, 0.4, np.nan]),
+        test_scores=np.array([0.6, 0.7, 0.8]),
+    )
+    assert path.select(max_disparity=0.2) == "model 0"
+    assert path.select(max_disparity=0.4) == "model 1"
+
+
+def test_no_model_within_the_limit():
+    path = made_path([0.3, 0.2, 0.1], [0.9, 0.8, 0.7])
+    with pytest.warns(NoFeasibleModelWarning, match=r"None of 3.*exceeds a limit by 0.05"):
+        assert path.select(max_disparity=0.05) == "model 2"
+    with pytest.raises(ValueError, match="must be a number"):
+        path.select(max_disparity="5 %")
+
+
+def test_nondominated_models():
+    rng = np.random.default_rng(0)
+    gaps, scores, test_gaps, test_scores = np.round(rng.random((4, 30)), 1)
+    expected = naive.nondominated(gaps, scores)
+    assert made_path(gaps, scores).nondominated.tolist() == expected
+    tested = made_path(gaps, scores, test_disparities=test_gaps, test_scores=test_scores)
+    assert tested.nondominated.tolist() == naive.nondominated(test_gaps, test_scores) != expected
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"estimator": LogisticRegression()}, TypeError, "the parameter max_disparity.*Logistic"),
+        ({"estimator": make_pipeline(StandardScaler(), Blind())}, TypeError, "not a pipeline"),
+        ({"estimator": "Blind"}, TypeError, "got 'Blind'"),
+        ({"max_disparities": [0.1, -0.1]}, ValueError, "must be at least 0, got -0.1"),
+        ({"max_disparities": []}, ValueError, "max_disparities is empty"),
+        ({"max_disparities": [0.1, np.nan]}, ValueError, "max_disparities has 1 value"),
+        ({"max_disparities": ["a"]}, ValueError, "max_disparities must be numeric"),
+        ({"y_test": None}, ValueError, "A test sample needs X_test, y_test and sens.*'y_test' is"),
+        ({"X_test": None, "y_test": None}, ValueError, "'X_test', 'y_test' is missing"),
+        ({"sensitive_features_test": None}, ValueError, "'sensitive_features_test' is missing"),
+        ({"estimator": Blind(constraint="loss_parity")}, ValueError, "no default.*'loss_parity'"),
+        ({"estimator": Blind(constraint=["demographic_parity"])}, ValueError, "Pass metric="),
+        ({"metric": "demographic_parity_difference"}, TypeError, "metric must be a function"),
+        ({"scoring": "accuracies"}, ValueError, "accuracies"),
+    ],
+)
+def test_mistakes_are_explained_before_the_first_fit(data, options, error, message, monkeypatch):
+    monkeypatch.setattr(Blind, "fit", lambda *_, **__: pytest.fail("fitted first"))
+    with pytest.raises(error, match=message):
+        path_of(data, **options)

@@ -1,0 +1,371 @@
+"""Linear scores: standardised coordinates, their derivatives and Gram matrices."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair._kernels import linear as kernels
+from skfair.models import LinearScore
+from skfair.models.linear import BLOCK_ROWS
+
+each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
+each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-5), (np.float64, 1e-12)])
+with_and_without = pytest.mark.parametrize("fit_intercept", [True, False])
+weighted_or_not = pytest.mark.parametrize("is_weighted", [False, True])
+SOME_ROWS = np.array([3, 3, 0, 58, 17, 3])
+
+
+def table(n=60, seed=0):
+    """Columns of different means and scales, half of the entries zero, not mostly zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal([0, 3, -1, 5, 0.5], [1, 0.5, 4, 2, 0.1], (n, 5))
+    return X * (rng.random(X.shape) < 0.5)
+
+
+def stored(X, storage, dtype=np.float64):
+    """The same table dense, as CSR, or as CSR with shuffled columns and explicit zeros."""
+    X = X.astype(dtype)
+    if storage == "dense":
+        return X
+    if storage == "csr":
+        return sparse.csr_array(X)
+    rng = np.random.default_rng(5)
+    columns = [rng.permutation(X.shape[1]) for _ in X]
+    columns = [
+        order[(row[order] != 0) | (order == 2)] for order, row in zip(columns, X, strict=True)
+    ]
+    data = np.concatenate([row[order] for order, row in zip(columns, X, strict=True)])
+    starts = np.cumsum([0, *map(len, columns)])
+    untidy = sparse.csr_array((data, np.concatenate(columns), starts), shape=X.shape)
+    assert (untidy.data == 0).any()
+    assert not untidy.has_sorted_indices
+    return untidy
+
+
+def weights_of(n, is_weighted):
+    return np.random.default_rng(9).uniform(0.1, 3, n) if is_weighted else None
+
+
+def standardised_rows(X, fit_intercept=True, weights=None):
+    """The rows that the parameters belong to, from the definition; the last column is 1."""
+    X = np.asarray(X, dtype=np.longdouble)
+    mean = np.average(X, axis=0, weights=weights) if fit_intercept else 0 * X[0]
+    scale = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+    Z = (X - mean) / np.where(scale > 0, scale, 1)
+    return np.column_stack([Z, np.ones(len(Z))]) if fit_intercept else Z
+
+
+def random_theta(model, seed=1):
+    return np.random.default_rng(seed).normal(size=model.n_parameters)
+
+
+def close(found, expected, tol):
+    """Equal up to ``tol`` times the largest entry."""
+    expected = np.asarray(expected, dtype=np.float64)
+    assert found.dtype == np.float64
+    assert found.shape == expected.shape
+    return np.abs(found - expected).max() <= tol * max(np.abs(expected).max(), 1e-300)
+
+
+# Scores
+
+
+@each_storage
+@each_dtype
+@with_and_without
+@weighted_or_not
+def test_scores(storage, dtype, tol, fit_intercept, is_weighted):
+    X, weights = table(), weights_of(60, is_weighted)
+    model = LinearScore(
+        stored(X, storage, dtype), fit_intercept=fit_intercept, sample_weight=weights
+    )
+    assert model.n_parameters == 5 + fit_intercept
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    scores, _ = model.forward(theta)
+    assert close(scores, X @ coef + intercept, tol)
+    assert close(scores, standardised_rows(X, fit_intercept, weights) @ theta, tol)
+    assert close(model.forward(theta, SOME_ROWS)[0], scores[SOME_ROWS], tol)
+    assert close(model.standardised(coef, intercept), theta, 1e-13)
+    if not fit_intercept:
+        assert intercept == 0
+
+
+def test_the_start_is_zero():
+    model = LinearScore(table())
+    assert model.start(np.random.RandomState(0)).tolist() == [0.0] * 6
+
+
+def test_weight_two_is_a_row_twice():
+    X = table()
+    weights = np.where(np.arange(60) < 20, 2.0, 1.0)
+    heavy, twice = LinearScore(X, sample_weight=weights), LinearScore(np.vstack([X[:20], X]))
+    theta = random_theta(heavy)
+    assert close(heavy.forward(theta)[0], twice.forward(theta)[0][20:], 1e-13)
+
+
+@each_storage
+def test_units_of_the_columns_do_not_matter(storage):
+    X, units = table(), np.array([1e-6, 1e6, -3, 1, 1e-3])
+    model, other = LinearScore(stored(X, storage)), LinearScore(stored(X * units, storage))
+    theta = random_theta(model)
+    flipped = theta * np.append(np.sign(units), 1)
+    assert close(other.forward(flipped)[0], model.forward(theta)[0], 1e-12)
+
+
+def test_a_dense_table_is_not_copied():
+    X = table()
+    before = X.copy()
+    model = LinearScore(X)
+    model.gram(np.ones(60))
+    assert model.X is X
+    assert np.array_equal(X, before)
+
+
+@weighted_or_not
+def test_dense_tables_of_zeros_are_kept_sparse(is_weighted):
+    X = np.eye(10)[np.arange(60) % 7]  # three columns are empty
+    X[:, 0] *= np.arange(60)
+    weights = weights_of(60, is_weighted)
+    model = LinearScore(X, sample_weight=weights)
+    assert model.is_sparse
+    Z, theta = standardised_rows(X, True, weights), random_theta(model)
+    scores, tape = model.forward(theta)
+    assert close(scores, Z @ theta, 1e-12)
+    assert close(model.pullback(tape, scores), Z.T @ scores, 1e-11)
+    assert not LinearScore(table()).is_sparse
+
+
+@each_storage
+@each_dtype
+def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
+    X = stored(table(2000), storage, dtype)
+    model, exact = LinearScore(X), LinearScore(X.astype(np.float64))
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    apart = np.abs(model.forward(theta)[0] - (exact.X @ coef + intercept)).max()
+    assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
+
+
+# Derivatives
+
+
+@each_storage
+@each_dtype
+@with_and_without
+@weighted_or_not
+@pytest.mark.parametrize("rows", [None, SOME_ROWS], ids=["all", "some"])
+def test_pullback_is_the_derivative(storage, dtype, tol, fit_intercept, is_weighted, rows):
+    X, weights = stored(table(), storage, dtype), weights_of(60, is_weighted)
+    model = LinearScore(X, fit_intercept=fit_intercept, sample_weight=weights)
+    theta = random_theta(model)
+    scores, tape = model.forward(theta, rows)
+    slopes = np.random.default_rng(2).normal(size=(scores.size, 3))
+    # Scores are linear: differences over a long step are exact.
+    steps = np.eye(theta.size)
+    differences = [
+        model.forward(theta + s, rows)[0] - model.forward(theta - s, rows)[0] for s in steps
+    ]
+    expected = np.stack(differences) / 2 @ slopes
+    assert close(model.pullback(tape, slopes[:, 0]), expected[:, 0], 10 * tol)
+    assert close(model.pullback(tape, slopes), expected, 10 * tol)
+
+
+@each_storage
+@each_dtype
+@with_and_without
+def test_pullback_by_cell(storage, dtype, tol, fit_intercept):
+    X = table()
+    model = LinearScore(stored(X, storage, dtype), fit_intercept=fit_intercept)
+    rng = np.random.default_rng(3)
+    cells, slopes = rng.choice([0, 1, 3], 60), rng.normal(size=60)  # nobody is in cell 2
+    slopes[:5] = 0
+    expected = np.zeros((4, model.n_parameters))
+    for row, cell, slope in zip(standardised_rows(X, fit_intercept), cells, slopes, strict=True):
+        expected[cell] += slope * row.astype(float)
+    assert close(model.pullback_cells(cells, slopes, 4), expected, 10 * tol)
+
+
+@with_and_without
+@weighted_or_not
+def test_penalty_is_that_of_the_true_weights(fit_intercept, is_weighted):
+    model = LinearScore(
+        table(), fit_intercept=fit_intercept, sample_weight=weights_of(60, is_weighted)
+    )
+    theta = random_theta(model)
+    half_norm, gradient = model.penalty_parts(theta)
+    coef, _ = model.raw(theta)
+    assert half_norm == pytest.approx(0.5 * coef @ coef)
+    steps = np.eye(theta.size)
+    of = [[model.penalty_parts(theta + sign * s)[0] for s in steps] for sign in (1, 0, -1)]
+    above, here, below = np.array(of)
+    assert close(gradient, (above - below) / 2, 1e-12)
+    assert close(model.penalty_curvature(), above + below - 2 * here, 1e-9)
+
+
+# Gram matrices
+
+
+@each_storage
+@each_dtype
+@with_and_without
+@pytest.mark.parametrize("sign", ["positive", "both", "negative"])
+def test_gram(storage, dtype, tol, fit_intercept, sign):
+    X = table()
+    model = LinearScore(stored(X, storage, dtype), fit_intercept=fit_intercept)
+    weights = np.random.default_rng(4).normal(size=60)
+    weights[:9] = 0
+    weights = {"positive": np.abs(weights), "both": weights, "negative": -np.abs(weights)}[sign]
+    Z = standardised_rows(X, fit_intercept)
+    expected = sum(w * np.outer(row, row) for w, row in zip(weights, Z, strict=True))
+    assert close(model.gram(weights), expected, 20 * tol)
+
+
+@each_dtype
+def test_gram_of_several_blocks(dtype, tol):
+    X = table(2 * BLOCK_ROWS + 3)
+    weights = np.random.default_rng(4).normal(size=len(X))
+    weights[:BLOCK_ROWS] = np.abs(weights[:BLOCK_ROWS])
+    Z = standardised_rows(X).astype(float)
+    found = LinearScore(X.astype(dtype)).gram(weights)
+    assert close(found, Z.T @ (weights[:, None] * Z), 20 * tol)
+
+
+@weighted_or_not
+@with_and_without
+def test_sparse_is_dense(is_weighted, fit_intercept):
+    X, weights = table(500), weights_of(500, is_weighted)
+    options = {"fit_intercept": fit_intercept, "sample_weight": weights}
+    dense, thin = LinearScore(X, **options), LinearScore(stored(X, "untidy csr"), **options)
+    assert thin.is_sparse
+    assert not dense.is_sparse
+    theta = random_theta(dense)
+    slopes, cells = np.random.default_rng(0).normal(size=500), np.arange(500) % 6
+    assert close(thin.forward(theta)[0], dense.forward(theta)[0], 1e-10)
+    one, other = (model.pullback(model.forward(theta)[1], slopes) for model in (thin, dense))
+    assert close(one, other, 1e-10)
+    assert close(thin.gram(slopes), dense.gram(slopes), 1e-10)
+    assert close(
+        thin.pullback_cells(cells, slopes, 6), dense.pullback_cells(cells, slopes, 6), 1e-10
+    )
+
+
+# Awkward columns
+
+
+@each_storage
+@each_dtype
+@weighted_or_not
+@pytest.mark.parametrize("n", [61, 3001])
+def test_constant_columns_have_nothing_to_say(storage, dtype, tol, is_weighted, n):
+    """Where the intercept already stands for them, their derivatives are 0 up to rounding."""
+    X = table(n)
+    X[:, 1], X[:, 2], X[:, 4] = 0.1, 0.0, -12345.678
+    weights = weights_of(n, is_weighted)
+    model = LinearScore(stored(X, storage, dtype), sample_weight=weights)
+    theta = random_theta(model)
+    scores, tape = model.forward(theta)
+    assert np.isfinite(scores).all()
+    constant = np.array([1, 2, 4])
+    varying = np.array([0, 3, 5])
+    slopes = np.random.default_rng(0).normal(size=n)
+    gradient, gram = model.pullback(tape, slopes), model.gram(np.abs(slopes))
+    Z = standardised_rows(X, True, weights)[:, varying].astype(float)
+    size = 100 * 12345.678 * tol
+    assert np.abs(gradient[constant]).max() <= size * np.abs(slopes).sum()
+    assert np.abs(gram[constant]).max() <= size * np.abs(slopes).sum()
+    assert close(gradient[varying], Z.T @ slopes, 1000 * tol)
+    assert close(gram[np.ix_(varying, varying)], Z.T @ (np.abs(slopes)[:, None] * Z), 1000 * tol)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e6])
+def test_columns_far_from_zero(mean):
+    """Rows are centred before they are squared; only the column's own digits limit the mean."""
+    scales = np.array([1e-6, 1e-3, 1.0, 1e3, 1e6])
+    scales = scales[scales * 1e10 > mean]  # else there are no digits left that differ
+    X = mean + scales * np.random.default_rng(0).normal(size=(400, scales.size))
+    weights = np.random.default_rng(1).normal(size=400)
+    model = LinearScore(X)
+    Z = np.column_stack([(X - model.mean) / model.scale, np.ones(400)]).astype(np.longdouble)
+    gram = model.gram(weights)
+    assert close(gram, Z.T @ (weights[:, None] * Z), 1e-12)
+
+    exact = standardised_rows(X)
+    lost = 1e-13 * (1 + np.append(mean / scales, 0))
+    error = np.abs(gram - exact.T @ (weights[:, None] * exact)) / np.abs(weights).sum()
+    assert (error <= np.maximum(lost, lost[:, None])).all()
+    sums = model.pullback(model.forward(random_theta(model))[1], weights)
+    assert (np.abs(sums - exact.T @ weights) / np.abs(weights).sum() <= lost).all()
+
+
+def test_sparse_columns_far_from_zero():
+    """Sparse rows are not centred: the square of mean / scale is lost."""
+    scales = np.array([1e4, 1e5, 1e6])
+    X = 1e6 + scales * np.random.default_rng(0).normal(size=(400, 3))
+    weights = np.random.default_rng(1).normal(size=400)
+    model, exact = LinearScore(sparse.csr_array(X)), standardised_rows(X)
+    lost = 1e-13 * (1 + np.append(1e6 / scales, 0)) ** 2
+    error = np.abs(model.gram(weights) - exact.T @ (weights[:, None] * exact))
+    assert (error <= np.abs(weights).sum() * np.maximum(lost, lost[:, None])).all()
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_constant_columns_are_found(dtype, storage):
+    X = np.full((200_000, 3), [0.1, -12345.678, 1.0], dtype)
+    model = LinearScore(stored(X, storage, dtype))
+    assert model.scale.tolist() == [1, 1, 1]
+
+
+def test_long_columns_of_single_precision():
+    n, far = 300_000, np.array([3, 1e4])
+    X = (np.random.default_rng(0).normal(size=(n, 2)) + far).astype(np.float32)
+    model = LinearScore(X)
+    assert model.mean == pytest.approx(X.mean(axis=0, dtype=float), abs=1e-5)
+    assert model.scale == pytest.approx(X.std(axis=0, dtype=float), rel=1e-5)
+
+
+def test_long_sums_of_single_precision():
+    n, far = 300_000, np.array([3, 100])
+    X = (np.random.default_rng(0).normal(size=(n, 2)) + far).astype(np.float32)
+    model = LinearScore(X)
+    slopes = np.random.default_rng(1).normal(size=n) / n + 1 / n
+    expected = ((X - model.mean) / model.scale).T @ slopes
+    error = np.abs(model.pullback(model.forward(np.zeros(3))[1], slopes)[:2] - expected)
+    assert (error <= 1e-7 * far).all()
+
+
+# Kernels
+
+
+@pytest.fixture(params=["compiled", "python"])
+def kernel(request):
+    def pick(name):
+        compiled = getattr(kernels, name)
+        return compiled if request.param == "compiled" else compiled.py_func
+
+    return pick
+
+
+@each_storage
+@each_dtype
+def test_kernels(kernel, storage, dtype, tol):
+    rng = np.random.default_rng(0)
+    X, weights, cells = (
+        stored(table(20), storage, dtype),
+        rng.normal(size=20),
+        rng.integers(3, size=20),
+    )
+    weights[3] = 0
+    dense = table(20)
+    sums = np.ones((3, 5))
+    expected = sums + [(weights * (cells == c)) @ dense for c in range(3)]
+    if storage == "dense":
+        kernel("dense_cell_sums")(X, cells, weights, sums)
+    else:
+        X.sort_indices()  # the Gram matrix needs that
+        out = np.ones((5, 5))
+        kernel("sparse_gram")(X.data, X.indices, X.indptr, weights, out)
+        assert close(np.triu(out), np.triu(1 + dense.T @ (weights[:, None] * dense)), tol)
+        kernel("sparse_cell_sums")(X.data, X.indices, X.indptr, cells, weights, sums)
+    assert close(sums, expected, tol)

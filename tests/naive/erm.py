@@ -1,0 +1,192 @@
+"""Slow twins of losses, fairness rules and constrained risk, straight from the formulas.
+
+A rule is a table of comparisons with one column per person: a line of the table times the values of
+the people is the difference of two rates (or one rate, where that is what is bounded). Strict
+disparities, smooth ones and the constraints of a general-purpose solver all come from that table.
+Nothing here knows of cells, centres, standardised columns or pull-backs.
+"""
+
+import numpy as np
+from scipy.optimize import NonlinearConstraint, minimize
+
+EXACT_LOSSES = {
+    "log_loss": lambda z, t: np.logaddexp(0, -t * z),
+    "hinge": lambda z, t: np.maximum(0, 1 - t * z),
+    "squared_hinge": lambda z, t: np.maximum(0, 1 - t * z) ** 2,
+    "squared_error": lambda z, t: 0.5 * (z - t) ** 2,
+    "absolute_error": lambda z, t: np.abs(z - t),
+}
+
+
+def bent(x, width):
+    """max(0, x) with a parabola from 0 to ``width``, in three pieces."""
+    return np.where(x <= 0, 0, np.where(x < width, x**2 / (2 * width), x - width / 2))
+
+
+SMOOTH_LOSSES = {
+    **EXACT_LOSSES,
+    "hinge": lambda z, t: bent(1 - t * z, 0.2),
+    "absolute_error": lambda z, t: bent(z - t, 0.05) + bent(t - z, 0.05),
+}
+
+# Each rule: the rows that count, what is averaged over them.
+RULES = {
+    "demographic_parity": ("all", "selected"),
+    "equal_opportunity": ("positive", "selected"),
+    "false_positive_parity": ("negative", "selected"),
+    "equalized_odds": ("class", "selected"),
+    "accuracy_parity": ("all", "right"),
+    "loss_parity": ("all", "loss"),
+    "positive_loss_parity": ("positive", "loss"),
+    "class_loss_parity": ("class", "loss"),
+    "bounded_group_loss": ("all", "loss"),
+    "mean_score_parity": ("all", "score"),
+}
+
+
+def strict_values(what, scores, targets, loss):
+    """What a rule averages, one person at a time."""
+    value = {
+        "selected": lambda z, t: float(z > 0),
+        "right": lambda z, t: float((z > 0) == (t > 0)),
+        "loss": EXACT_LOSSES[loss],
+        "score": lambda z, t: z,
+    }[what]
+    return np.array([value(z, t) for z, t in zip(scores, targets, strict=True)])
+
+
+def smooth_values(what, scores, targets, loss, temperature=1.0):
+    """The differentiable stand-in, for all people at once."""
+    if what == "selected":
+        return 0.5 * (1 + np.tanh(temperature * scores / 2))
+    if what == "right":
+        return 0.5 * (1 + np.tanh(temperature * np.sign(targets) * scores / 2))
+    return SMOOTH_LOSSES[loss](scores, targets) if what == "loss" else scores
+
+
+def shares(kept, weights):
+    """The weight of each person in the mean over the kept ones."""
+    total = sum(w for k, w in zip(kept, weights, strict=True) if k)
+    return np.array([w / total if k else 0.0 for k, w in zip(kept, weights, strict=True)])
+
+
+def comparisons(given, comparison, targets, columns, weights=None):
+    """All comparisons of a rule, in both directions; ``columns`` are lists of group labels."""
+    weights = np.ones(len(targets)) if weights is None else weights
+    tests = {
+        "all": [lambda t: True],
+        "positive": [lambda t: t > 0],
+        "negative": [lambda t: t <= 0],
+        "class": [lambda t: t <= 0, lambda t: t > 0],
+    }[given]
+    table = []
+    for counts in tests:
+        everybody = shares([counts(t) for t in targets], weights)
+        for groups in columns:
+            means = [
+                shares([counts(t) and g == level for t, g in zip(targets, groups, strict=True)], w)
+                for level, w in ((level, weights) for level in sorted(set(groups)))
+            ]
+            if comparison == "bounded":
+                table += means
+            elif comparison == "overall":
+                table += [sign * (mean - everybody) for mean in means for sign in (1, -1)]
+            else:
+                table += [a - b for a in means for b in means if a is not b]
+    return np.array(table).reshape(-1, len(targets))
+
+
+def rule_table(name, reference, targets, columns, weights=None):
+    comparison = "bounded" if name == "bounded_group_loss" else reference
+    return comparisons(RULES[name][0], comparison, targets, columns, weights)
+
+
+def disparity(name, reference, scores, targets, columns, weights=None, loss="log_loss"):
+    """The strict disparity of a rule: its worst comparison."""
+    table = rule_table(name, reference, targets, columns, weights)
+    values = strict_values(RULES[name][1], scores, targets, loss)
+    return float(np.max(table @ values, initial=0.0))
+
+
+def derivative(function, z, h=1e-6):
+    """Central differences, each entry by its own."""
+    return (function(z + h) - function(z - h)) / (2 * h)
+
+
+class Risk:
+    """Mean loss plus alpha/2 |w|^2, and comparisons minus bounds, over weights w and intercept."""
+
+    def __init__(self, X, targets, columns, rules, *, loss, alpha, weights=None, temperature=1.0):
+        """``rules`` are (name, reference, bound)."""
+        n = len(X)
+        self.rows = np.column_stack([X, np.ones(n)])
+        self.targets, self.loss, self.alpha = targets, loss, alpha
+        self.temperature = temperature
+        self.masses = shares([True] * n, np.ones(n) if weights is None else weights)
+        self.rules = [
+            (RULES[name][1], rule_table(name, reference, targets, columns, weights), bound)
+            for name, reference, bound in rules
+        ]
+
+    def losses(self, z):
+        return SMOOTH_LOSSES[self.loss](z, self.targets)
+
+    def values(self, what, z):
+        return smooth_values(what, z, self.targets, self.loss, self.temperature)
+
+    def objective(self, x):
+        return self.masses @ self.losses(self.rows @ x) + self.alpha / 2 * x[:-1] @ x[:-1]
+
+    def gradient(self, x):
+        slopes = self.masses * derivative(self.losses, self.rows @ x)
+        return self.rows.T @ slopes + self.alpha * np.append(x[:-1], 0)
+
+    def excess(self, x):
+        """Every comparison minus its bound: feasible means none above 0."""
+        z = self.rows @ x
+        return np.concatenate(
+            [table @ self.values(what, z) - bound for what, table, bound in self.rules]
+        )
+
+    def jacobian(self, x):
+        z = self.rows @ x
+        return np.vstack(
+            [
+                (table * derivative(lambda z, w=what: self.values(w, z), z)) @ self.rows
+                for what, table, _ in self.rules
+            ]
+        )
+
+    def slsqp(self, x0=None):
+        """Solve with scipy; the result has one multiplier >= 0 per comparison."""
+        found = minimize(
+            self.objective,
+            np.zeros(self.rows.shape[1]) if x0 is None else x0,
+            jac=self.gradient,
+            method="SLSQP",
+            constraints={
+                "type": "ineq",
+                "fun": lambda x: -self.excess(x),
+                "jac": lambda x: -self.jacobian(x),
+            },
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        assert self.excess(found.x).max(initial=0.0) <= 1e-8, found
+        return found
+
+    def trust_constr(self, x0=None):
+        """Solve with scipy's interior-point method, which shares no code with SLSQP."""
+        return minimize(
+            self.objective,
+            np.zeros(self.rows.shape[1]) if x0 is None else x0,
+            jac=self.gradient,
+            method="trust-constr",
+            constraints=NonlinearConstraint(self.excess, -np.inf, 0, jac=self.jacobian),
+            options={"gtol": 1e-10, "xtol": 1e-12, "maxiter": 2000},
+        )
+
+    def pull(self, multipliers):
+        """What the multipliers of the comparisons weigh each person with, rule by rule."""
+        ends = np.cumsum([len(table) for _, table, _ in self.rules])[:-1]
+        parts = np.split(multipliers, ends)
+        return [table.T @ part for (_, table, _), part in zip(self.rules, parts, strict=True)]

@@ -1,0 +1,378 @@
+"""The problem that solvers see: values, derivatives, batches and first-order conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.losses import LOSSES
+from tests.small_problems import (
+    build,
+    make_rule,
+    people,
+    raw,
+    references_of,
+    rules_for,
+    same_point,
+    twin,
+)
+
+KINDS = {"two": (2,), "five": (5,), "overlapping": (3, 2)}
+PAIRS = [(loss, rule) for loss in LOSSES for rule in rules_for(loss)]
+each_pair = pytest.mark.parametrize(("loss", "rule"), PAIRS)
+each_storage = pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+SEVERAL = ["demographic_parity", DemographicParity(0.1, "overall"), EqualizedOdds(0.2)]
+
+
+def random_point(problem, seed=0):
+    return np.random.default_rng(seed).normal(0, 0.7, problem.n_parameters)
+
+
+def random_multipliers(problem, seed=1):
+    return np.random.default_rng(seed).normal(size=problem.n_constraints)
+
+
+def central(function, x, h=1e-6):
+    """Central differences of a number or an array, one column per entry of x."""
+    steps = h * np.eye(x.size)
+    return np.stack([(function(x + s) - function(x - s)) / (2 * h) for s in steps], axis=-1)
+
+
+def lagrangian(problem, multipliers, batch=None):
+    def value(theta):
+        at = problem.evaluate(theta, batch)
+        return at.objective + multipliers @ at.constraints
+
+    return value
+
+
+# Values
+
+
+def worst_comparison(problem, theta):
+    """Disparity minus bound, from the constraint rows at the best centres."""
+    theta = theta.copy()
+    theta[problem.model.n_parameters :] = 0
+    rates, start, worst = problem.evaluate(theta).constraints, 0, []
+    for rule in problem.rules:
+        mine = rates[start : start + rule.upper.size]
+        for c in range(rule.n_centers):
+            block = mine[rule.centers == c]
+            worst.append(np.ptp(block) - 2 * rule.upper[rule.centers == c][0])
+        free = rule.centers < 0
+        beyond = np.maximum(mine - rule.upper, rule.lower - mine)
+        worst += beyond[free].tolist()
+        start += rule.upper.size
+    return max(worst)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_values_are_those_of_the_naive_twin(kind, is_weighted):
+    who = people(3, n=40, n_levels=KINDS[kind], weighted=is_weighted)
+    for loss, rule in PAIRS:
+        for reference in references_of(rule):
+            problem = build(who, make_rule(rule, reference), loss=loss)
+            risk = twin(who, [rule], loss=loss, reference=reference)
+            problem.temperature = risk.temperature = 2.0
+            theta = random_point(problem)
+            x = raw(problem, theta)
+            found = problem.evaluate(theta).objective
+            assert found == pytest.approx(risk.objective(x), rel=1e-12), (loss, rule)
+            excess = risk.excess(x).max()
+            found = worst_comparison(problem, theta)
+            assert found == pytest.approx(excess, abs=1e-11), (loss, rule, reference)
+
+
+@each_storage
+def test_scores_are_those_of_the_raw_parameters(is_sparse):
+    who = people(3)
+    problem = build(who, "demographic_parity", is_sparse=is_sparse)
+    theta = random_point(problem)
+    expected = np.column_stack([who.X, np.ones(len(who.X))]) @ raw(problem, theta)
+    assert problem.scores(theta) == pytest.approx(expected, abs=1e-12)
+
+
+def test_violation_is_that_of_the_worst_row():
+    problem = build(people(3, n_levels=(3, 2)), SEVERAL)
+    at = problem.evaluate(random_point(problem))
+    by_hand = [
+        max(low - c, c - high, 0)
+        for c, low, high in zip(at.constraints, problem.lower, problem.upper, strict=True)
+    ]
+    assert problem.violation(at) == max(by_hand) > 0
+    problem.upper, problem.lower = at.constraints + 0.1, at.constraints - 0.1
+    assert problem.violation(at) == 0
+
+
+def test_without_rules_it_is_plain_risk():
+    who = people(3)
+    problem = build(who, [])
+    at = problem.evaluate(random_point(problem))
+    assert problem.n_constraints == problem.n_centers == at.constraints.size == 0
+    assert problem.violation(at) == 0.0
+    assert problem.jacobian(at).shape == (0, problem.n_parameters)
+    expected = central(lambda x: problem.evaluate(x).objective, at.theta)
+    for multipliers in (None, np.empty(0)):
+        assert problem.gradient(at, multipliers) == pytest.approx(expected, abs=1e-8)
+    assert problem.kkt_residual(at, np.empty(0))["complementarity"] == 0.0
+
+
+# Derivatives
+
+
+@each_pair
+@each_storage
+def test_derivatives_equal_finite_differences(loss, rule, is_sparse):
+    """Five groups have a centre, two of another attribute a difference, and they overlap."""
+    who = people(4, n=40, n_levels=(5, 2), weighted=True)
+    problem = build(who, rule, loss=loss, is_sparse=is_sparse)
+    problem.temperature = 2.0
+    assert problem.model.is_sparse == is_sparse
+    theta, multipliers = random_point(problem), random_multipliers(problem)
+    at = problem.evaluate(theta)
+    gradient = central(lagrangian(problem, multipliers), theta)
+    assert problem.gradient(at, multipliers) == pytest.approx(gradient, abs=1e-7)
+    slope = central(lambda x: problem.gradient(problem.evaluate(x), multipliers), theta)
+    hessian = problem.hessian(at, multipliers)
+    assert hessian == pytest.approx(slope, abs=1e-6)
+    assert hessian == pytest.approx(hessian.T, abs=1e-12)
+    jacobian = central(lambda x: problem.evaluate(x).constraints, theta)
+    assert problem.jacobian(at) == pytest.approx(jacobian, abs=1e-7)
+
+
+@each_storage
+@pytest.mark.parametrize("in_batch", [False, True])
+def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
+    problem = build(people(4, n_levels=(5, 2)), SEVERAL, is_sparse=is_sparse)
+    batch = problem.draw(np.random.RandomState(0), 20, 10) if in_batch else None
+    at = problem.evaluate(random_point(problem), batch)
+    units = np.eye(problem.n_constraints)
+    rows = np.stack([problem.gradient(at, unit, objective=0.0) for unit in units])
+    assert problem.jacobian(at) == pytest.approx(rows, abs=1e-12)
+    few = np.arange(problem.n_constraints)[::-3]  # neither sorted nor of one rule
+    assert problem.jacobian(at, few) == pytest.approx(rows[few], abs=1e-12)
+    assert problem.jacobian(at, few[:0]).shape == (0, problem.n_parameters)
+
+
+def test_gradient_is_linear_in_objective_and_multipliers():
+    problem = build(people(4, n_levels=(5, 2)), SEVERAL)
+    at, multipliers = problem.evaluate(random_point(problem)), random_multipliers(problem)
+    together = problem.gradient(at, multipliers, objective=0.3)
+    apart = 0.3 * problem.gradient(at) + problem.gradient(at, multipliers, objective=0.0)
+    assert together == pytest.approx(apart, abs=1e-12)
+    assert problem.gradient(at, 0 * multipliers) == pytest.approx(problem.gradient(at), abs=1e-14)
+
+
+def test_several_rules_stand_one_after_the_other():
+    who = people(4, n_levels=(3, 5))
+    together = build(who, SEVERAL)
+    alone = [build(who, rule) for rule in SEVERAL]
+    assert together.n_constraints == sum(problem.n_constraints for problem in alone)
+    assert [problem.n_centers for problem in alone] == [2, 0, 4]
+    assert together.n_centers == 6
+    for bounds in ("lower", "upper"):
+        joined = np.concatenate([getattr(problem, bounds) for problem in alone])
+        assert (getattr(together, bounds) == joined).all()
+    p = together.model.n_parameters
+    theta = random_point(together)
+    centers = np.split(theta[p:], [2, 2])
+    at = together.evaluate(theta)
+    points = [np.append(theta[:p], part) for part in centers]
+    parts = [problem.evaluate(x) for problem, x in zip(alone, points, strict=True)]
+    assert at.constraints == pytest.approx(np.concatenate([part.constraints for part in parts]))
+    start, gradient = 0, np.zeros(p)
+    multipliers = random_multipliers(together)
+    for problem, part in zip(alone, parts, strict=True):
+        mine = multipliers[start : start + problem.n_constraints]
+        gradient += problem.gradient(part, mine, objective=0.0)[:p]
+        start += problem.n_constraints
+    assert together.gradient(at, multipliers, objective=0.0)[:p] == pytest.approx(gradient)
+
+
+def test_start_has_centers_in_the_middle():
+    problem = build(people(4, n_levels=(5,)), "demographic_parity")
+    theta = problem.start(np.random.RandomState(0))
+    assert theta.size == problem.n_parameters == problem.model.n_parameters + 1
+    assert problem.violation(problem.evaluate(theta)) == 0  # all scores 0, all rates 1/2
+    assert problem.model_part(theta).size == problem.model.n_parameters
+
+
+def test_centers_in_the_middle_are_the_best_ones():
+    problem = build(people(4, n_levels=(5, 3)), ["demographic_parity", EqualizedOdds(0.2)])
+    p = problem.model.n_parameters
+    theta = problem.centered(random_point(problem))
+    at = problem.evaluate(theta)
+    worst = problem.violation(at)
+    assert problem.n_centers == theta.size - p == 6
+    for c in range(6):
+        for step in (-0.01, 0.01):  # the two rates that are farthest apart get in the way
+            moved = theta.copy()
+            moved[p + c] += step
+            assert problem.violation(problem.evaluate(moved)) >= worst
+    elsewhere = random_point(problem)
+    elsewhere[:p] = theta[:p]
+    assert (problem.centered(elsewhere) == theta).all()
+    # Values that are measured from anywhere are moved to the same middles.
+    values = problem.evaluate(elsewhere).constraints
+    assert problem.from_centers(values) == pytest.approx(at.constraints, abs=1e-12)
+
+
+def test_relaxed_is_the_same_risk_without_rules():
+    problem = build(people(4, n_levels=(5,), weighted=True), SEVERAL)
+    free, theta = problem.relaxed(), random_point(problem)
+    p = problem.model.n_parameters
+    assert free.n_constraints == 0
+    assert free.n_parameters == p
+    one, two = problem.evaluate(theta), free.evaluate(theta[:p])
+    assert one.objective == pytest.approx(two.objective, abs=1e-12)
+    assert problem.gradient(one)[:p] == pytest.approx(free.gradient(two), abs=1e-12)
+
+
+# Invariances
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 2**31))
+def test_weight_two_is_the_same_row_twice_and_order_is_nothing(seed):
+    rng = np.random.default_rng(seed)
+    who = people(seed, n=40, n_levels=(3, 2))
+    times = rng.integers(1, 4, 40)
+    again = rng.permutation(np.repeat(np.arange(40), times))
+    weighted = build(who._replace(weights=times.astype(float)), SEVERAL)
+    repeated = build(who.take(again), SEVERAL)
+    theta, multipliers = random_point(weighted, seed), random_multipliers(weighted, seed)
+    other = same_point(weighted, theta, repeated)
+    one, two = weighted.evaluate(theta), repeated.evaluate(other)
+    assert one.objective == pytest.approx(two.objective, rel=1e-10)
+    assert one.constraints == pytest.approx(two.constraints, abs=1e-10)
+    assert weighted.gradient(one, multipliers) == pytest.approx(
+        repeated.gradient(two, multipliers), abs=1e-10
+    )
+    assert weighted.hessian(one, multipliers) == pytest.approx(
+        repeated.hessian(two, multipliers), abs=1e-10
+    )
+
+
+# Batches
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@each_storage
+def test_a_batch_is_an_unbiased_sample(is_weighted, is_sparse):
+    who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
+    problem = build(
+        who, [DemographicParity(), EqualizedOdds(reference="overall")], is_sparse=is_sparse
+    )
+    theta, rng, n_draws = random_point(problem), np.random.RandomState(0), 400
+    at = problem.evaluate(theta)
+    multipliers = random_multipliers(problem)
+    full = np.concatenate([[at.objective], at.constraints, problem.gradient(at, multipliers)])
+    drawn = []
+    for _ in range(n_draws):
+        sample = problem.evaluate(theta, problem.draw(rng, 8, 3))
+        gradient = problem.gradient(sample, multipliers)
+        drawn.append(np.concatenate([[sample.objective], sample.constraints, gradient]))
+    error = np.std(drawn, axis=0) / np.sqrt(n_draws)
+    assert (np.abs(np.mean(drawn, axis=0) - full) <= 4 * error + 1e-12).all()
+    assert error[: 1 + problem.n_constraints].min() > 0
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_batch_has_as_many_rows_for_every_cell(is_weighted):
+    who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
+    problem = build(who, ["demographic_parity", "equal_opportunity"])
+    batch = problem.draw(np.random.RandomState(0), 7, 4)
+    n_rows = 7 + 4 * sum(rule.n_cells for rule in problem.rules)
+    assert batch.rows.shape == batch.loss_weights.shape == (n_rows,)
+    assert batch.loss_weights.sum() == pytest.approx(1)
+    for rule, weights in zip(problem.rules, batch.cell_weights, strict=True):
+        stands = weights > 0
+        assert np.bincount(rule.cells[batch.rows[stands]]).tolist() == [4] * rule.n_cells
+        assert (rule.row_weights[batch.rows[stands]] > 0).all()
+        assert np.bincount(rule.cells[batch.rows], weights) == pytest.approx(np.ones(rule.n_cells))
+
+
+def test_every_row_with_weight_is_drawn_and_no_other():
+    who, rng = people(5, n=60), np.random.RandomState(0)
+    weights = np.where(np.arange(60) % 3 == 0, 0.0, 1 + np.arange(60) / 10)
+    for these, expected in ((None, range(60)), (weights, np.flatnonzero(weights))):
+        problem = build(who._replace(weights=these), "demographic_parity")
+        for n_loss, n_per_cell in ((2000, 0), (0, 1000)):
+            assert set(problem.draw(rng, n_loss, n_per_cell).rows) == set(expected)
+
+
+@pytest.mark.parametrize(("n_loss", "n_per_cell"), [(0, 5), (5, 0), (0, 0)])
+def test_a_batch_may_lack_either_part(n_loss, n_per_cell):
+    problem = build(people(5), "demographic_parity")
+    batch = problem.draw(np.random.RandomState(0), n_loss, n_per_cell)
+    at = problem.evaluate(random_point(problem), batch)
+    assert batch.rows.size == n_loss + 2 * n_per_cell
+    assert batch.loss_weights.sum() == pytest.approx(float(n_loss > 0))
+    assert np.isfinite(problem.gradient(at, np.ones(1))).all()
+
+
+def test_the_same_seed_draws_the_same_rows():
+    problem = build(people(5, weighted=True), "equalized_odds")
+    one, two, other = (problem.draw(np.random.RandomState(s), 9, 9).rows for s in (0, 0, 1))
+    assert (one == two).all()
+    assert (one != other).any()
+
+
+@each_pair
+@each_storage
+def test_gradients_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
+    who = people(6, n=40, n_levels=(3, 2), weighted=True)
+    problem = build(who, rule, loss=loss, is_sparse=is_sparse)
+    batch = problem.draw(np.random.RandomState(0), 12, 3)
+    theta, multipliers = random_point(problem), random_multipliers(problem)
+    at = problem.evaluate(theta, batch)
+    gradient = central(lagrangian(problem, multipliers, batch), theta)
+    assert problem.gradient(at, multipliers) == pytest.approx(gradient, abs=1e-7)
+
+
+# First-order conditions
+
+
+def scipy_solution(who, rules, bound, **options):
+    """The point and multipliers that SLSQP finds for the naive twin, in terms of the problem."""
+    problem = build(who, rules, bound, **options)
+    found = twin(who, rules, bound, **options).slsqp()
+    theta = problem.model.standardised(found.x[:-1], found.x[-1])
+    return problem, theta, found
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
+@pytest.mark.parametrize("bound", [0.02, 10.0])
+def test_kkt_residual_is_zero_at_a_solution_of_scipy(loss, bound):
+    """Two groups: the row is rate of b minus rate of a, SLSQP bounds both directions."""
+    who = people(7)
+    problem, theta, found = scipy_solution(who, ["demographic_parity"], bound, loss=loss)
+    above, below = found.multipliers[1], found.multipliers[0]  # b - a, a - b
+    multipliers = np.array([above - below])
+    assert (np.abs(multipliers) > 0.01).all() == (bound < 1)
+    residual = problem.kkt_residual(problem.evaluate(theta), multipliers)
+    assert set(residual) == {"stationarity", "feasibility", "complementarity"}
+    assert max(residual.values()) <= 1e-6
+
+
+def test_kkt_residual_is_not_zero_elsewhere():
+    who = people(7)
+    problem, theta, found = scipy_solution(who, ["demographic_parity"], 0.02)
+    multipliers = np.array([found.multipliers[1] - found.multipliers[0]])
+    at = problem.evaluate(theta)
+    shift = 0.01 * np.ones(theta.size)
+    moved = problem.kkt_residual(problem.evaluate(theta + shift), multipliers)
+    assert moved["stationarity"] > 1e-3
+    turned = problem.kkt_residual(at, -multipliers)  # the bound that it presses on is far away
+    assert turned["complementarity"] == pytest.approx(abs(multipliers[0]) * 0.04, rel=1e-3)
+    assert turned["stationarity"] > 1e-3
+    free = twin(who, ["demographic_parity"], 10.0).slsqp().x
+    free = problem.evaluate(problem.model.standardised(free[:-1], free[-1]))
+    residual = problem.kkt_residual(free, np.zeros(1))
+    assert residual["stationarity"] <= 1e-6
+    assert residual["complementarity"] == 0
+    excess = twin(who, ["demographic_parity"], 0.02).excess(raw(problem, free.theta)).max()
+    assert excess > 0.01
+    assert residual["feasibility"] == pytest.approx(excess, abs=1e-12)

@@ -1,0 +1,130 @@
+"""ConstrainedERMRegressor: bounds in the units of the targets, exact answers on convex problems."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import Ridge
+
+from skfair import metrics
+from skfair.regression import ConstrainedERMRegressor
+
+
+def people(seed=0, n=300, unit=1.0):
+    rng = np.random.default_rng(seed)
+    group = np.where(rng.random(n) < 0.4, "f", "m")
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += group == "m"
+    noise = np.where(group == "m", 1.5, 0.5) * rng.normal(size=n)
+    return X, unit * (3 * X[:, 0] + X[:, 1] + noise) + 50 * unit, group
+
+
+def mean_gap(model, X, group):
+    p = model.predict(X)
+    return abs(p[group == "m"].mean() - p[group == "f"].mean())
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
+def test_mean_predictions_are_alike_and_optimal(unit):
+    X, y, group = people(unit=unit)
+    bound = 0.5 * unit
+    model = ConstrainedERMRegressor(max_disparity=bound, alpha=0.01, tol=1e-8)
+    model.fit(X, y, sensitive_features=group)
+    assert mean_gap(model, X, group) <= bound
+    difference = X[group == "m"].mean(axis=0) - X[group == "f"].mean(axis=0)
+
+    def loss(theta):
+        residual = X @ theta[:3] + theta[3] - (y / unit - 50)
+        return 0.5 * np.mean(residual**2) + 0.005 * theta[:3] @ theta[:3]
+
+    exact = minimize(
+        loss,
+        np.zeros(4),
+        method="SLSQP",
+        constraints=[
+            {"type": "ineq", "fun": lambda t: 0.5 - t[:3] @ difference},
+            {"type": "ineq", "fun": lambda t: 0.5 + t[:3] @ difference},
+        ],
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert model.objective_ == pytest.approx(exact.fun * unit**2, rel=1e-5)
+    np.testing.assert_allclose(model.coef_[0] / unit, exact.x[:3], atol=1e-3)
+
+
+def test_a_rule_that_does_not_bind_is_ridge():
+    X, y, group = people()
+    model = ConstrainedERMRegressor(max_disparity=1e3, tol=1e-10).fit(
+        X, y, sensitive_features=group
+    )
+    plain = Ridge(alpha=1.0).fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], plain.coef_, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("rule", ["loss_parity", "bounded_group_loss"])
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_loss_rules_hold_in_the_units_of_the_loss(loss, rule, unit):
+    X, y, group = people(unit=unit)
+    measure = {
+        "loss_parity": metrics.loss_parity_difference,
+        "bounded_group_loss": metrics.largest_group_loss,
+    }[rule]
+    options = {"sensitive_features": group, "loss": loss, "task": "regression"}
+    degree = {"squared_error": 2, "absolute_error": 1}[loss]
+    free = measure(y, Ridge(alpha=1.0).fit(X, y).predict(X), **options)
+    bound = 0.8 * free
+    if rule == "bounded_group_loss":
+        noisy = group == "m"  # a fit to this group alone is the best that it can get
+        own = Ridge(alpha=1e-9).fit(X[noisy], y[noisy]).predict(X[noisy]) - y[noisy]
+        smallest = np.mean(0.5 * own**2 if loss == "squared_error" else np.abs(own))
+        bound = 0.5 * (free + smallest)
+    model = ConstrainedERMRegressor(rule, bound, loss=loss, alpha=0.0)
+    model.fit(X, y, sensitive_features=group)
+    reached = measure(y, model.predict(X), **options)
+    assert reached <= bound
+    assert model.train_disparity_ == pytest.approx(reached, rel=1e-9)
+    assert unit**degree * 1e-3 < reached
+
+
+def test_multipliers_are_sensitivities_in_the_units_of_y():
+    X, y, group = people(unit=100.0)
+
+    def fit(bound):
+        return ConstrainedERMRegressor(max_disparity=bound, tol=1e-9, enforce="surrogate").fit(
+            X, y, sensitive_features=group
+        )
+
+    slope = (fit(51.0).objective_ - fit(49.0).objective_) / 2
+    assert slope == pytest.approx(-np.abs(fit(50.0).multipliers_).sum(), rel=1e-3)
+
+
+def test_absolute_error_is_nearly_minimal():
+    X, y, group = people()
+    model = ConstrainedERMRegressor(max_disparity=1e3, loss="absolute_error", alpha=0.0)
+    model.fit(X, y, sensitive_features=group)
+
+    def loss(theta):
+        return np.mean(np.abs(X @ theta[:3] + theta[3] - y))
+
+    start = np.append(model.coef_[0], model.intercept_)
+    options = {"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-10}
+    best = minimize(loss, start, method="Nelder-Mead", options=options)
+    assert loss(start) <= best.fun * 1.01
+
+
+def test_hidden_layers_and_float32():
+    X, y, group = people()
+    model = ConstrainedERMRegressor(
+        max_disparity=1.0, hidden_layer_sizes=(8,), max_iter=300, random_state=0
+    ).fit(X.astype(np.float32), y, sensitive_features=group)
+    assert mean_gap(model, X.astype(np.float32), group) <= 1.0 + 1e-3
+    assert model.coefs_[0].dtype == np.float32
+    assert model.score(X.astype(np.float32), y) > 0.3
+
+
+def test_classification_rules_are_refused():
+    X, y, group = people()
+    with pytest.raises(ValueError, match="not for regression"):
+        ConstrainedERMRegressor("demographic_parity").fit(X, y, sensitive_features=group)
+    with pytest.raises(ValueError, match="not for regression"):
+        ConstrainedERMRegressor(loss="log_loss").fit(X, y, sensitive_features=group)

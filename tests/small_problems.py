@@ -1,0 +1,122 @@
+"""Small constrained problems, built by hand and as naive twins: shared by tests in score space."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skfair.constraints import CONSTRAINTS
+from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.losses import LOSSES, make_loss
+from skfair.models import LinearScore
+from skfair.problems.constrained_erm import LinearConstrainedERM
+from skfair.utils.groups import encode_groups
+from tests.naive import erm as naive
+
+
+def task_of(loss):
+    return "classification" if "classification" in LOSSES[loss].tasks else "regression"
+
+
+def rules_for(loss):
+    """Names of the rules that make sense with a loss."""
+    return [name for name in CONSTRAINTS if task_of(loss) in CONSTRAINTS[name].tasks]
+
+
+def references_of(rule):
+    return ["pairwise", "overall"] if "reference" in rule_parameters(rule) else [None]
+
+
+def rule_parameters(rule):
+    return CONSTRAINTS[rule]().get_params()
+
+
+def make_rule(rule, reference="pairwise"):
+    if "reference" in rule_parameters(rule):
+        return CONSTRAINTS[rule](reference=reference)
+    return CONSTRAINTS[rule]()
+
+
+class People(NamedTuple):
+    """Rows, both kinds of targets, one list of groups per attribute, weights."""
+
+    X: np.ndarray
+    signs: np.ndarray
+    response: np.ndarray
+    columns: list[np.ndarray]
+    weights: np.ndarray | None
+
+    def targets(self, loss):
+        return self.signs if task_of(loss) == "classification" else self.response
+
+    def take(self, order):
+        """The same people in another order, or several times."""
+        columns = [groups[order] for groups in self.columns]
+        weights = None if self.weights is None else self.weights[order]
+        return People(self.X[order], self.signs[order], self.response[order], columns, weights)
+
+    def groups(self):
+        return encode_groups(np.column_stack(self.columns), intersectional=False)
+
+    def training_rows(self, loss="log_loss"):
+        task = task_of(loss)
+        names: Any = ("no", "yes") if task == "classification" else None
+        made = make_loss(loss, task)
+        return TrainingRows(self.groups(), self.targets(loss), self.weights, made, names)
+
+
+def people(seed=0, n=80, n_levels=(2,), d=3, weighted=False):
+    """Draw people whose groups differ in everything and all have both classes."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.permutation(np.arange(n) // 2 % levels) for levels in n_levels]
+    X = rng.normal(size=(n, d))
+    X[:, 0] += codes[0]
+    response = X @ np.linspace(1, 0.3, d) + 0.7 * codes[0] + 0.5 * rng.normal(size=n)
+    response -= np.median(response)
+    signs = np.zeros(n)
+    while not all(len(set(zip(code, signs, strict=True))) == 2 * len(set(code)) for code in codes):
+        signs = np.where(response + 1.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    weights = rng.uniform(0.2, 3, n) if weighted else None
+    columns = [np.array(list("abcdefgh"))[code] for code in codes]
+    return People(X, signs, response, columns, weights)
+
+
+def build(who, rules, bound=0.05, loss="log_loss", alpha=0.05, is_sparse=False, **options):
+    """The problem as an estimator would build it; ``rules`` as a user would pass them."""
+    rows = who.training_rows(loss)
+    made = make_constraints(rules, task_of(loss))
+    X = sparse.csr_array(who.X) if is_sparse else who.X
+    return LinearConstrainedERM(
+        LinearScore(X, sample_weight=who.weights, **options),
+        rows.loss,
+        rows.targets,
+        [rule.prepare(rows, bound) for rule in made],
+        sample_weight=who.weights,
+        alpha=alpha,
+    )
+
+
+def twin(who, rules, bound=0.05, loss="log_loss", alpha=0.05, reference="pairwise", **options):
+    """The same from the formulas; ``rules`` is a list of names."""
+    return naive.Risk(
+        who.X,
+        who.targets(loss),
+        who.columns,
+        [(name, reference, bound) for name in rules],
+        loss=loss,
+        alpha=alpha,
+        weights=who.weights,
+        **options,
+    )
+
+
+def raw(problem, theta):
+    """Weights and intercept of a point, as the naive twin takes them."""
+    return np.append(*problem.model.raw(problem.model_part(theta)))
+
+
+def same_point(problem, theta, other):
+    """The parameters of another problem (other coordinates) that mean the same as ``theta``."""
+    centers = theta[problem.model.n_parameters :]
+    coef, intercept = problem.model.raw(problem.model_part(theta))
+    return np.concatenate([other.model.standardised(coef, intercept), centers])

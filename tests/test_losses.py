@@ -1,0 +1,182 @@
+"""Losses row by row: against formulas, finite differences and what their docstrings promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import log_loss
+
+from skfair.losses import LOSSES, Hinge, LogLoss, make_loss
+from tests.naive import erm as naive
+from tests.small_problems import task_of
+
+each_loss = pytest.mark.parametrize("name", list(LOSSES))
+SMOOTHED = [name for name in LOSSES if hasattr(LOSSES[name](), "smoothing")]
+reals = st.floats(-20, 20)
+
+
+def rows_for(name, n=400, spread=3.0, seed=0):
+    rng = np.random.default_rng(seed)
+    targets = (
+        rng.choice([-1.0, 1.0], n) if task_of(name) == "classification" else rng.normal(0, 1, n)
+    )
+    return spread * rng.normal(size=n), targets
+
+
+def row(loss, score, target=1.0):
+    return [float(part[0]) for part in loss.parts(np.array([score]), np.array([target]))]
+
+
+def test_there_are_kinks_to_smooth():
+    assert set(SMOOTHED) == {"hinge", "absolute_error"}
+
+
+@each_loss
+def test_values_are_those_of_the_formulas(name):
+    scores, targets = rows_for(name)
+    loss = LOSSES[name]()
+    expected = naive.EXACT_LOSSES[name](scores, targets)
+    assert loss.exact(scores, targets) == pytest.approx(expected, abs=1e-12)
+    expected = naive.SMOOTH_LOSSES[name](scores, targets)
+    assert loss.parts(scores, targets).value == pytest.approx(expected, abs=1e-12)
+
+
+def test_log_loss_is_that_of_scikit_learn():
+    scores, targets = rows_for("log_loss")
+    probability = 1 / (1 + np.exp(-scores))
+    mean = LogLoss().exact(scores, targets).mean()
+    assert mean == pytest.approx(log_loss(targets, probability), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+@pytest.mark.parametrize("smoothing", [None, 0.5])
+def test_smoothing_is_a_moreau_envelope(name, smoothing):
+    """The parabola is not any: it is min over u of loss(u) + (u - score)^2 / (2 smoothing)."""
+    loss = LOSSES[name]() if smoothing is None else LOSSES[name](smoothing)
+    scores, targets = rows_for(name, 60, 1.0)
+    grid = np.linspace(-8, 8, 40001)
+    for z, t, value in zip(scores, targets, loss.parts(scores, targets).value, strict=True):
+        u = t + grid  # the kink is on the grid
+        envelope = naive.EXACT_LOSSES[name](u, t) + (u - z) ** 2 / (2 * loss.smoothing)
+        assert value == pytest.approx(envelope.min(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+@pytest.mark.parametrize("smoothing", [0.01, 0.2, 1.0])
+def test_smoothing_takes_away_at_most_half_its_width(name, smoothing):
+    loss = LOSSES[name](smoothing)
+    scores, targets = rows_for(name, 4000)
+    missing = loss.exact(scores, targets) - loss.parts(scores, targets).value
+    assert missing.min() >= -1e-12
+    assert missing.max() == pytest.approx(smoothing / 2, abs=1e-12)  # the bound is reached
+
+
+@each_loss
+def test_slope_and_curvature_equal_finite_differences(name):
+    loss, h = LOSSES[name](), 1e-6
+    scores, targets = rows_for(name, 2000, 1.5)
+    up, down, here = (loss.parts(scores + s, targets) for s in (h, -h, 0.0))
+    is_smooth = np.abs(up.curvature - down.curvature) < 1e-3  # no kink of the slope within h
+    assert is_smooth.mean() > 0.99
+    slope = ((up.value - down.value) / (2 * h))[is_smooth]
+    assert here.slope[is_smooth] == pytest.approx(slope, abs=1e-8)
+    curvature = ((up.slope - down.slope) / (2 * h))[is_smooth]
+    assert here.curvature[is_smooth] == pytest.approx(curvature, abs=1e-8)
+
+
+@each_loss
+def test_max_curvature_is_the_largest_slope_of_the_slope(name):
+    loss = LOSSES[name]()
+    scores = np.linspace(-3, 3, 60001)
+    parts = loss.parts(scores, np.ones_like(scores))
+    steepest = np.abs(np.diff(parts.slope)).max() / (scores[1] - scores[0])
+    assert steepest == pytest.approx(loss.max_curvature, rel=1e-6)
+    assert parts.curvature.min() >= 0
+    assert parts.curvature.max() == pytest.approx(loss.max_curvature, rel=1e-6)
+
+
+@each_loss
+@given(one=reals, other=reals, target=st.sampled_from([-1.0, 1.0]), share=st.floats(0, 1))
+def test_convexity_and_smoothness(name, one, other, target, share):
+    loss = LOSSES[name]()
+    value, slope, _ = row(loss, one, target)
+    far = row(loss, other, target)[0]
+    between = row(loss, share * one + (1 - share) * other, target)[0]
+    room = 1e-12 * (1 + value + far)
+    assert between <= share * value + (1 - share) * far + room
+    tangent, step = value + slope * (other - one), other - one
+    assert tangent - room <= far <= tangent + loss.max_curvature / 2 * step**2 + room
+
+
+@each_loss
+def test_the_two_classes_mirror_each_other(name):
+    scores, targets = rows_for(name)
+    one, other = (LOSSES[name]().parts(s * scores, s * targets) for s in (1, -1))
+    assert one.value == pytest.approx(other.value)
+    assert one.slope == pytest.approx(-other.slope)
+    assert one.curvature == pytest.approx(other.curvature)
+
+
+@each_loss
+@pytest.mark.parametrize("size", [1e4, 1e6])
+def test_large_scores_do_not_overflow(name, size):
+    scores, targets = np.array([-size, -size, size, size]), np.array([-1.0, 1, -1, 1])
+    loss = LOSSES[name]()
+    with np.errstate(all="raise", under="ignore"):
+        parts = loss.parts(scores, targets)
+        exact = loss.exact(scores, targets)
+    assert all(np.isfinite(part).all() for part in parts)
+    assert exact == pytest.approx(naive.EXACT_LOSSES[name](scores, targets), rel=1e-12)
+    assert parts.value == pytest.approx(exact, rel=1e-4, abs=1e-12)
+
+
+@each_loss
+def test_inputs_are_left_alone(name):
+    scores, targets = rows_for(name)
+    before = scores.copy(), targets.copy()
+    parts = LOSSES[name]().parts(scores, targets)
+    LOSSES[name]().exact(scores, targets)
+    for part in parts:
+        part += 1.0  # callers may scale what they get
+    assert (scores == before[0]).all()
+    assert (targets == before[1]).all()
+
+
+def test_make_loss_takes_names_and_objects():
+    own = Hinge(smoothing=0.01)
+    assert make_loss(own, "classification") is own
+    assert isinstance(make_loss("log_loss", "classification"), LogLoss)
+    for name in LOSSES:
+        for task in LOSSES[name].tasks:
+            assert isinstance(make_loss(name, task), LOSSES[name])
+
+
+def test_an_unknown_name_is_told_the_others():
+    with pytest.raises(ValueError, match="no loss 'logloss'") as error:
+        make_loss("logloss", "classification")
+    assert all(repr(name) in str(error.value) for name in LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("name", "task"), [("log_loss", "regression"), ("absolute_error", "classification")]
+)
+def test_a_loss_of_the_other_task_is_told_what_fits(name, task):
+    with pytest.raises(ValueError, match=f"'{name}' is not for {task}") as error:
+        make_loss(name, task)
+    _, alternatives = str(error.value).split("Choose")
+    for other in LOSSES:
+        assert (other in alternatives) == (task in LOSSES[other].tasks)
+
+
+@pytest.mark.parametrize("wrong", [3, None, LogLoss, lambda scores, targets: scores])
+def test_something_else_than_a_loss_is_refused(wrong):
+    with pytest.raises((TypeError, ValueError), match="loss must be"):
+        make_loss(wrong, "classification")
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+@pytest.mark.parametrize("smoothing", [0.0, -0.1])
+def test_a_width_that_is_none_is_refused(name, smoothing):
+    """A negative width would give a concave piece, 0 a division by zero in the middle of a fit."""
+    with pytest.raises(ValueError, match="smoothing"):
+        LOSSES[name](smoothing)
