@@ -84,7 +84,7 @@ def people(seed=0, n=80, n_levels=(2,), d=3, weighted=False):
 def build(who, rules, bound=0.05, loss="log_loss", alpha=0.05, is_sparse=False, **options):
     """The problem as an estimator would build it; ``rules`` as a user would pass them."""
     rows = who.training_rows(loss)
-    made = make_constraints(rules, task_of(loss))
+    made = make_constraints(rules, task_of(loss)) if rules else []
     X = sparse.csr_array(who.X) if is_sparse else who.X
     return LinearConstrainedERM(
         LinearScore(X, sample_weight=who.weights, **options),

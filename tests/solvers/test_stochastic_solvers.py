@@ -462,6 +462,17 @@ def test_relaxation_can_be_met(seed):
     assert relaxation(model, rho, 0.3) == pytest.approx(0.7 * worst + 0.3 * reached)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_relaxation_falls_if_the_constraints_can_be_met(seed):
+    """Else the quadratic problem would ask for nothing, and violations would stay."""
+    rng = np.random.default_rng(seed)
+    model = quadratic_model(rng, 6, 6, is_paired=False)  # six equations have a solution
+    worst = model.values.max()
+    assert worst > 0
+    assert relaxation(model, 0.05, 1.0) < (1 - 1e-4) * worst
+    assert relaxation(model, 1e3, 1.0) <= 1e-9
+
+
 def test_the_scan_is_exact_for_one_constraint_out_of_reach():
     model = QuadraticModel(np.zeros(3), np.array([2.0]), np.array([[1.0, -0.5, 0.25]]))
     assert relaxation(model, 0.4, 1.0) == pytest.approx(2 - 0.4 * 1.75)
