@@ -10,7 +10,7 @@ from benchmarks.harness import check_threads, write
 NAMES = [
     module.name
     for module in pkgutil.iter_modules(benchmarks.__path__)
-    if module.name not in ("harness", "__main__")
+    if module.name not in ("harness", "__main__") and not module.name.startswith("_")
 ]
 
 

@@ -46,3 +46,21 @@ def dense_cell_sums(X, cells, weights, out):
         row = X[i]
         for j in range(row.size):
             target[j] += w * row[j]
+
+
+@njit(cache=True)
+def sparse_row_scores(data, indices, indptr, rows, coef, out):
+    """Write row ``rows[i]`` of a CSR matrix times ``coef`` to ``out[i]``."""
+    for i in range(rows.size):
+        total = 0.0
+        for a in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            total += data[a] * coef[indices[a]]
+        out[i] = total
+
+
+@njit(cache=True)
+def sparse_row_sums(data, indices, indptr, rows, slopes, out):
+    """Add ``slopes[i]`` times row ``rows[i]`` of a CSR matrix to ``out``."""
+    for i in range(rows.size):
+        for a in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            out[indices[a]] += slopes[i] * data[a]

@@ -332,6 +332,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             problem, self._stream.training.solution, data.X.dtype
         ).items():
             setattr(self, name, value)
+        self.multipliers_ = self._stream.training.solution_multipliers
         self._store_disparities(problem, self._raw_scores(data.X))
         return self
 

@@ -1,4 +1,4 @@
-"""Where the columns of a data matrix lie and how far they spread."""
+"""How the rows of a data matrix are kept, and where its columns lie and how far they spread."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 FloatArray = NDArray[np.float64]
 
 # Rows per block of passes that need a copy of the rows.
 BLOCK_ROWS = 4096
+
+
+# Dense data of at most this share of nonzeros are kept as CSR.
+SPARSE_SHARE = 0.2
+
+
+def compact_rows(X: Any) -> Any:
+    """Return dense rows that are mostly zero as CSR, and CSR rows with sorted column numbers."""
+    if isinstance(X, np.ndarray):
+        return sparse.csr_array(X) if _is_mostly_zero(X) else X
+    return X if X.has_sorted_indices else X.sorted_indices()
+
+
+def _is_mostly_zero(X: NDArray[Any]) -> bool:
+    """Whether a dense matrix is cheaper as CSR; a sample of the rows decides for most."""
+    step = max(1, X.shape[0] // 256)
+    if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
+        return False
+    return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)
 
 
 class Units(NamedTuple):

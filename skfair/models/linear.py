@@ -4,7 +4,7 @@ The parameters that solvers see belong to columns of mean 0 and variance 1, so t
 scale are alike to them. X itself is neither copied nor centred: with column means m and deviations
 s the scores are X (v / s) + (b - m'(v / s)). The penalty is that of the true weights w = v / s.
 
-Dense columns that are mostly zero (one-hot codes) are kept as CSR, which is much cheaper.
+Dense rows that are mostly zero (one-hot codes) are kept as CSR, which is much cheaper.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import BLOCK_ROWS, column_units
+from skfair.models.columns import BLOCK_ROWS, column_units, compact_rows
 
-# Dense data of at most this share of nonzeros are kept as CSR.
-SPARSE_SHARE = 0.2
 # From this many cells on, sums by cell are cheaper than one product per constraint.
 MANY_COLUMNS = 4
 
@@ -43,10 +40,7 @@ class LinearScore(ScoreModel):
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
-        if not sparse.issparse(X) and _is_mostly_zero(X):
-            X = sparse.csr_array(X)
-        if not isinstance(X, np.ndarray) and not X.has_sorted_indices:
-            X = X.sorted_indices()
+        X = compact_rows(X)
         self.X = X
         self.is_sparse = sparse.issparse(X)
         # Without an intercept nothing would take up the shift.
@@ -72,8 +66,15 @@ class LinearScore(ScoreModel):
         return np.append(theta, intercept + self.mean @ coef)
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all or some rows, and the rows as a tape."""
+        """Return the scores of all or some rows, and those rows as a tape."""
         coef, intercept = self.raw(theta)
+        if self.is_sparse and rows is not None:  # read where they lie: a copy costs more
+            from skfair._kernels.linear import sparse_row_scores
+
+            scores = np.empty(rows.size)
+            X = self.X
+            sparse_row_scores(X.data, X.indices, X.indptr, rows, coef, scores)
+            return scores + intercept, rows
         X = self.X if rows is None else self.X[rows]
         scores = np.asarray(X @ coef.astype(X.dtype, copy=False), dtype=np.float64)
         scores += intercept
@@ -86,6 +87,14 @@ class LinearScore(ScoreModel):
         """
         if tape is None and self._transposed is not None:
             sums = self._transposed @ slopes
+        elif self.is_sparse and slopes.ndim > 1:
+            return np.stack([self.pullback(tape, column) for column in slopes.T], axis=1)
+        elif self.is_sparse:
+            from skfair._kernels.linear import sparse_row_sums
+
+            sums = np.zeros(self.n_features)
+            X = self.X
+            sparse_row_sums(X.data, X.indices, X.indptr, tape, slopes, sums)
         else:
             sums = _transposed_product(self.X if tape is None else tape, slopes)
         return self._standardised_sums(np.asarray(sums, dtype=np.float64), slopes.sum(axis=0))
@@ -188,11 +197,3 @@ def _transposed_product(X: Any, slopes: FloatArray) -> Any:
         np.asarray(X[start : start + BLOCK_ROWS].T @ slopes[start : start + BLOCK_ROWS], np.float64)
         for start in range(0, X.shape[0], BLOCK_ROWS)
     )
-
-
-def _is_mostly_zero(X: NDArray[Any]) -> bool:
-    """Whether a dense matrix is cheaper as CSR; a sample of the rows decides for most."""
-    step = max(1, X.shape[0] // 256)
-    if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
-        return False
-    return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)

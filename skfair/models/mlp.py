@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import Units, column_units
+from skfair.models.columns import Units, column_units, compact_rows
 
 # Rows that are taken together; their activations fit into the cache.
 BLOCK_ROWS = 1024
@@ -93,6 +93,7 @@ class MLPScore(ScoreModel):
         fit_intercept: bool = True,
         sample_weight: FloatArray | None = None,
     ) -> None:
+        X = compact_rows(X)
         self.X = X
         self.hidden_layer_sizes = tuple(hidden_layer_sizes)
         self.fit_intercept = fit_intercept

@@ -130,7 +130,8 @@ class ConstrainedERM:
         self.n_parameters = model.n_parameters + n_centers
         self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in self.rules)])
         self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in self.rules)])
-        self._rows_of_cells: list[Any] | None = None
+        self._matrices = [_handy(rule.matrix) for rule in self.rules]
+        self._samplers: list[_Sampler] | None = None  # made when rows are first drawn
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return parameters to start from."""
@@ -185,11 +186,13 @@ class ConstrainedERM:
         values: list[FloatArray] = [np.empty(0)]
         slopes: list[FloatArray] = []
         curvatures: list[FloatArray] = []
-        for rule, weights in zip(self.rules, batch.cell_weights, strict=True):
+        for rule, matrix, weights in zip(
+            self.rules, self._matrices, batch.cell_weights, strict=True
+        ):
             value, slope, curvature = rule.moment.parts(scores, self.temperature, rows)
             cells = rule.cells if rows is None else rule.cells[rows]
             means = np.bincount(cells, weights=weights * value, minlength=rule.n_cells)
-            values.append(rule.matrix @ means)
+            values.append(matrix @ means)
             slopes.append(weights * slope)
             curvatures.append(weights * curvature)
         return Evaluation(
@@ -212,7 +215,7 @@ class ConstrainedERM:
         slopes = objective * at.loss_slope
         if multipliers is not None:
             for k, rule in enumerate(self.rules):
-                pull = rule.matrix.T @ multipliers[self._starts[k] : self._starts[k + 1]]
+                pull = self._matrices[k].T @ multipliers[self._starts[k] : self._starts[k + 1]]
                 cells = rule.cells if at.batch.rows is None else rule.cells[at.batch.rows]
                 slopes = slopes + at.moment_slopes[k] * pull[cells]
         gradient = self.model.pullback(at.tape, slopes)
@@ -285,26 +288,34 @@ class ConstrainedERM:
         """Draw rows for the loss, and equally many rows for every cell of every rule.
 
         Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
-        sample of the mean loss and of every cell mean.
+        sample of the mean loss and of every cell mean. Where the rows of the cells of a rule are
+        already as good a (stratified) sample of the loss as ``n_loss`` rows, no others are drawn.
         """
-        if self._rows_of_cells is None:
-            self._rows_of_cells = [_sorted_rows(rule) for rule in self.rules]
-        parts = [_draw(self.everything.loss_weights, n_loss, rng)] if n_loss else []
-        sizes = [n_loss]
-        for table in self._rows_of_cells:
-            drawn = table(rng, n_per_cell)
-            parts.append(drawn)
-            sizes.append(drawn.size)
-        rows = np.concatenate([np.empty(0, np.int64), *parts])
-        loss_weights = np.zeros(rows.size)
-        if n_loss:
-            loss_weights[:n_loss] = 1 / n_loss
-        cell_weights = []
-        for start, stop in pairwise(np.cumsum(sizes)):
+        if self._samplers is None:
+            weights = self.everything.loss_weights
+            self._all_rows = _Sampler(np.zeros(weights.size, np.int64), weights, 1)
+            self._samplers = [_Sampler(r.cells, r.row_weights, r.n_cells) for r in self.rules]
+            self._masses: list[Any] = [_masses(rule, weights) for rule in self.rules]
+        stand_in = self._stand_in(n_loss, n_per_cell)
+        n_own = n_loss if stand_in is None else 0
+        parts = [self._all_rows(rng, n_own)] + [draw(rng, n_per_cell) for draw in self._samplers]
+        rows = np.concatenate(parts)
+        loss_weights, cell_weights = np.zeros(rows.size), []
+        loss_weights[:n_own] = 1 / max(n_own, 1)
+        for k, (start, stop) in enumerate(pairwise(np.cumsum([part.size for part in parts]))):
             weights = np.zeros(rows.size)
             weights[start:stop] = 1 / max(n_per_cell, 1)
             cell_weights.append(weights)
+            if k == stand_in:
+                loss_weights[start:stop] = np.repeat(self._masses[k] / n_per_cell, n_per_cell)
         return Batch(rows, loss_weights, cell_weights)
+
+    def _stand_in(self, n_loss: int, n_per_cell: int) -> int | None:
+        """Return a rule whose rows say at least as much of the loss as ``n_loss`` rows would."""
+        for k, masses in enumerate(self._masses):
+            if masses is not None and n_loss and n_per_cell / (masses @ masses) >= n_loss:
+                return k
+        return None
 
     def _center_values(self, theta: FloatArray) -> Any:
         if not self.n_centers:
@@ -322,7 +333,7 @@ class LinearConstrainedERM(ConstrainedERM):
         """Return the second derivative of the Lagrangian: one weighted Gram matrix."""
         weights = at.loss_curvature
         for k, rule in enumerate(self.rules):
-            pull = rule.matrix.T @ multipliers[self._starts[k] : self._starts[k + 1]]
+            pull = self._matrices[k].T @ multipliers[self._starts[k] : self._starts[k + 1]]
             if pull.any():
                 weights = weights + at.moment_curvatures[k] * pull[rule.cells]
         p = self.model.n_parameters
@@ -332,35 +343,38 @@ class LinearConstrainedERM(ConstrainedERM):
         return out
 
 
-def _draw(weights: FloatArray, size: int, rng: np.random.RandomState) -> IntArray:
-    """Draw row numbers in proportion to weights; plain integers where all weights are equal."""
-    if weights[0] == weights[-1] and np.ptp(weights) == 0:
-        return rng.randint(weights.size, size=size).astype(np.int64)
-    cumulative = np.cumsum(weights)
-    found = np.searchsorted(cumulative, rng.random_sample(size) * cumulative[-1], side="right")
-    return np.minimum(found, weights.size - 1).astype(np.int64)
+def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
+    """Return the share of the loss that each cell has, if the rule weighs rows as the loss does."""
+    masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
+    by_rule = masses[rule.cells] * rule.row_weights
+    return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
 
 
-def _sorted_rows(rule: BoundConstraint) -> Any:
-    """Return a function that draws equally many rows of every cell of a rule."""
-    counted = np.flatnonzero(rule.row_weights > 0)
-    order = counted[np.argsort(rule.cells[counted], kind="stable")]
-    # Each cell's weights add up to 1, so cell c owns the interval (c, c + 1] of the running sum.
-    running = np.cumsum(rule.row_weights[order])
-    cells = np.arange(rule.n_cells)
-    first = np.searchsorted(rule.cells[order], cells, side="left")
-    last = np.searchsorted(rule.cells[order], cells, side="right") - 1
+def _handy(matrix: sparse.csr_array) -> Any:
+    """Return a small matrix as an array: a sparse product costs tens of microseconds to set up."""
+    return matrix.toarray() if np.prod(matrix.shape) <= 10_000 else matrix
 
-    def draw(rng: np.random.RandomState, per_cell: int) -> IntArray:
-        if not per_cell:
-            return np.empty(0, np.int64)
-        below = np.where(first > 0, running[first - 1], 0.0)
-        marks = (
-            below[:, None]
-            + rng.random_sample((rule.n_cells, per_cell)) * (running[last] - below)[:, None]
-        )
-        found = np.searchsorted(running, marks.ravel(), side="right")
-        found = np.clip(found, np.repeat(first, per_cell), np.repeat(last, per_cell))
-        return np.asarray(order[found])
 
-    return draw
+class _Sampler:
+    """Draws rows of every cell in proportion to their weights, with replacement."""
+
+    def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
+        counted = np.flatnonzero(weights > 0)
+        self._order = counted[np.argsort(cells[counted], kind="stable")]
+        self._sizes = np.bincount(cells[counted], minlength=n_cells)
+        self._first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        ordered = weights[self._order]
+        is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self._sizes))
+        self._running = None if is_even else np.cumsum(ordered)
+
+    def __call__(self, rng: np.random.RandomState, per_cell: int) -> IntArray:
+        marks = rng.random_sample((self._sizes.size, per_cell))
+        if self._running is None:
+            places = self._first[:, None] + (marks * self._sizes[:, None]).astype(np.int64)
+            return np.asarray(self._order[places.ravel()])
+        last = self._first + self._sizes - 1
+        below = np.where(self._first > 0, self._running[self._first - 1], 0.0)
+        marks = below[:, None] + marks * (self._running[last] - below)[:, None]
+        found = np.searchsorted(self._running, marks.ravel(), side="right")
+        found = np.clip(found, np.repeat(self._first, per_cell), np.repeat(last, per_cell))
+        return np.asarray(self._order[found])

@@ -93,7 +93,7 @@ class Ghost(StochasticSolver):
         Power of t that is the weight of the t-th iterate in the mean that is returned; None to
         return an iterate.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for ten per run.
+        Steps between evaluations on all rows; None for five per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
     output : {"best", "last"}, default="best"
@@ -143,6 +143,7 @@ class Ghost(StochasticSolver):
 
     n_loss: int = 32
     n_per_cell: int = 32
+    max_constraint_rows: int = 512
     alpha: float = 0.5
     alpha_hat: float = 0.05
     p0: float = 0.4

@@ -30,13 +30,13 @@ class Penalty(GradientSolver):
     ----------
     n_loss, n_per_cell : int, default=128
         Rows per step for the objective, and for each cell of each rule.
-    max_constraint_rows : int, default=512
+    max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this.
     averaging : float or None, default=3.0
         Power of t that is the weight of the t-th iterate in the mean that is returned; None to
         return an iterate.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for ten per run.
+        Steps between evaluations on all rows; None for five per run.
     tolerance : float
         Not used: checks are compared by the sum that is minimised.
     output : {"best", "last"}, default="best"

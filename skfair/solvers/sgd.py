@@ -29,7 +29,7 @@ class SGD(GradientSolver):
         Power of t that is the weight of the t-th iterate in the mean that is returned; None to
         return an iterate.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for ten per run.
+        Steps between evaluations on all rows; None for five per run.
     tolerance : float
         Not used: checks are compared by the objective.
     output : {"best", "last"}, default="best"

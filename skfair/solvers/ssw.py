@@ -65,13 +65,13 @@ class SSw(StochasticSolver):
     ----------
     n_loss, n_per_cell : int, default=128
         Rows per step for the objective, and for each cell of each rule.
-    max_constraint_rows : int, default=512
+    max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this.
     averaging : float or None, default=3.0
         Power of t that is the weight of the t-th iterate in the mean that is returned; None to
         return an iterate.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for ten per run.
+        Steps between evaluations on all rows; None for five per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
     output : {"best", "last", "random"}, default="best"

@@ -7,7 +7,7 @@ with the same rows or with new ones; ``solve`` is built on them.
 
 Changed against the paper: what is returned. Single iterates of a stochastic method come near good
 points and leave them again. So the solvers keep a weighted mean of the iterates, evaluate it on all
-rows ten times per run, and return the best of these checks in the second half of the run: that of
+rows five times per run, and return the best of these checks in the second half of the run: that of
 the smallest violation beyond ``tolerance``, and then of the smallest objective. (In the first half
 a point may satisfy the rules only because it has learned nothing: theta = 0 treats all alike.)
 """
@@ -29,7 +29,7 @@ from skfair.utils.history import History
 FloatArray = NDArray[np.float64]
 
 # Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
-_CHECKS = 10
+_CHECKS = 5
 
 
 class Adam:
@@ -66,18 +66,15 @@ class Adam:
 
     def step(self, point: FloatArray, gradient: FloatArray, rate: float) -> None:
         """Move ``point`` in place."""
+        from skfair._kernels.adam import adam_step
+
         self.n_steps += 1
-        self.first *= self.decay1
-        self.first += (1 - self.decay1) * gradient
-        self.second *= self.decay2
-        self.second += (1 - self.decay2) * gradient**2
         # Both means start at zero; dividing by 1 - decay^t makes up for it.
-        step = np.sqrt(self.second)
-        step *= 1 / math.sqrt(1 - self.decay2**self.n_steps)
-        step += self.epsilon
-        np.divide(self.first, step, out=step)
-        step *= rate / (1 - self.decay1**self.n_steps)
-        point -= step
+        unbias = 1 / math.sqrt(1 - self.decay2**self.n_steps)
+        rate /= 1 - self.decay1**self.n_steps
+        means = self.first, self.second
+        decays = self.decay1, self.decay2
+        adam_step(point, gradient, *means, *decays, self.epsilon, rate, unbias)
 
 
 @dataclass(kw_only=True)
@@ -144,14 +141,14 @@ class StochasticSolver(ABC):
         Rows per step for the objective. More make the steps less noisy and slower.
     n_per_cell : int, default=128
         Rows per step for each cell of each rule: a group, or a class within a group.
-    max_constraint_rows : int, default=512
+    max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this, but at
         least one.
     averaging : float or None, default=3.0
         The iterate of step t has a weight proportional to t to this power in the mean that is
         returned: a larger one forgets the beginning sooner. None: iterates are returned themselves.
     check_every : int, default=None
-        Steps between evaluations on all rows; None for ten evaluations per run.
+        Steps between evaluations on all rows; None for five evaluations per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
     output : str, default="best"
@@ -160,7 +157,7 @@ class StochasticSolver(ABC):
 
     n_loss: int = 128
     n_per_cell: int = 128
-    max_constraint_rows: int = 512
+    max_constraint_rows: int = 1024
     averaging: float | None = 3.0
     check_every: int | None = None
     tolerance: float = 1e-3

@@ -283,8 +283,8 @@ def test_a_batch_is_an_unbiased_sample(is_weighted, is_sparse):
 def test_a_batch_has_as_many_rows_for_every_cell(is_weighted):
     who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
     problem = build(who, ["demographic_parity", "equal_opportunity"])
-    batch = problem.draw(np.random.RandomState(0), 7, 4)
-    n_rows = 7 + 4 * sum(rule.n_cells for rule in problem.rules)
+    batch = problem.draw(np.random.RandomState(0), 70, 4)
+    n_rows = 70 + 4 * sum(rule.n_cells for rule in problem.rules)
     assert batch.rows.shape == batch.loss_weights.shape == (n_rows,)
     assert batch.loss_weights.sum() == pytest.approx(1)
     for rule, weights in zip(problem.rules, batch.cell_weights, strict=True):
@@ -292,6 +292,21 @@ def test_a_batch_has_as_many_rows_for_every_cell(is_weighted):
         assert np.bincount(rule.cells[batch.rows[stands]]).tolist() == [4] * rule.n_cells
         assert (rule.row_weights[batch.rows[stands]] > 0).all()
         assert np.bincount(rule.cells[batch.rows], weights) == pytest.approx(np.ones(rule.n_cells))
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_rows_of_the_cells_stand_for_the_loss_where_they_can(is_weighted):
+    """They do if every row is in a cell, and if they say as much as rows of their own would."""
+    who = people(5, n=60, n_levels=(3,), weighted=is_weighted)
+    problem = build(who, ["equal_opportunity", "demographic_parity"])
+    n_cells = [rule.n_cells for rule in problem.rules]
+    batch = problem.draw(np.random.RandomState(0), 7, 4)
+    assert batch.rows.size == 4 * sum(n_cells)
+    stands = batch.loss_weights > 0
+    assert np.array_equal(stands, batch.cell_weights[1] > 0)  # not the positives alone
+    share = np.bincount(who.groups().codes[0], who.weights)
+    found = np.bincount(who.groups().codes[0][batch.rows], batch.loss_weights)
+    assert found == pytest.approx(share / share.sum())
 
 
 def test_every_row_with_weight_is_drawn_and_no_other():

@@ -36,7 +36,7 @@ def kkt(problem, theta, multipliers):
 def test_steps_with_projections(smoothing):
     """The gradient sees rho * (t - clip(t)), t = c / of the last batch + lambda / rho."""
     problem = many()
-    options = {"n_loss": 6, "n_per_cell": 3, "learning_rate": 0.1, "decay_steps": 4.0}
+    options = {"n_loss": 60, "n_per_cell": 3, "learning_rate": 0.1, "decay_steps": 4.0}
     options |= {"optimizer": "sgd", "rho": 3.0, "eta": 0.6, "averaging": None}
     mu, beta = smoothing or (0.0, 0.0)
     solver = SSLALM(mu=mu, beta=beta, **options) if smoothing else ALM(**options)
@@ -47,7 +47,7 @@ def test_steps_with_projections(smoothing):
     rng, x, z, lam = np.random.RandomState(0), theta0, theta0, np.zeros(problem.n_constraints)
     last = problem.evaluate(x).constraints
     for t in range(25):
-        at = problem.evaluate(x, problem.draw(rng, 6, 3))
+        at = problem.evaluate(x, problem.draw(rng, 60, 3))
         nu = np.zeros_like(lam)
         for j in range(lam.size):
             shifted = last[j] + lam[j] / 3.0
