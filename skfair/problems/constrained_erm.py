@@ -237,14 +237,14 @@ class ConstrainedERM:
         for k, rule in enumerate(self.rules):
             chosen = np.flatnonzero((which >= self._starts[k]) & (which < self._starts[k + 1]))
             if chosen.size:
-                matrix = rule.matrix[which[chosen] - self._starts[k]]
-                of_model[chosen] = self._rule_jacobian(at, k, rule, sparse.csr_array(matrix))
+                matrix = self._matrices[k][which[chosen] - self._starts[k]]
+                of_model[chosen] = self._rule_jacobian(at, k, rule, matrix)
         has = np.flatnonzero(self._centers[which] >= 0)
         out[has, self.model.n_parameters + self._centers[which][has]] = -1.0
         return out
 
     def _rule_jacobian(
-        self, at: Evaluation, k: int, rule: BoundConstraint, matrix: sparse.csr_array
+        self, at: Evaluation, k: int, rule: BoundConstraint, matrix: Any
     ) -> FloatArray:
         """Return the gradients of some rows of one rule."""
         rows = at.batch.rows
@@ -253,8 +253,9 @@ class ConstrainedERM:
             of_cells = self.model.pullback_cells(cells, at.moment_slopes[k], rule.n_cells)
             return np.asarray(matrix @ of_cells)
         slopes = at.moment_slopes[k]
+        rows_of_matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         return np.stack(
-            [self.model.pullback(at.tape, slopes * row[cells]) for row in matrix.toarray()]
+            [self.model.pullback(at.tape, slopes * row[cells]) for row in rows_of_matrix]
         )
 
     def violation(self, at: Evaluation) -> float:
@@ -351,8 +352,13 @@ def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | Non
 
 
 def _handy(matrix: sparse.csr_array) -> Any:
-    """Return a small matrix as an array: a sparse product costs tens of microseconds to set up."""
-    return matrix.toarray() if np.prod(matrix.shape) <= 10_000 else matrix
+    """Return a small matrix, or one that is far from sparse, as an array.
+
+    Setting up a sparse product costs tens of microseconds, and an entry several times a dense one.
+    """
+    size = float(np.prod(matrix.shape))
+    is_dense = size <= 1e4 or (matrix.nnz > 0.2 * size and size <= 1e7)
+    return matrix.toarray() if is_dense else matrix
 
 
 class _Sampler:

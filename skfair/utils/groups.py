@@ -433,14 +433,13 @@ def _encode_intersections(names: tuple[str, ...], found: list[Factorized]) -> Gr
 
 def _combine(parts: list[IntArray], shape: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """Number the tuples of codes that occur, in lexicographic order, and list them."""
-    import pandas as pd
-
-    if np.prod(shape.astype(float)) < 2**62:
-        joint = np.ravel_multi_index(tuple(parts), tuple(shape))
-    else:  # too many possible tuples for one integer: merge column by column
-        joint = parts[0]
-        for part in parts[1:]:
-            joint = pd.factorize(joint * (int(part.max()) + 1) + part, sort=True)[0]
+    # One integer numbers the tuples of as many columns as fit into it; then those are merged.
+    joint, n_joint = parts[0], int(shape[0])
+    for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
+        if n_joint * size >= 2**62:
+            joint, levels = factorize(joint)
+            n_joint = len(levels)
+        joint, n_joint = joint * size + part, n_joint * size
     codes, _ = factorize(joint)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
