@@ -87,7 +87,6 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     }
 
     _task: str
-    _n_outputs_hint = 1
 
     # --- options -------------------------------------------------------------------------------
 

@@ -1,0 +1,34 @@
+"""Gradients of the Lagrangian for every rule, loss and score model."""
+
+import numpy as np
+import pytest
+
+from skfair.losses import LOSSES
+from skfair.models import LinearScore, MLPScore
+from skfair.problems.constrained_erm import ConstrainedERM
+from tests.naive.soft import finite_differences
+from tests.small_problems import build, people, rules_for
+
+MODELS = {
+    "linear": lambda X: LinearScore(X),
+    "no intercept": lambda X: LinearScore(X, fit_intercept=False),
+    "network": lambda X: MLPScore(X, (4, 3)),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("loss", "rule"), [(a, b) for a in LOSSES for b in rules_for(a)])
+def test_gradient_of_the_lagrangian(model, loss, rule):
+    who = people(3, n=60, n_levels=(3,))
+    like = build(who, [rule], 0.1, loss=loss)
+    problem = ConstrainedERM(MODELS[model](who.X), like.loss, like.targets, like.rules, alpha=0.3)
+    rng = np.random.RandomState(0)
+    theta = problem.start(rng) + 0.3 * rng.normal(size=problem.n_parameters)
+    multipliers = rng.normal(size=problem.n_constraints)
+
+    def lagrangian(point):
+        at = problem.evaluate(point)
+        return at.objective + multipliers @ at.constraints
+
+    found = problem.gradient(problem.evaluate(theta), multipliers)
+    assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-5)
