@@ -18,7 +18,7 @@ Multipliers are signed: positive where the upper bound presses, negative where t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Evaluation:
     moment_slopes: list[FloatArray]  # of each rule, weighted
     moment_curvatures: list[FloatArray]
     penalty_gradient: FloatArray
-    kept: dict[str, Any] = field(default_factory=dict)
+    scores: FloatArray  # (n_batch,)
 
 
 class ConstrainedERM:
@@ -112,6 +112,7 @@ class ConstrainedERM:
         self.rules = list(constraints)
         self.alpha = alpha
         self.temperature = 1.0
+        self._last: tuple[float, Evaluation] | None = None
         n = targets.size
         weights = (
             np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
@@ -176,8 +177,19 @@ class ConstrainedERM:
         return theta[: self.model.n_parameters]
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
-        """Evaluate objective and constraints: one pass through the model."""
-        batch = self.everything if batch is None else batch
+        """Evaluate objective and constraints: one pass through the model.
+
+        The last evaluation on all rows is kept: solvers and those who call them ask again.
+        """
+        if batch is not None:
+            return self._evaluated(theta, batch)
+        last = self._last
+        if last is None or last[0] != self.temperature or not np.array_equal(last[1].theta, theta):
+            at = self._evaluated(np.array(theta, dtype=np.float64), self.everything)
+            self._last = last = (self.temperature, at)
+        return last[1]
+
+    def _evaluated(self, theta: FloatArray, batch: Batch) -> Evaluation:
         rows = batch.rows
         scores, tape = self.model.forward(self.model_part(theta), rows)
         targets = self.targets if rows is None else self.targets[rows]
@@ -206,6 +218,7 @@ class ConstrainedERM:
             moment_slopes=slopes,
             moment_curvatures=curvatures,
             penalty_gradient=self.alpha * penalty_gradient,
+            scores=scores,
         )
 
     def gradient(
@@ -283,7 +296,7 @@ class ConstrainedERM:
 
     def scores(self, theta: FloatArray) -> FloatArray:
         """Return the scores of all rows."""
-        return self.model.forward(self.model_part(theta))[0]
+        return self.evaluate(theta).scores
 
     def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
         """Draw rows for the loss, and equally many rows for every cell of every rule.
