@@ -48,7 +48,7 @@ class Loss(ABC):
 
     @abstractmethod
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
-        """Return value, slope and curvature of each row."""
+        """Return value, slope and curvature of each row, as arrays that the caller may change."""
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the value of each row without smoothing."""

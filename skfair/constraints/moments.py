@@ -32,7 +32,10 @@ class Moment(ABC):
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
+        """Return value, slope and curvature of the smooth moment; ``rows`` says which rows.
+
+        The last two are new arrays that the caller may change.
+        """
 
     @abstractmethod
     def strict(self, scores: FloatArray) -> FloatArray:

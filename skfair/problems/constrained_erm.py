@@ -193,7 +193,12 @@ class ConstrainedERM:
         rows = batch.rows
         scores, tape = self.model.forward(self.model_part(theta), rows)
         targets = self.targets if rows is None else self.targets[rows]
-        loss = self.loss.parts(scores, targets)
+        # Parts are new arrays, so they are weighted in place: memory counts with a million rows.
+        loss, loss_slope, loss_curvature = self.loss.parts(scores, targets)
+        mean_loss = float(batch.loss_weights @ loss)
+        loss_slope *= batch.loss_weights
+        loss_curvature *= batch.loss_weights
+        del loss
         half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
         values: list[FloatArray] = [np.empty(0)]
         slopes: list[FloatArray] = []
@@ -203,18 +208,20 @@ class ConstrainedERM:
         ):
             value, slope, curvature = rule.moment.parts(scores, self.temperature, rows)
             cells = rule.cells if rows is None else rule.cells[rows]
+            slope *= weights
+            curvature *= weights
             means = np.bincount(cells, weights=weights * value, minlength=rule.n_cells)
             values.append(matrix @ means)
-            slopes.append(weights * slope)
-            curvatures.append(weights * curvature)
+            slopes.append(slope)
+            curvatures.append(curvature)
         return Evaluation(
             theta=theta,
-            objective=float(batch.loss_weights @ loss.value) + self.alpha * half_norm,
+            objective=mean_loss + self.alpha * half_norm,
             constraints=np.concatenate(values) - self._center_values(theta),
             batch=batch,
             tape=tape,
-            loss_slope=batch.loss_weights * loss.slope,
-            loss_curvature=batch.loss_weights * loss.curvature,
+            loss_slope=loss_slope,
+            loss_curvature=loss_curvature,
             moment_slopes=slopes,
             moment_curvatures=curvatures,
             penalty_gradient=self.alpha * penalty_gradient,
