@@ -265,7 +265,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         )
         self.classes_ = self._read_classes(data.y)
         problem = self._classification_problem(data)
-        dtype = data.X.dtype
+        dtype = problem.model.X.dtype
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta, dtype)
         ) as callback:
@@ -329,7 +329,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         problem = self._classification_problem(data)
         self._advance(problem)
         for name, value in self._state(
-            problem, self._stream.training.solution, data.X.dtype
+            problem, self._stream.training.solution, problem.model.X.dtype
         ).items():
             setattr(self, name, value)
         self.multipliers_ = self._stream.training.solution_multipliers

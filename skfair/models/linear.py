@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import BLOCK_ROWS, column_units, compact_rows
+from skfair.models.columns import BLOCK_ROWS, Units, column_units, compact_rows
 
 # From this many cells on, sums by cell are cheaper than one product per constraint.
 MANY_COLUMNS = 4
@@ -41,10 +41,12 @@ class LinearScore(ScoreModel):
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
         X = compact_rows(X)
-        self.X = X
-        self.is_sparse = sparse.issparse(X)
         # Without an intercept nothing would take up the shift.
         self.units = column_units(X, sample_weight, centered=fit_intercept)
+        if X.dtype == np.float32 and not _fits_single_precision(self.units):
+            X = X.astype(np.float64)
+        self.X = X
+        self.is_sparse = sparse.issparse(X)
         # A CSC twin makes pull-backs gathers instead of scatters.
         self._transposed = X.T.tocsr() if self.is_sparse else None
 
@@ -186,6 +188,11 @@ class LinearScore(ScoreModel):
                 rows = rows[~flipped]
                 out -= below.T @ below
             out += rows.T @ rows  # recognised as a symmetric rank update
+
+
+def _fits_single_precision(units: Units) -> bool:
+    """Whether weights of the columns as they are, and products with them, stay in range."""
+    return bool(units.scale.min(initial=1.0) > 1e-15 and units.scale.max(initial=1.0) < 1e15)
 
 
 def _transposed_product(X: Any, slopes: FloatArray) -> Any:

@@ -207,7 +207,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         loss = make_loss(self.loss, self._task)
         y = np.asarray(data.y, dtype=np.float64)
         middle = float(np.average(y, weights=data.sample_weight)) if self.fit_intercept else 0.0
-        spread = float(np.sqrt(np.average((y - middle) ** 2, weights=data.sample_weight)))
+        size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
+        squares = ((y - middle) / size) ** 2
+        spread = size * float(np.sqrt(np.average(squares, weights=data.sample_weight)))
         spread = spread if spread > 0 and loss.degree else 1.0
 
         def unit(rule: BoundConstraint) -> float:
@@ -223,7 +225,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         )
         # The penalty is that of the weights in the units of y.
         problem.alpha *= spread ** (2 - loss.degree) if loss.degree else 1.0
-        dtype = data.X.dtype
+        dtype = problem.model.X.dtype
 
         def state(theta: Any) -> dict[str, Any]:
             theta = problem.model_part(theta)

@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 # Below this many units of the last place of the objective, a descent cannot be seen.
 _ROUNDING = 1e-13
 _HALVINGS = 10
+# Curvatures below this are taken for it, so that nothing overflows.
+_FLAT = 1e-100
 
 
 class Augmented(NamedTuple):
@@ -188,7 +190,7 @@ class _NewtonSystem:
             # Parameters of very different curvature are made alike before the factorisation.
             diagonal = np.abs(matrix[order, order])
             largest = diagonal.max(initial=0.0) or 1.0  # all zero where a hinge is flat
-            self._unit = 1 / np.sqrt(np.maximum(diagonal, 1e-12 * largest))
+            self._unit = 1 / np.sqrt(np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
             matrix *= np.outer(self._unit, self._unit)
             matrix[order, order] += 1e-12
             try:

@@ -93,6 +93,9 @@ class SSw(StochasticSolver):
         See ``shrink``. (The paper starts again in each epoch; a solver knows of no epochs.)
     record_from : int, default=0
         First step whose iterate "random" may draw.
+    max_step : float, default=1.0
+        Longer steps are shortened to this: rates that suit most problems would diverge where
+        columns repeat each other.
 
     Notes
     -----
@@ -122,6 +125,7 @@ class SSw(StochasticSolver):
     shrink: float = 0.97
     shrink_from: int = 500
     record_from: int = 0
+    max_step: float = 1.0
 
     _outputs: ClassVar[tuple[str, ...]] = ("best", "last", "random")
 
@@ -138,6 +142,7 @@ class SSw(StochasticSolver):
             epsilon=1e-4,
             shrink=0.97,
             shrink_from=500,
+            max_step=np.inf,
         )
 
     def begin(
@@ -194,7 +199,8 @@ class SSw(StochasticSolver):
             state.chosen_from += rate
             if rng.random_sample() * state.chosen_from < rate:
                 state.chosen = state.point.copy()
-        state.point -= rate * gradient
+        length = rate * float(np.linalg.norm(gradient))
+        state.point -= (rate * min(1.0, self.max_step / max(length, 1e-300))) * gradient
         if state.pushes:
             state.multipliers[:] = state.pulls / state.pushes
 

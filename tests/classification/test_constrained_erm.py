@@ -233,6 +233,18 @@ def test_scales_of_features_do_not_matter_without_a_penalty():
     assert b.train_disparity_ <= 0.05
 
 
+@pytest.mark.parametrize(
+    ("unit", "dtype"), [(1e-30, np.float32), (1e30, np.float32), (1e-150, float), (1e150, float)]
+)
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_extreme_scales(unit, dtype, loss):
+    X, y, group = people(n=200)
+    X = (X * unit).astype(dtype)
+    model = ConstrainedERMClassifier(loss=loss, alpha=0.0).fit(X, y, sensitive_features=group)
+    assert model.score(X, y) > 0.6
+    assert model.train_disparity_ <= 0.05
+
+
 def test_hidden_layers():
     X, y, group = people(n=800)
     model = ConstrainedERMClassifier(max_disparity=0.05, hidden_layer_sizes=(8,), max_iter=300)

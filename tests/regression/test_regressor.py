@@ -23,7 +23,7 @@ def mean_gap(model, X, group):
     return abs(p[group == "m"].mean() - p[group == "f"].mean())
 
 
-@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5, 1e100])
 def test_mean_predictions_are_alike_and_optimal(unit):
     X, y, group = people(unit=unit)
     bound = 0.5 * unit
