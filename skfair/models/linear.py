@@ -137,8 +137,9 @@ class LinearScore(ScoreModel):
         """Return half the squared norm of the weights, and its gradient."""
         gradient = np.zeros(self.n_parameters)
         v = theta[: self.n_features]
-        gradient[: self.n_features] = v / self.scale**2
-        return 0.5 * float(v @ gradient[: self.n_features]), gradient
+        with np.errstate(over="ignore"):  # an infinite penalty is an answer: the step is too long
+            gradient[: self.n_features] = v / self.scale**2
+            return 0.5 * float(v @ gradient[: self.n_features]), gradient
 
     def penalty_curvature(self) -> FloatArray:
         """Return the diagonal second derivative of the penalty."""

@@ -199,7 +199,9 @@ class ConstrainedERM:
         loss_slope *= batch.loss_weights
         loss_curvature *= batch.loss_weights
         del loss
-        half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
+        half_norm, penalty_gradient = 0.0, np.zeros(self.model.n_parameters)
+        if self.alpha:
+            half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
         values: list[FloatArray] = [np.empty(0)]
         slopes: list[FloatArray] = []
         curvatures: list[FloatArray] = []
