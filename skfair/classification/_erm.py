@@ -234,6 +234,12 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             "intercepts_": [layer.astype(dtype) for layer in intercepts],
         }
 
+    def _set_model(self, attributes: dict[str, Any]) -> None:
+        """Store a model; nothing is left of one of the other kind that was fitted before."""
+        for name in ("coef_", "intercept_", "coefs_", "intercepts_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+
     def _raw_scores(self, X: Any) -> FloatArray:
         """Return the scores of validated rows."""
         if hasattr(self, "coef_"):
@@ -305,6 +311,8 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             return False
         weights = problem.everything.loss_weights
         predicted, actual = float(weights @ (scores > 0)), float(weights @ (problem.targets > 0))
+        if not 0 < actual < 1:  # a class without weight
+            return False
         return min(predicted / actual, (1 - predicted) / (1 - actual)) < NEARLY_CONSTANT
 
     def _store_disparities(

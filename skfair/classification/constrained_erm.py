@@ -270,8 +270,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta, dtype)
         ) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)
-        for name, value in self._state(problem, found.result.theta, dtype, found.shift).items():
-            setattr(self, name, value)
+        self._set_model(self._state(problem, found.result.theta, dtype, found.shift))
         self._store_solution(problem, found, self._raw_scores(data.X))
         return self
 
@@ -328,10 +327,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             )
         problem = self._classification_problem(data)
         self._advance(problem)
-        for name, value in self._state(
-            problem, self._stream.training.solution, problem.model.X.dtype
-        ).items():
-            setattr(self, name, value)
+        theta = self._stream.training.solution
+        self._set_model(self._state(problem, theta, problem.model.X.dtype))
         self.multipliers_ = self._stream.training.solution_multipliers
         self._store_disparities(problem, self._raw_scores(data.X))
         return self

@@ -233,8 +233,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)
-        for name, value in state(found.result.theta).items():
-            setattr(self, name, value)
+        self._set_model(state(found.result.theta))
         # Disparities are those of the predictions, back on the scale of the rules.
         scores = (self._raw_scores(data.X) - middle) / spread
         self._store_solution(problem, found, scores, unit, spread**loss.degree)

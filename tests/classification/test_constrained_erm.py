@@ -211,6 +211,12 @@ def test_class_weight_changes_the_loss_not_the_rates():
     assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05
 
 
+def test_a_class_without_weight():
+    X, y, group = people()
+    model = ConstrainedERMClassifier(class_weight={0: 0.0, 1: 1.0}, alpha=0.1)
+    assert model.fit(X, y, sensitive_features=group).predict(X).all()
+
+
 def test_labels_of_any_kind():
     X, y, group = people()
     words = np.where(y == 1, "yes", "no")
@@ -255,6 +261,17 @@ def test_hidden_layers():
     assert not hasattr(model, "coef_")
     again = ConstrainedERMClassifier(**model.get_params()).fit(X, y, sensitive_features=group)
     assert (again.decision_function(X) == model.decision_function(X)).all()
+
+
+def test_nothing_is_left_of_a_model_of_the_other_kind():
+    X, y, group = people()
+    model = ConstrainedERMClassifier(max_iter=50, random_state=0)
+    fresh = ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=50, random_state=0)
+    fresh.fit(X, y, sensitive_features=group)
+    model.fit(X, y, sensitive_features=group)
+    model.set_params(hidden_layer_sizes=(4,)).fit(X, y, sensitive_features=group)
+    assert not hasattr(model, "coef_")
+    assert (model.decision_function(X) == fresh.decision_function(X)).all()
 
 
 def test_warm_start_and_pickle():
