@@ -67,8 +67,6 @@ class _Stream:
 class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     """Fits a score model under fairness rules; subclasses say what the targets are."""
 
-    __metadata_request__partial_fit = {"sensitive_features": True}
-
     _parameter_constraints: dict[str, Any] = {
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left")],
@@ -139,10 +137,10 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     ) -> ConstrainedERM:
         """Build the problem; ``bound_factors`` turns bounds into the units of the targets."""
         rows = TrainingRows(data.groups, targets, data.sample_weight, loss, class_names)
-        rules = []
-        if data.groups.n_groups > data.groups.n_attributes:
-            rules = make_constraints(self.constraint, self._task)
-        elif data.groups.levels.attributes:
+        rules = make_constraints(self.constraint, self._task)
+        if data.groups.n_groups == data.groups.n_attributes:
+            rules = []
+        if not rules and data.groups.levels.attributes:
             warnings.warn(
                 f"sensitive_features has a single group, {data.groups.names[0]!r}, so no fairness "
                 "rule is active.",

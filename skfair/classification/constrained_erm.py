@@ -187,6 +187,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     True
     """
 
+    __metadata_request__partial_fit = {"sensitive_features": True}
+
     _task = "classification"
 
     _parameter_constraints = {

@@ -1,14 +1,16 @@
 r"""Augmented Lagrangian with damped Newton steps: the default solver for linear scores.
 
-None of the papers' algorithms, and one to two orders of magnitude faster than all of them where it
-applies. Two-sided constraints l <= c <= u enter by the Powell-Hestenes-Rockafellar function
+None of the papers' algorithms, and where it applies several times faster than the fastest of them,
+and far more exact. Two-sided constraints l <= c <= u enter by the function of Powell, Hestenes and
+Rockafellar
 
 .. math:: L_\rho(\theta, \lambda) = F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
 which is minimised by Newton's method with the exact second derivative of the Lagrangian, shifted
 where it is not positive definite. Multipliers are renewed as soon as the gradient is small against
-the violation, so that both shrink together.
+the violation, so that both shrink together. Near a solution a step of parameters and multipliers
+together is tried first, and kept if it halves the residual.
 
 lam -> lambda, rho -> penalty weight, nu -> the multipliers rho * dist that the gradient sees.
 """

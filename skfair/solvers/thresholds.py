@@ -82,8 +82,8 @@ class ThresholdScan:
             matrix = rule.rates if rule.comparison == "pairwise" else rule.rates - rule.overall
             columns = sparse.csc_array(matrix)
             self._cells[k] = rule.cells
-            signs = getattr(rule.moment, "signs", None)
-            self._steps[k] = rule.row_weights if signs is None else rule.row_weights * signs
+            refused, chosen = (rule.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
+            self._steps[k] = rule.row_weights * (chosen - refused)
             self._indptr[k, : columns.indptr.size] = columns.indptr + used
             used += columns.indices.size
             owners.append(columns.indices)
@@ -92,8 +92,7 @@ class ThresholdScan:
             blocks = np.flatnonzero(np.diff(rule.blocks, prepend=-1, append=-1))
             first.append(blocks)
             first_starts.append(first_starts[-1] + blocks.size)
-            means = rule.means(rule.moment.strict(np.full(n, -1.0)))  # nobody is predicted positive
-            start_rates.append(matrix @ means)
+            start_rates.append(matrix @ rule.means(refused))  # nobody is predicted positive
         empty = [np.empty(0, np.int64)]
         self._owners = np.concatenate(owners + empty).astype(np.int64)
         self._shares = np.concatenate([*shares, np.empty(0)])

@@ -19,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
+from skfair.constraints.moments import Moment, Rate
 from skfair.solvers import ALNewton
 
 METRICS = {
@@ -404,6 +405,36 @@ def test_rules_of_the_same_kind_are_all_kept():
     assert gap <= 0.03
 
 
+def test_a_rate_of_ones_own_is_scanned_by_what_it_counts():
+    """Right predictions, by a moment that is not one of the package's."""
+
+    class Right(Moment):
+        is_rate = True
+
+        def __init__(self, targets):
+            self.inner, self.targets = Rate(targets), targets
+
+        def parts(self, scores, temperature, rows=None):
+            return self.inner.parts(scores, temperature, rows)
+
+        def strict(self, scores):
+            return ((scores > 0) == (self.targets > 0)).astype(float)
+
+    class OwnAccuracyParity(DemographicParity):
+        def moment(self, rows):
+            return Right(rows.targets)
+
+    X, y, group = people(n=1500)
+    y = np.where((group == "a") & (np.random.default_rng(0).random(1500) < 0.3), 1 - y, y)
+    own = ConstrainedERMClassifier(OwnAccuracyParity(0.03)).fit(X, y, sensitive_features=group)
+    ours = ConstrainedERMClassifier("accuracy_parity", 0.03).fit(X, y, sensitive_features=group)
+    assert own.n_solves_ > 1
+    gap = metrics.accuracy_parity_difference(y, own.predict(X), sensitive_features=group)
+    assert gap == pytest.approx(own.train_disparity_, abs=1e-12)
+    assert gap <= 0.03
+    assert (own.predict(X) == ours.predict(X)).all()
+
+
 def test_too_few_iterations_are_reported():
     X, y, group = people()
     with pytest.warns(ConvergenceWarning, match="KKT residual"):
@@ -433,6 +464,11 @@ def test_one_group_and_no_group():
     with pytest.warns(UserWarning, match="without sensitive_features"):
         model = ConstrainedERMClassifier().fit(X, y)
     assert model.train_disparity_ == 0
+    with (
+        pytest.warns(UserWarning, match="without sensitive_features"),
+        pytest.raises(ValueError, match="no constraint 'dp'"),
+    ):
+        ConstrainedERMClassifier("dp").fit(X, y)
     assert model.disparity_by_group_ == {}
 
 
