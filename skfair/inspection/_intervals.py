@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.inspection._style import percent
-from skfair.metrics.partial import Intervals
 from skfair.utils.groups import GroupLevels
+from skfair.utils.intervals import Intervals
 
 FloatArray = NDArray[np.float64]
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair.metrics.partial import Intervals
+from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
+from skfair.utils.intervals import Intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +186,7 @@ def suggest_interval(
     table = []
     for low in ends[ends <= rate]:
         for high in ends[(ends >= rate) & (ends - low >= min_width - 1e-12)]:
-            level = Intervals((low, high), groups.levels).levels_at(s, 0, normalize=True)
+            level = levels_at(Intervals((low, high), groups.levels), s, 0, normalize=True)
             gap = float(s.largest_gaps(level, first, second).max())
             table.append((low, high, high - low, gap))
     frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"])

@@ -13,7 +13,6 @@ and a metric needs one sort per group, O(n log n), plus a merge per pair of grou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -31,83 +30,22 @@ from skfair.metrics.scores import (
 )
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
-from skfair.utils.groups import GroupLevels
+from skfair.utils.intervals import Intervals
 from skfair.utils.validation import check_positive
 
 FloatArray = NDArray[np.float64]
 RankWithin = Literal["group", "class"]
 
 
-class Intervals:
-    """The percentile interval, or union of intervals, of each group.
-
-    Attributes
-    ----------
-    bounds : list of ndarray of shape (n_intervals, 2)
-        Sorted disjoint (low, high) pairs per group.
-    lengths : ndarray of shape (n_groups,)
-        Total length of each group's intervals.
-    """
-
-    def __init__(self, interval: Any, levels: GroupLevels) -> None:
-        if isinstance(interval, Mapping):
-            given = {levels.number(key): value for key, value in interval.items()}
-            missing = [name for g, name in enumerate(levels.names) if g not in given]
-            if missing:
-                raise ValueError(
-                    f"interval has no entry for group {missing[0]!r}. Give one interval per group, "
-                    "or one for all."
-                )
-            self.bounds = [check_interval(given[g]) for g in range(levels.n_groups)]
-        else:
-            self.bounds = [check_interval(interval)] * levels.n_groups
-        self.lengths = np.array([np.diff(pairs).sum() for pairs in self.bounds])
-
-    def overlap(self, rank: FloatArray, group: int) -> FloatArray:
-        """Length of the overlap of [0, rank] with the intervals of a group."""
-        return sum(
-            (np.clip(rank, low, high) - low for low, high in self.bounds[group]),
-            start=np.zeros(np.shape(rank)),
-        )
-
-    def contains(self, rank: FloatArray, group: int) -> NDArray[np.bool_]:
-        """Whether each rank lies in the intervals [low, high) of a group."""
-        inside = np.zeros(np.shape(rank), bool)
-        for low, high in self.bounds[group]:
-            inside |= (rank >= low) & (rank < high)
-        return inside
-
-    def levels_at(self, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
-        """Evaluate the overlap at every position of the sorted rows of one attribute."""
-        level = np.empty(rows.rank.size)
-        for g in range(rows.starts.size - 1):
-            here = slice(rows.starts[g], rows.starts[g + 1])
-            level[here] = self.overlap(rows.rank[here], start + g)
-            if normalize:
-                level[here] /= self.lengths[start + g]
-        return level
-
-
-def check_interval(interval: Any) -> FloatArray:
-    """Return sorted disjoint (low, high) pairs within [0, 1]; raise for anything else."""
-    try:
-        pairs = np.atleast_2d(np.asarray(interval, dtype=np.float64))
-    except (TypeError, ValueError):
-        pairs = np.empty((0, 0))
-    if pairs.ndim != 2 or pairs.shape[1:] != (2,) or not pairs.size:
-        raise ValueError(
-            f"interval must be a pair (low, high), a list of pairs, or a dict of them per group; "
-            f"got {interval!r}."
-        )
-    pairs = pairs[np.argsort(pairs[:, 0])]
-    if not (np.all(pairs >= 0) and np.all(pairs <= 1) and np.all(pairs[:, 0] < pairs[:, 1])):
-        raise ValueError(
-            f"interval must satisfy 0 <= low < high <= 1 (ranks counted from the top), got "
-            f"{interval!r}."
-        )
-    if np.any(pairs[1:, 0] < pairs[:-1, 1]):
-        raise ValueError(f"The intervals of a union must not overlap, got {interval!r}.")
-    return pairs
+def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: bool) -> FloatArray:
+    """Evaluate the overlap at every position of the sorted rows of one attribute."""
+    level = np.empty(rows.rank.size)
+    for g in range(rows.starts.size - 1):
+        here = slice(rows.starts[g], rows.starts[g + 1])
+        level[here] = intervals.overlap(rows.rank[here], start + g)
+        if normalize:
+            level[here] /= intervals.lengths[start + g]
+    return level
 
 
 @fill_doc
@@ -163,7 +101,7 @@ def partial_statistical_parity_gap(
     rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
     intervals = Intervals(interval, rows.groups.levels)
     return rows.gap(
-        lambda s, i, j, start: s.largest_gaps(intervals.levels_at(s, start, normalize), i, j), agg
+        lambda s, i, j, start: s.largest_gaps(levels_at(intervals, s, start, normalize), i, j), agg
     )
 
 
@@ -336,7 +274,7 @@ def partial_group_auc_gap(
     intervals = Intervals(interval, rows.groups.levels)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
-        level = intervals.levels_at(s, start, normalize=True)
+        level = levels_at(intervals, s, start, normalize=True)
         mass = s.shared_mass(level, s.cell_of_position())
         return auc_gaps(s, mass, first, second, ties)
 
@@ -480,7 +418,7 @@ def _class_rates(
         n_groups = stop - start
         s = SortedScores(rows.scores, codes - start, n_groups, weights, keep_order=True)
         cells = s.cell_of_position()
-        mass = s.shared_mass(intervals.levels_at(s, start, normalize=True), cells)
+        mass = s.shared_mass(levels_at(intervals, s, start, normalize=True), cells)
         joint = 2 * cells + positive[s.order]
         inside = np.bincount(joint, weights=mass, minlength=2 * n_groups)
         above = np.bincount(joint, weights=mass * (s.scores > threshold), minlength=2 * n_groups)

@@ -1,0 +1,22 @@
+"""Rules within percentile intervals of the scores: one file per rule.
+
+:class:`skfair.classification.PartialParityClassifier` takes them by name.
+"""
+
+from skfair.constraints.partial.base import (
+    PARTIAL_RULES,
+    BoundPartialRule,
+    PartialRows,
+    PartialRule,
+    Values,
+)
+from skfair.constraints.partial.surrogates import Surrogate
+
+__all__ = [
+    "BoundPartialRule",
+    "PARTIAL_RULES",
+    "PartialRows",
+    "PartialRule",
+    "Surrogate",
+    "Values",
+]

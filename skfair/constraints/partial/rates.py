@@ -1,0 +1,181 @@
+r"""Rates of decisions inside the interval: problems (21), (50) and (56) of partial_fairness_idca.
+
+By Lemma 5.2 the rate of positive decisions among the rows of group k inside its interval is the
+share of the interval that the rank F_k of the threshold covers. In place of all pairs of groups, as
+in the paper, every group is compared with one centre l, a parameter:
+
+.. math:: 0 \le \mathrm{share}_k(F_k) - l \le \kappa, \qquad
+   F_k = \frac{1}{n_k} \sum_i \sigma(z^k_i - \hat\theta)
+
+over all rows of a group, its positives, or each class by itself with a centre of its own. With the
+convex parts of the step, F = F+ - F-, and an interval [a, b],
+
+.. math:: \mathrm{clip}(F, a, b) - b = \max(F^+, a + F^-) - \max(F^+, b + F^-)
+
+is a difference of convex functions, (84) with its missing 1 / n_k.
+
+The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
+other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
+each other (one interval for all), all ranks below the interval or hardly in it, all ranks above it
+or hardly in it. The form of the paper comes last.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.constraints.partial.base import (
+    BoundPartialRule,
+    PartialRows,
+    PartialRule,
+    Values,
+)
+from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
+
+FloatArray = NDArray[np.float64]
+Form = Literal["ranks", "below", "above", "shares"]
+
+
+class _BoundRates(BoundPartialRule):
+    """Shares (or ranks) of every cell at the decision threshold; a cell is a group in a class."""
+
+    def __init__(
+        self, rows: PartialRows, surrogate: Surrogate, form: Form, classes: tuple[int, ...]
+    ) -> None:
+        n_groups = rows.n_groups
+        self._form = form
+        self._n_groups = n_groups
+        self._intervals = rows.intervals
+        self._thetas = np.array([rows.threshold])
+        if classes:
+            place = np.full(2, -1)
+            place[list(classes)] = np.arange(len(classes))
+            of_class = place[(rows.targets > 0).astype(np.intp)]
+            # Rows of a class that does not count are put into a cell of their own, without weight.
+            self.n_aux = len(classes)
+            cells = np.where(of_class < 0, n_groups * self.n_aux, rows.codes + n_groups * of_class)
+            names = [f"{name}, y={'+' if c else '-'}" for c in classes for name in rows.group_names]
+        else:
+            self.n_aux, cells, names = 1, rows.codes, list(rows.group_names)
+        self._n_cells = n_groups * self.n_aux
+        shares = rows.shares(cells, self._n_cells + 1)
+        self._shares = np.where(cells == self._n_cells, 0.0, shares)
+        self._cells = np.ascontiguousarray(cells, dtype=np.int64)
+        self._groups = np.tile(np.arange(n_groups), self.n_aux)
+        self._center = np.repeat(np.arange(self.n_aux), n_groups)
+        self.surrogate = surrogate
+        self.row_names = tuple(names)
+
+    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of shares, or of ranks."""
+        m, intervals, groups = self._n_cells, self._intervals, self._groups
+        none = np.full(m, np.inf)
+        if self._form == "shares":
+            return np.zeros(m), np.full(m, tolerance)
+        if self._form == "ranks":
+            return np.zeros(m), tolerance * intervals.lengths[groups]
+        if self._form == "below":
+            return -none, np.array([intervals.highest_rank(tolerance, g).item() for g in groups])
+        return np.array([intervals.lowest_rank(1 - tolerance, g).item() for g in groups]), none
+
+    def start(self, scores: FloatArray) -> FloatArray:
+        """Return the lowest value of each class."""
+        values = self.evaluate(scores, np.zeros(self.n_aux)).values
+        if self._form in ("below", "above"):
+            return np.zeros(self.n_aux)
+        return values.reshape(self.n_aux, self._n_groups).min(axis=1)
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
+        """Return shares or ranks minus their centre, O(n)."""
+        linear = self._form != "shares"
+        center = 0.0 if self._form in ("below", "above") else aux[self._center]
+        if linear or part == "whole":
+            rates = self._rates(scores, part)
+            values, along = rates, np.ones(self._n_cells)
+            if not linear:
+                values, along = self._share(rates)
+            tape = (scores, part, (part,), (along,))
+            return Values(values - (center if part != "minus" else 0.0), tape)
+        plus, minus = self._rates(scores, "plus"), self._rates(scores, "minus")
+        value, of_plus, of_minus = np.zeros((3, self._n_cells))
+        for cell, g in enumerate(self._groups):
+            for low, high in self._intervals.bounds[g]:
+                end = low if part == "plus" else high
+                takes_plus = plus[cell] >= end + minus[cell]
+                value[cell] += plus[cell] if takes_plus else end + minus[cell]
+                of_plus[cell] += takes_plus
+                of_minus[cell] += not takes_plus
+        lengths = self._intervals.lengths[self._groups]
+        value, of_plus, of_minus = value / lengths, of_plus / lengths, of_minus / lengths
+        if part == "plus":
+            tops = np.array([self._intervals.bounds[g][:, 1].sum() for g in self._groups])
+            bottoms = np.array([self._intervals.bounds[g][:, 0].sum() for g in self._groups])
+            value = value + (tops - bottoms) / lengths - center
+        return Values(value, (scores, part, ("plus", "minus"), (of_plus, of_minus)))
+
+    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes by scores and centres, O(n)."""
+        from skfair._kernels.soft_steps import soft_rate_slopes
+
+        scores, part, parts, factors = at.tape
+        total = np.zeros(scores.size)
+        slopes, ignored = np.empty(scores.size), np.zeros(1)
+        for one, factor in zip(parts, factors, strict=True):
+            pull = np.append(multipliers * factor, 0.0)[None, :]
+            soft_rate_slopes(
+                scores,
+                self._cells,
+                self._shares,
+                self._thetas,
+                *self.surrogate.codes,
+                PARTS[one],
+                pull,
+                slopes,
+                ignored,
+            )
+            total += slopes
+        of_aux = np.zeros(self.n_aux)
+        if self._form in ("shares", "ranks") and part != "minus":
+            of_aux -= np.bincount(self._center, multipliers, self.n_aux)
+        return total, of_aux
+
+    def _share(self, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of ranks, and their slopes."""
+        share, slope = np.empty(self._n_cells), np.zeros(self._n_cells)
+        for cell, g in enumerate(self._groups):
+            share[cell] = self._intervals.share(rates[cell], g)
+            inside = self._intervals.contains(rates[cell], g)
+            slope[cell] = float(inside) / self._intervals.lengths[g]
+        return share, slope
+
+    def _rates(self, scores: FloatArray, part: Part) -> FloatArray:
+        from skfair._kernels.soft_steps import soft_rates
+
+        out = np.zeros((1, self._n_cells + 1))
+        soft_rates(
+            scores,
+            self._cells,
+            self._shares,
+            self._thetas,
+            *self.surrogate.codes,
+            PARTS[part],
+            out,
+        )
+        return out[0, : self._n_cells]
+
+
+class RateRule(PartialRule):
+    """A rule on rates of decisions; subclasses say which classes count."""
+
+    classes: tuple[int, ...] = ()
+
+    def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
+        """Bind the rule to rows, in all its forms; the last is that of the paper."""
+        pairs = rows.intervals.bounds
+        forms: list[Form] = ["below", "above", "shares"]
+        if all(np.array_equal(one, pairs[0]) for one in pairs):
+            forms.insert(0, "ranks")
+        return [_BoundRates(rows, surrogate, form, self.classes) for form in forms]

@@ -1,0 +1,87 @@
+r"""Smooth steps in place of "score > threshold", and their difference-of-convex parts.
+
+Every step here is S-shaped: convex below 0 and concave above. So one split serves all of them,
+
+.. math:: \sigma = \sigma^+ - \sigma^-, \quad
+   \sigma^+(x) = \sigma(x) \text{ for } x \le 0, \; \sigma(0) + \sigma'(0) x \text{ for } x > 0
+
+with both parts convex. For the ramp these are the parts of Example D.3 of partial_fairness_idca;
+for the sigmoid they are tighter than the quadratic split of its Example D.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Part = Literal["whole", "plus", "minus"]
+
+# The same codes are written in skfair/_kernels/soft_steps.py, which is closed.
+KINDS = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
+PARTS = {"whole": 0, "plus": 1, "minus": 2}
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    r"""A smooth step from 0 to 1.
+
+    Parameters
+    ----------
+    kind : {"ramp", "smoothstep", "sigmoid"}
+        Straight; cubic; logistic. The first two rise between ``-width`` and ``width``, the last one
+        has slope ``1 / (4 width)`` at 0 and never ends.
+    width : float
+        The smaller, the closer to the true step.
+    rounding : float, default=0.0
+        Only for the ramp: its corners are parabolas over this part of the width, so that gradient
+        methods converge; 0 for the ramp of the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.constraints.partial import Surrogate
+    >>> Surrogate("ramp", 0.5)(np.array([-1.0, 0.0, 0.25, 1.0]))
+    array([0.  , 0.5 , 0.75, 1.  ])
+    """
+
+    kind: Literal["ramp", "smoothstep", "sigmoid"]
+    width: float
+    rounding: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(
+                f"surrogate must be one of {', '.join(map(repr, KINDS))}, got {self.kind!r}."
+            )
+        if not 0 < self.width < np.inf or not 0 <= self.rounding <= 1:
+            raise ValueError(
+                f"A surrogate needs width > 0 and rounding in [0, 1], got {self.width!r} and "
+                f"{self.rounding!r}."
+            )
+
+    def __call__(self, x: FloatArray, part: Part = "whole") -> FloatArray:
+        """Return the step, or one of its convex parts, at distances from the threshold."""
+        from skfair._kernels.soft_steps import steps
+
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        out = np.empty_like(x)
+        steps(x.ravel(), *self.codes, PARTS[part], out.ravel())
+        return out
+
+    @property
+    def codes(self) -> tuple[int, float, float]:
+        """What kernels are given: kind, half-width, rounding in units of the score."""
+        return KINDS[self.kind], float(self.width), float(self.rounding * self.width)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the step is exactly 0 and 1 beyond its width."""
+        return self.kind != "sigmoid"
+
+    def narrowed(self, factor: float) -> Surrogate:
+        """Return the step with another width."""
+        return replace(self, width=self.width * factor)

@@ -1,0 +1,209 @@
+r"""Linear scores with weights of their own for some groups, partially pooled.
+
+.. math:: z_i = x_i (w + u_{k(i)}) + b + b_{k(i)}
+
+The shared weights w are learned from all rows, the deviations u_k and b_k of a group from its rows,
+and both are penalised: a small group stays close to the shared weights. Groups without deviations
+of the weights (too small for them) still have their own intercept. For two groups this is the model
+with cross terms of partial_fairness_idca, but the matrix of cross terms is never built: rows are
+kept sorted by group, and each group is a :class:`LinearScore` of its own.
+
+Parameters are (w, b, b_1 ... b_G, u_a, u_b, ...), the u of groups with deviations only, all in
+coordinates standardised over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.models.base import FloatArray, IntArray, ScoreModel
+from skfair.models.columns import Units, compact_rows
+from skfair.models.linear import LinearScore
+
+
+class GroupedLinearScore(ScoreModel):
+    """Linear scores with partially pooled weights of groups.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+        The rows, float32 or float64.
+    codes : ndarray of shape (n_samples,)
+        The group of each row.
+    has_own_weights : sequence of bool
+        For each group, whether its weights deviate from the shared ones.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows in means and deviations of the columns.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        codes: IntArray,
+        has_own_weights: Sequence[bool],
+        *,
+        sample_weight: FloatArray | None = None,
+    ) -> None:
+        X = compact_rows(X)
+        self.n_samples, self.n_features = X.shape
+        self.n_groups = len(has_own_weights)
+        self.own = np.flatnonzero(has_own_weights)
+        self._codes = codes
+        whole = LinearScore(X, sample_weight=sample_weight)
+        self.X, self.units = whole.X, whole.units
+        # The rows of each group with weights of its own, then all others together.
+        parts = [np.flatnonzero(codes == g) for g in self.own]
+        parts.append(np.flatnonzero(~np.isin(codes, self.own)))
+        self._parts = [(rows, self._block(rows)) for rows in parts]
+        d = self.n_features
+        self._first_own = d + 1 + self.n_groups
+        self.n_parameters = self._first_own + d * self.own.size
+
+    def _block(self, rows: IntArray) -> LinearScore | None:
+        if not rows.size:
+            return None
+        block = LinearScore(self.X[rows])
+        block.units = self.units
+        return block
+
+    def use_units(self, units: Units) -> None:
+        """Standardise columns by those of another model: parameters then mean the same."""
+        self.units = units
+        for _, block in self._parts:
+            if block is not None:
+                block.units = units
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return zeros."""
+        return np.zeros(self.n_parameters)
+
+    def group_parameters(self, theta: FloatArray) -> FloatArray:
+        """Return the parameters (w + u_k, b + b_k) of every group, (n_groups, n_features + 1)."""
+        d = self.n_features
+        out = np.tile(theta[: d + 1], (self.n_groups, 1))
+        out[:, d] += theta[d + 1 : self._first_own]
+        out[self.own, :d] += theta[self._first_own :].reshape(self.own.size, d)
+        return out
+
+    def raw(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weights (n_groups, n_features) and intercepts for the columns as they are."""
+        of_groups = self.group_parameters(theta)
+        coef = of_groups[:, :-1] / self.scale
+        return coef, of_groups[:, -1] - coef @ self.mean
+
+    def standardised(self, coef: Any, intercept: Any) -> FloatArray:
+        """Return parameters of given weights: the means over the groups are shared."""
+        coef = np.asarray(coef, dtype=np.float64) * self.scale
+        intercept = np.asarray(intercept) + coef @ (self.mean / self.scale)
+        theta = np.zeros(self.n_parameters)
+        d = self.n_features
+        shared = coef.mean(axis=0) if self.own.size == self.n_groups else self._common(coef)
+        theta[:d], theta[d] = shared, intercept.mean()
+        theta[d + 1 : self._first_own] = intercept - intercept.mean()
+        theta[self._first_own :] = (coef[self.own] - shared).ravel()
+        return theta
+
+    def _common(self, coef: FloatArray) -> FloatArray:
+        """Return the weights of a group that has none of its own."""
+        return np.asarray(coef[np.setdiff1d(np.arange(self.n_groups), self.own)[0]])
+
+    def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
+        """Return the scores of all rows."""
+        if rows is not None:
+            raise NotImplementedError("Scores of groups are computed for all rows together.")
+        of_groups = self.group_parameters(theta)
+        scores = np.empty(self.n_samples)
+        for k, (members, block) in enumerate(self._parts):
+            if block is None:
+                continue
+            if k < self.own.size:
+                scores[members] = block.forward(of_groups[self.own[k]])[0]
+            else:
+                shared = np.append(theta[: self.n_features], 0.0)
+                scores[members] = block.forward(shared)[0] + of_groups[self._codes[members], -1]
+        return scores, None
+
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
+
+        ``slopes`` may have several columns; so has the result.
+        """
+        d = self.n_features
+        out = np.zeros((self.n_parameters, *slopes.shape[1:]))
+        for k, (members, block) in enumerate(self._parts):
+            if block is None:
+                continue
+            gradient = block.pullback(None, slopes[members])
+            out[: d + 1] += gradient
+            if k < self.own.size:
+                out[self._own_slice(k)] = gradient[:d]
+        np.add.at(out[d + 1 : self._first_own], self._codes, slopes)
+        return out
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return the weighted Gram matrix of the design that is never built, (p, p)."""
+        d, p = self.n_features, self.n_parameters
+        out = np.zeros((p, p))
+        for k, (members, block) in enumerate(self._parts):
+            if block is None:
+                continue
+            gram = block.gram(weights[members])
+            out[: d + 1, : d + 1] += gram
+            if k < self.own.size:
+                mine, intercept = self._own_slice(k), d + 1 + self.own[k]
+                out[: d + 1, mine] = gram[:, :d]
+                out[mine, : d + 1] = gram[:d]
+                out[mine, mine] = gram[:d, :d]
+                self._put_intercept(out, intercept, gram[:, d])
+                out[intercept, mine] = out[mine, intercept] = gram[:d, d]
+            else:
+                for g in np.unique(self._codes[members]):
+                    ones = np.where(self._codes[members] == g, weights[members], 0.0)
+                    self._put_intercept(out, d + 1 + g, block.pullback(None, ones))
+        return out
+
+    def _put_intercept(self, out: FloatArray, where: int, sums: FloatArray) -> None:
+        """Write the rows and columns of a group's intercept."""
+        d = self.n_features
+        out[where, : d + 1] = out[: d + 1, where] = sums
+        out[where, where] = sums[d]
+
+    def _own_slice(self, k: int) -> slice:
+        start = self._first_own + k * self.n_features
+        return slice(start, start + self.n_features)
+
+    def rounding(self, theta: FloatArray) -> float:
+        """Return how far two computations of the same score may be apart."""
+        coef, intercept = self.raw(theta)
+        size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + np.abs(intercept)
+        return 32 * float(np.finfo(self.X.dtype).eps * (1 + size.max()))
+
+    def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the squared norm of shared weights and deviations, and its gradient."""
+        with np.errstate(over="ignore"):
+            gradient = theta * self.penalty_curvature()
+            return 0.5 * float(theta @ gradient), gradient
+
+    def penalty_curvature(self) -> FloatArray:
+        """Return the diagonal second derivative of the penalty; the shared intercept is free."""
+        per_weight = 1 / self.scale**2
+        d = self.n_features
+        free, own = np.zeros(1), np.tile(per_weight, self.own.size)
+        return np.concatenate([per_weight[:d], free, np.ones(self.n_groups), own])
+
+
+def group_scores(
+    coef: NDArray[Any], intercept: NDArray[Any], X: Any, codes: IntArray | None
+) -> FloatArray:
+    """Return the scores of new rows: by the weights of their group, or the only ones there are."""
+    if coef.shape[0] == 1:
+        return np.asarray(X @ coef[0], dtype=np.float64) + float(intercept[0])
+    scores = np.empty(X.shape[0])
+    for g in np.unique(codes):  # type: ignore[arg-type]
+        rows = np.flatnonzero(codes == g)
+        scores[rows] = np.asarray(X[rows] @ coef[g], dtype=np.float64) + float(intercept[g])
+    return scores

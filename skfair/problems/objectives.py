@@ -1,0 +1,47 @@
+"""What is minimised, as one function of all scores: the mean loss, or a loss of pairs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.constraints.partial.surrogates import Part
+from skfair.losses import Loss
+from skfair.utils.registry import Registry
+
+FloatArray = NDArray[np.float64]
+
+# Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
+OBJECTIVES: Registry[type[Objective]] = Registry("objective", "skfair.problems")
+
+
+class Objective(ABC):
+    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
+
+    @abstractmethod
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        part : {"whole", "plus", "minus"}
+            The function or one of its convex parts.
+        """
+
+
+class MeanLoss(Objective):
+    """The weighted mean of a convex loss."""
+
+    def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
+        self._loss, self._targets, self._weights = loss, targets, weights
+
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores."""
+        if part == "minus":
+            return 0.0, np.zeros(scores.size)
+        value, slope, _ = self._loss.parts(scores, self._targets)
+        return float(self._weights @ value), slope * self._weights
