@@ -15,13 +15,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from skfair.classification import PartialParityClassifier
 from skfair.utils.response import takes_groups
 from tests.house import discover_estimators
 from tests.prototypes import CentroidClassifier, SeedClusterer
 
 # Every estimator of the package is tested without editing this file. Settings that make a check
 # fast, or that an estimator cannot do without, are added here, beside the class name.
-SETTINGS: dict[str, dict] = {"ParetoFairKMeans": {"n_clusters": 3, "balances": 5, "n_init": 1}}
+SETTINGS: dict[str, dict] = {
+    "ParetoFairKMeans": {"n_clusters": 3, "balances": 5, "n_init": 1},
+    # Both ways to pass the groups give the same model; 24 rows of each group in the interval.
+    "PartialParityClassifier": {"group_aware": True, "max_disparity": 0.1},
+    "PartialParityCalibrator": {"max_disparity": 0.1},
+}
+# Defaults that the settings above hide.
+AS_THEY_ARE = [PartialParityClassifier()]
 # Checks that scikit-learn itself lists as expected failures for the estimator's own twin.
 SEEDS = {
     "check_sample_weight_equivalence_on_dense_data": "seeds are drawn by weight, as in KMeans",
@@ -55,7 +63,7 @@ def test_the_readme_lists_what_is_there():
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
 @parametrize_with_checks(
-    [make(c) for c in CLASSES],
+    [*(make(c) for c in CLASSES), *AS_THEY_ARE],
     expected_failed_checks=lambda e: EXPECTED_FAILURES.get(type(e).__name__, {}),
 )
 def test_scikit_learn_checks(estimator, check):
@@ -141,7 +149,11 @@ def test_routing_on_and_off(estimator_class, data):
             if is_classifier(pipeline):
                 GridSearchCV(pipeline, {}, cv=2).fit(X, y, sensitive_features=groups)
         if is_classifier(pipeline):
-            GridSearchCV(seeded(estimator_class), {}, cv=2).fit(X, y, sensitive_features=groups)
+            if not getattr(pipeline[-1], "is_group_aware_", False):  # score(X, y) has no groups
+                GridSearchCV(seeded(estimator_class), {}, cv=2).fit(X, y, sensitive_features=groups)
+            by_columns = seeded(estimator_class).set_params(sensitive_columns=["sex"])
+            frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
+            GridSearchCV(by_columns, {}, cv=2).fit(frame, y)
 
 
 @each

@@ -6,6 +6,7 @@ kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid; part 0 -> whole, 1 -> convex plus
 
 import math
 
+import numpy as np
 from numba import njit
 
 
@@ -65,8 +66,64 @@ def steps(x, kind, width, rounding, part, out):
 
 
 @njit(cache=True)
+def _add_steps(scores, codes, weights, thetas, kind, width, part, sums):
+    """Add the weighted steps without corners to sums (n_groups, n_thresholds), without branches."""
+    half = 0.5 / width
+    if part == 0 and kind == 0:
+        for i in range(scores.size):
+            z, w, row = scores[i], weights[i], sums[codes[i]]
+            for p in range(thetas.size):
+                row[p] += w * min(max((z - thetas[p]) * half + 0.5, 0.0), 1.0)
+    elif part == 0:
+        for i in range(scores.size):
+            z, w, row = scores[i], weights[i], sums[codes[i]]
+            for p in range(thetas.size):
+                t = min(max((z - thetas[p]) * half + 0.5, 0.0), 1.0)
+                row[p] += w * t * t * (3.0 - 2.0 * t)
+    else:
+        shift = 0.5 if part == 1 else -0.5
+        for i in range(scores.size):
+            z, w, row = scores[i], weights[i], sums[codes[i]]
+            for p in range(thetas.size):
+                row[p] += w * max((z - thetas[p]) * half + shift, 0.0)
+
+
+@njit(cache=True)
+def _add_slopes(scores, codes, weights, theta, kind, width, part, pull, slopes):
+    """Add the slopes of steps without corners at one threshold to slopes; return their sum."""
+    half = 0.5 / width
+    total = 0.0
+    if kind == 1:
+        for i in range(scores.size):
+            t = min(max((scores[i] - theta) * half + 0.5, 0.0), 1.0)
+            slope = weights[i] * pull[codes[i]] * (6.0 * half) * t * (1.0 - t)
+            slopes[i] += slope
+            total += slope
+        return total
+    low = width if part == 2 else -width
+    high = width if part == 0 else math.inf
+    for i in range(scores.size):
+        x = scores[i] - theta
+        slope = weights[i] * pull[codes[i]] * (half if (x > low) & (x < high) else 0.0)
+        slopes[i] += slope
+        total += slope
+    return total
+
+
+@njit(cache=True)
+def _is_plain(kind, rounding, part):
+    """Return whether a step needs no branches: a sharp ramp, or the whole smoothstep."""
+    return (kind == 0 and rounding == 0.0) or (kind == 1 and part == 0)
+
+
+@njit(cache=True)
 def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, out):
     """Add the weighted steps of every row at every threshold to out (n_thresholds, n_groups)."""
+    if _is_plain(kind, rounding, part):
+        sums = np.zeros((out.shape[1], thetas.size))
+        _add_steps(scores, codes, weights, thetas, kind, width, part, sums)
+        out += sums.T
+        return
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
         for p in range(thetas.size):
@@ -85,6 +142,14 @@ def soft_rate_slopes(
     scores, codes, weights, thetas, kind, width, rounding, part, pull, slopes, theta_slopes
 ):
     """Write the slopes of sum(pull * rates) by the scores; add those by the thresholds."""
+    if _is_plain(kind, rounding, part):
+        slopes[:] = 0.0
+        for p in range(thetas.size):
+            if np.any(pull[p] != 0.0):
+                theta_slopes[p] -= _add_slopes(
+                    scores, codes, weights, thetas[p], kind, width, part, pull[p], slopes
+                )
+        return
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
         total = 0.0

@@ -1,5 +1,7 @@
 """Fair classification estimators."""
 
 from skfair.classification.constrained_erm import ConstrainedERMClassifier
+from skfair.classification.partial_calibrator import PartialParityCalibrator
+from skfair.classification.partial_parity import PartialParityClassifier
 
-__all__ = ["ConstrainedERMClassifier"]
+__all__ = ["ConstrainedERMClassifier", "PartialParityCalibrator", "PartialParityClassifier"]

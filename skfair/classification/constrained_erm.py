@@ -16,9 +16,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from skfair.classification._classes import read_classes
 from skfair.classification._erm import ConstrainedERMBase
 from skfair.losses import make_loss
 from skfair.problems.constrained_erm import ConstrainedERM
@@ -265,7 +265,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             sample_weight=sample_weight,
             **_CHECKS,
         )
-        self.classes_ = self._read_classes(data.y)
+        self.classes_ = read_classes(data.y)
         problem = self._classification_problem(data)
         dtype = problem.model.X.dtype
         with report_iterations(
@@ -318,7 +318,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
                 sample_weight=sample_weight,
                 **_CHECKS,
             )
-            self.classes_ = self._read_classes(data.y if classes is None else np.asarray(classes))
+            self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
         else:
             data = self._read_part(X, y, sensitive_features, sample_weight)
         strangers = np.setdiff1d(data.y, self.classes_)
@@ -414,25 +414,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             tuple(self.classes_.tolist()),
             self._loss_weights(data.y, data.sample_weight),
         )
-
-    def _read_classes(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the two classes; anything else is an error."""
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        classes = np.unique(y)
-        if kind != "binary" or classes.size > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}, with "
-                f"{classes.size} classes: {listed(classes.tolist())}. A bound on the disparity of "
-                "each class against the rest would not bound that of the predictions; compare "
-                "y == label instead."
-            )
-        if classes.size < 2:
-            raise ValueError(
-                "This classifier needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {classes.tolist()[0]!r}."
-            )
-        return classes
 
     def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
         """Return the weights of rows in the loss: class times sample weights."""

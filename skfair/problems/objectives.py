@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from skfair.utils.registry import Registry
 FloatArray = NDArray[np.float64]
 
 # Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
-OBJECTIVES: Registry[type[Objective]] = Registry("objective", "skfair.problems")
+OBJECTIVES: Registry[Callable[..., Objective]] = Registry("objective", "skfair.problems")
 
 
 class Objective(ABC):
@@ -37,11 +38,11 @@ class MeanLoss(Objective):
     """The weighted mean of a convex loss."""
 
     def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
-        self._loss, self._targets, self._weights = loss, targets, weights
+        self.loss, self.targets, self.weights = loss, targets, weights
 
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""
         if part == "minus":
             return 0.0, np.zeros(scores.size)
-        value, slope, _ = self._loss.parts(scores, self._targets)
-        return float(self._weights @ value), slope * self._weights
+        value, slope, _ = self.loss.parts(scores, self.targets)
+        return float(self.weights @ value), slope * self.weights

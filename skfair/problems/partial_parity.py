@@ -94,7 +94,9 @@ class PartialParityProblem:
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)
-        return np.concatenate([theta_model, *(rule.start(scores) for rule in self.rules)])
+        return np.concatenate(
+            [theta_model, *(rule.start(scores, self.tolerance) for rule in self.rules)]
+        )
 
     def model_part(self, theta: FloatArray) -> FloatArray:
         """Return the parameters of the model."""

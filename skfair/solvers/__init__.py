@@ -14,7 +14,11 @@ from skfair.solvers.al_newton import ALNewton
 from skfair.solvers.alm import ALM
 from skfair.solvers.alternating import alternating_gradient
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.dc import DC_SOLVERS
+from skfair.solvers.dc_penalty import DCPenalty
+from skfair.solvers.dc_ssg import DCSwitching
 from skfair.solvers.ghost import Ghost
+from skfair.solvers.idca import IDCA
 from skfair.solvers.ipp_conex import IPPConEx
 from skfair.solvers.ipp_ssg import IPPSSG
 from skfair.solvers.penalty import Penalty
@@ -40,6 +44,11 @@ __all__ = [
     "SSw",
     "SGD",
     "Penalty",
+    # difference-of-convex methods of partial_fairness_idca
+    "IDCA",
+    "DCSwitching",
+    "DCPenalty",
+    "DC_SOLVERS",
     # all by name, and what they share
     "SOLVERS",
     "SolverResult",

@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
-from sklearn.utils.validation import check_array, check_X_y, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    validate_data,
+)
 
 from skfair.exceptions import MissingGroupsWarning
 from skfair.utils.columns import column_positions, keep_columns, take_columns
@@ -120,7 +126,10 @@ class SensitiveFeaturesMixin:
         supervised: bool = True,
         **check_params: Any,
     ) -> FitData:
-        """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks."""
+        """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks.
+
+        With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
+        """
         if isinstance(sensitive_features, str):
             raise TypeError(
                 f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
@@ -132,7 +141,7 @@ class SensitiveFeaturesMixin:
                 X_model, y = validate_data(self, X, y, **check_params)
             else:
                 X_model = validate_data(self, X, **check_params)
-            groups = self._encode_groups(X_model.shape[0], sensitive_features, like=X)
+            groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
         else:
             if sensitive_features is not None:
                 raise ValueError(
@@ -148,7 +157,7 @@ class SensitiveFeaturesMixin:
         self.groups_ = np.array(groups.names, dtype=object)
         self._group_levels = groups.levels
         groups.warn_small(stacklevel=6)
-        return FitData(X_model, y, check_weights(sample_weight, X_model.shape[0]), groups)
+        return FitData(X_model, y, check_weights(sample_weight, groups.n_samples), groups)
 
     def _split_columns(
         self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
@@ -165,11 +174,13 @@ class SensitiveFeaturesMixin:
             )
         self._model_positions = kept
         rest = keep_columns(X, kept)
-        if supervised:
+        if check_params.get("skip_check_array"):
+            check_consistent_length(rest, y)
+        elif supervised:
             rest, y = check_X_y(rest, y, estimator=self, **check_params)
         else:
             rest = check_array(rest, estimator=self, input_name="X", **check_params)
-        return rest, y, self._encode_groups(rest.shape[0], table)
+        return rest, y, self._encode_groups(_num_samples(rest), table)
 
     def _encode_groups(
         self, n_samples: int, sensitive_features: Any, like: Any = None
@@ -197,6 +208,8 @@ class SensitiveFeaturesMixin:
             return validate_data(self, X, reset=False, **check_params)
         validate_data(self, X, reset=False, skip_check_array=True)
         rest = keep_columns(X, self._model_positions)
+        if check_params.get("skip_check_array"):
+            return rest
         return check_array(rest, estimator=self, input_name="X", **check_params)
 
     def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:

@@ -342,6 +342,7 @@ def encode_groups(
     ----------
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), or dict
         A list, array, Series or DataFrame, or a dict of columns; any dtype without missing values.
+        An encoding is returned as it is.
     n_samples : int, default=None
         The number of rows expected.
     intersectional : bool, default=True
@@ -362,6 +363,8 @@ def encode_groups(
     >>> encoding.names, encoding.counts.tolist()
     (('f', 'm'), [1, 2])
     """
+    if isinstance(sensitive_features, GroupEncoding):
+        return sensitive_features
     columns = read_columns(sensitive_features)
     check_length(columns, n_samples)
     check_alignment(sensitive_features, like)

@@ -78,6 +78,7 @@ class Intervals:
         near = np.abs(wanted[..., None] - ends)
         nearest = near.argmin(axis=-1)
         wanted = np.where(near.min(axis=-1) < 1e-12, ends[nearest], wanted)
+        wanted = np.where(np.abs(wanted) < 1e-12, 0.0, wanted)
         piece = np.searchsorted(ends, wanted, side=side)
         inside = np.minimum(piece, ends.size - 1)
         rank = pairs[inside, 1] - (ends[inside] - wanted)
@@ -95,6 +96,10 @@ class Intervals:
             else:
                 merged.append([low, high])
         return Intervals._of([np.array(merged)] * len(self.bounds))
+
+    def of_groups(self, first: int, stop: int) -> Intervals:
+        """Return the intervals of some groups, numbered from 0."""
+        return Intervals._of(self.bounds[first:stop])
 
     @classmethod
     def _of(cls, bounds: list[FloatArray]) -> Intervals:

@@ -119,8 +119,8 @@ class BoundPartialRule(ABC):
             The disparity allowed, as a share of the intervals.
         """
 
-    def start(self, scores: FloatArray) -> FloatArray:
-        """Return auxiliary parameters that suit the scores."""
+    def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
+        """Return auxiliary parameters that suit the scores, in the middle of the bounds."""
         return np.zeros(self.n_aux)
 
     @abstractmethod

@@ -81,7 +81,7 @@ class _BoundRates(BoundPartialRule):
             return -none, np.array([intervals.highest_rank(tolerance, g).item() for g in groups])
         return np.array([intervals.lowest_rank(1 - tolerance, g).item() for g in groups]), none
 
-    def start(self, scores: FloatArray) -> FloatArray:
+    def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
         """Return the lowest value of each class."""
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
         if self._form in ("below", "above"):

@@ -57,13 +57,13 @@ class _BoundStatisticalParity(BoundPartialRule):
         low, high = np.where(low <= 0, -np.inf, low), np.where(high >= 1, np.inf, high)
         return low.ravel(), high.ravel()
 
-    def start(self, scores: FloatArray) -> FloatArray:
+    def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
         """Return the thresholds that have the middle of the bounds above them, over all groups.
 
         For scores that are all 0 and the ramp of the paper this is 1/2 minus that middle, where
         every constraint is kept strictly.
         """
-        middle = np.add(*self.ranks(0.0)).mean(axis=1) / 2
+        middle = np.add(*self.ranks(tolerance)).mean(axis=1) / 2
         spread = self.surrogate.width
         low, high = np.full(self.n_aux, scores.min()), np.full(self.n_aux, scores.max())
         low, high = low - 40 * spread, high + 40 * spread

@@ -1,0 +1,343 @@
+"""Fair scores within a percentile interval for any scorer: repair as a meta-estimator."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_y, check_array, has_fit_parameter
+
+from skfair.classification._classes import read_classes
+from skfair.classification._partial import REPAIRABLE, make_promise
+from skfair.classification._partial_prediction import PartialPrediction
+from skfair.constraints.partial import PARTIAL_RULES
+from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.utils.response import get_response
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_RESPONSES = {
+    "auto": ("decision_function", "predict_proba"),
+    "decision_function": ("decision_function",),
+    "predict_proba": ("predict_proba",),
+}
+# Probabilities of 0 and 1 become finite scores.
+_TINY = 1e-300
+
+
+def _has_probabilities(calibrator: PartialParityCalibrator) -> bool:
+    inner = getattr(calibrator, "estimator_", None) or calibrator._inner()
+    if not hasattr(inner, "predict_proba"):
+        raise AttributeError(f"{type(inner).__name__} has no predict_proba.")
+    return True
+
+
+class PartialParityCalibrator(
+    PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+):
+    """Scores of any classifier, mapped so that groups are alike within a percentile interval.
+
+    Each group gets a threshold of its own if the rule asks for it, the most accurate ones that it
+    allows, and a monotone map of its scores inside the interval. The order of rows within a group
+    stays. Predictions need the group; a model that does without it is
+    ``PartialParityClassifier(group_aware=False)``.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        A classifier with ``decision_function`` or ``predict_proba``, a pipeline for instance; None
+        for ``LogisticRegression()``. One that is fitted already is passed as
+        ``sklearn.frozen.FrozenEstimator(estimator)``.
+    interval : pair, list of pairs, or dict of these per group, default=(0.0, 0.3)
+        Percentile interval, ranks counted from the top: the best 30 % of each group. A list is a
+        union.
+    constraint : str, default="statistical_parity"
+        "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity" or
+        "equalized_odds", as in :class:`PartialParityClassifier`.
+    max_disparity : float, default=0.05
+        The bound.
+    scale : {"conditional", "ccdf"}, default="conditional"
+        Whether disparities are shares of the interval, or shares of the whole groups.
+    cv : int, cross-validation generator or None, default=None
+        Where the scores come from that maps are learned on. None: from the estimator fitted on the
+        same rows. Otherwise from estimators fitted on other rows (cross-fitting), which is better
+        for estimators that fit their training data closely, such as boosted trees; the estimator
+        that predicts is fitted on all rows.
+    response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
+        Where scores come from; probabilities become log-odds.
+    threshold : float or "accuracy", default=0.0
+        Scores above it are decided positively; "accuracy" for the most accurate thresholds that the
+        rule allows. ``decision_function`` subtracts it.
+    n_knots : int, default=None
+        Largest number of knots of the map of a group; None for all it takes to be exact.
+    n_jobs : int, default=None
+        Fits of ``cv`` that run at once.
+    intersectional : bool, default=True
+        Several attributes are crossed; must be True if there are several, since maps belong to
+        groups that do not overlap.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept from the estimator.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    classes_ : ndarray of shape (2,)
+        The classes; the second is the positive one.
+    is_group_aware_ : bool
+        True.
+    thresholds_ : ndarray of shape (n_groups,)
+        Decision threshold of each group on the scores of the estimator.
+    calibration_ : GroupMaps
+        The maps: ``before`` and ``after`` are the knots of each group.
+    rates_ : ndarray of shape (n_groups,)
+        Share of positive decisions in each group of the training data.
+    train_disparity_ : float
+        The disparity on the training data, of cross-fitted scores if there is ``cv``.
+    effective_disparity_ : float
+        The bound that was used: ``max_disparity``, or more where the numbers of rows, or ties,
+        leave no choice.
+    certified_ : bool
+        Whether ``train_disparity_`` is at most ``effective_disparity_``.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the estimator gets.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    PartialParityClassifier : Fits a linear model and repairs it in one.
+    skfair.metrics.partial_statistical_parity_gap : The disparity that is bounded by default.
+
+    Notes
+    -----
+    Beyond the estimator's own fit, one sort of the scores: O(n log n + n n_groups). Weights of rows
+    count in ranks, and are passed to the estimator if it takes them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from skfair.classification import PartialParityCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 600)
+    >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
+    >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    >>> model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=0.1)
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> model.certified_, model.predict(X[:5], sensitive_features=sex[:5]).shape
+    (True, (5,))
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "interval": "no_validation",  # Intervals says more
+        "constraint": [StrOptions(set(REPAIRABLE))],
+        "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "scale": [StrOptions({"conditional", "ccdf"})],
+        "cv": ["cv_object"],
+        "response_method": [StrOptions(set(_RESPONSES))],
+        "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
+        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        interval: Any = (0.0, 0.3),
+        constraint: str = "statistical_parity",
+        max_disparity: float = 0.05,
+        *,
+        scale: str = "conditional",
+        cv: Any = None,
+        response_method: str = "auto",
+        threshold: Any = 0.0,
+        n_knots: int | None = None,
+        n_jobs: int | None = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.interval = interval
+        self.constraint = constraint
+        self.max_disparity = max_disparity
+        self.scale = scale
+        self.cv = cv
+        self.response_method = response_method
+        self.threshold = threshold
+        self.n_knots = n_knots
+        self.n_jobs = n_jobs
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> PartialParityCalibrator:
+        """Fit the estimator and learn the maps.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows, in whatever form the estimator takes.
+        y : array-like of shape (n_samples,)
+            Two classes; the one that sorts last is the positive one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+
+        Returns
+        -------
+        self : PartialParityCalibrator
+            The fitted calibrator.
+        """
+        X, y = indexable(_as_rows(X), _check_y(y, estimator=self))
+        data = self._read_fit_data(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            skip_check_array=True,
+        )
+        if data.groups.n_attributes > 1:
+            raise ValueError(
+                "Maps belong to groups that do not overlap, but intersectional=False keeps "
+                f"{data.groups.n_attributes} attributes apart. Use intersectional=True."
+            )
+        self.classes_ = read_classes(data.y)
+        self.is_group_aware_ = True
+        targets = np.where(data.y == self.classes_[1], 1.0, -1.0)
+        promise = make_promise(
+            self.constraint,
+            self.interval,
+            self.scale,
+            self.max_disparity,
+            data.groups,
+            targets,
+            data.sample_weight,
+            tuple(self.classes_.tolist()),
+            by_class=PARTIAL_RULES[self.constraint].by_class,
+        )
+        row_params = self._row_params(data.sample_weight, sensitive_features)
+        self.estimator_ = _fitted(self._inner(), data.X, data.y, row_params, None)
+        if self.cv is None:
+            scores = self._scores_of(self.estimator_, data.X)
+        else:
+            scores = self._cross_fitted(data.X, data.y, row_params)
+        self._settle(promise, scores, is_repaired=True)
+        return self
+
+    def _inner(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _row_params(self, sample_weight: Any, sensitive_features: Any) -> dict[str, Any]:
+        """Return what the fit of the estimator takes besides X and y."""
+        given = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        taken = {
+            name: values
+            for name, values in given.items()
+            if values is not None and has_fit_parameter(self._inner(), name)
+        }
+        if sample_weight is not None and "sample_weight" not in taken:
+            warnings.warn(
+                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
+                "ranks only.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return taken
+
+    def _cross_fitted(self, X: Any, y: Any, row_params: dict[str, Any]) -> FloatArray:
+        """Return scores of every row by an estimator that was fitted without it."""
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        fitted = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(self._inner(), X, y, row_params, train) for train, _ in splits
+        )
+        scores = np.full(len(y), np.nan)
+        for one, (_, test) in zip(fitted, splits, strict=True):
+            scores[test] = self._scores_of(one, _safe_indexing(X, test))
+        if np.isnan(scores).any():
+            raise ValueError("cv leaves rows without a score: every row must be in one test part.")
+        return scores
+
+    def _scores_of(self, estimator: Any, X: Any) -> FloatArray:
+        """Return scores of the positive class; probabilities as log-odds."""
+        wanted = _RESPONSES[self.response_method]
+        scores = np.asarray(
+            get_response(estimator, X, wanted, pos_label=self.classes_[1]), dtype=np.float64
+        )
+        if not hasattr(estimator, "decision_function") or wanted == ("predict_proba",):
+            scores = logit(np.clip(scores, _TINY, 1 - np.finfo(np.float64).epsneg))
+        return scores
+
+    def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
+        X = self._read_features(_as_rows(X), skip_check_array=True)
+        return self._scores_of(self.estimator_, X)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return probabilities of both classes: the mapped scores, read as log-odds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if X does not hold them.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            Columns in the order of ``classes_``.
+        """
+        positive = expit(self.decision_function(X, sensitive_features=sensitive_features))
+        return np.column_stack([1 - positive, positive])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._inner())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+
+def _as_rows(X: Any) -> Any:
+    """Return frames and sparse matrices as they are, anything else as a 2-d array."""
+    if hasattr(X, "columns") or sparse.issparse(X):
+        return X
+    return check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _fitted(
+    estimator: Any, X: Any, y: Any, row_params: dict[str, Any], rows: IntArray | None
+) -> Any:
+    """Return a clone of the estimator fitted on some rows (all if None)."""
+    if rows is not None:
+        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
+        row_params = {name: _safe_indexing(values, rows) for name, values in row_params.items()}
+    return clone(estimator).fit(X, y, **row_params)

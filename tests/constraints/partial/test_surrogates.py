@@ -1,0 +1,138 @@
+"""Smooth steps and their convex parts."""
+
+import numpy as np
+import pytest
+
+from skfair._kernels import soft_steps as kernels
+from skfair.constraints.partial.surrogates import PARTS, Surrogate
+from tests.naive import partial as naive
+
+STEPS = [
+    Surrogate("ramp", 0.5),
+    Surrogate("ramp", 0.3, 0.4),
+    Surrogate("ramp", 2.0, 1.0),
+    Surrogate("smoothstep", 0.6),
+    Surrogate("sigmoid", 0.2),
+]
+each_step = pytest.mark.parametrize("step", STEPS, ids=str)
+each_part = pytest.mark.parametrize("part", PARTS)
+# Symmetric, with 0 and the corners of the first step.
+FAR = np.linspace(-6, 6, 1201)
+
+
+def twin(step, x, part="whole"):
+    return naive.part_of_step(x, part, step.kind, step.width, step.rounding)
+
+
+@each_step
+@each_part
+def test_values(step, part):
+    assert step(FAR, part) == pytest.approx(twin(step, FAR, part), abs=1e-12)
+    assert np.array_equal(step(FAR[None].T, part), step(FAR, part)[None].T)
+
+
+@each_step
+def test_a_step_rises_from_0_to_1_and_is_symmetric(step):
+    values = step(FAR)
+    assert (np.diff(values) >= -1e-15).all()
+    assert values[[0, -1]] == pytest.approx([0, 1], abs=1e-12)
+    assert values + values[::-1] == pytest.approx(1)
+    assert step(np.array([0.0])) == pytest.approx([0.5])
+    slope = naive.SLOPE_AT_0[step.kind] / step.width
+    assert np.diff(step(np.array([-1e-7, 1e-7]))) == pytest.approx(2e-7 * slope)
+    end = step.width * (1 + step.rounding) * (1 + 1e-12)
+    assert step.is_compact == (step(np.array([-end, end])).tolist() == [0, 1])
+
+
+@each_step
+def test_parts_are_convex_and_differ_by_the_step(step):
+    plus, minus = step(FAR, "plus"), step(FAR, "minus")
+    assert plus - minus == pytest.approx(step(FAR), abs=1e-12)
+    for convex in (plus, minus):
+        assert np.diff(convex, 2).min() >= -1e-12
+        assert np.diff(convex, 2).max() > 1e-6
+
+
+@each_step
+@each_part
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_kernels(step, part, is_compiled):
+    """Rates by loops; slopes are the derivatives of sums of rates."""
+    rates_of, slopes_of, steps_at = (
+        made if is_compiled else made.py_func
+        for made in (kernels.soft_rates, kernels.soft_rate_slopes, kernels.steps)
+    )
+    rng = np.random.default_rng(0)
+    scores, codes, thetas = rng.normal(size=25), rng.integers(0, 3, 25), np.array([-0.4, 0.1, 3])
+    weights, pull = rng.uniform(0.1, 1, 25), rng.normal(size=(3, 3))
+    pull[1, 2] = 0
+    how = (*step.codes, PARTS[part])
+    x, values = scores - 0.1, np.empty(25)
+    steps_at(x, *how, values)
+    assert values == pytest.approx(twin(step, x, part), abs=1e-12)
+
+    def rates(z, at):
+        out = np.zeros((3, 3))
+        rates_of(z, codes, weights, at, *how, out)
+        return out
+
+    total = np.bincount(codes, weights, 3)
+    expected = naive.soft_rates(scores, codes, 3, weights, thetas, lambda d: twin(step, d, part))
+    assert rates(scores, thetas) == pytest.approx(expected * total, abs=1e-12)
+
+    slopes, by_theta = np.full(25, np.nan), np.ones(3)
+    slopes_of(scores, codes, weights, thetas, *how, pull, slopes, by_theta)
+    h = 1e-6
+
+    def change(z_step, theta_step):
+        up = rates(scores + z_step, thetas + theta_step)
+        return (pull * (up - rates(scores - z_step, thetas - theta_step))).sum() / (2 * h)
+
+    assert slopes == pytest.approx([change(h * e, 0) for e in np.eye(25)], abs=1e-8)
+    assert by_theta == pytest.approx([1 + change(0, h * e) for e in np.eye(3)], abs=1e-8)
+
+
+@pytest.mark.parametrize("rounding", [0.01, 0.2, 1.0])
+def test_rounding_changes_the_ramp_by_an_eighth_of_it_at_most(rounding):
+    """The largest change is at the corners; nothing changes away from them."""
+    width = 0.7
+    change = np.abs(Surrogate("ramp", width, rounding)(FAR) - Surrogate("ramp", width)(FAR))
+    assert change.max() <= rounding / 8 + 1e-12
+    corners = np.array([-width, width])
+    assert Surrogate("ramp", width, rounding)(corners) == pytest.approx(
+        [rounding / 8, 1 - rounding / 8]
+    )
+    is_near = np.abs(np.abs(FAR) - width) < rounding * width
+    assert change[~is_near].max() <= 1e-12
+
+
+@each_step
+def test_narrow_steps_approach_the_true_one(step):
+    x = FAR[np.abs(FAR) > 0.01]
+    narrow = step.narrowed(1e-4)
+    assert narrow.width == pytest.approx(1e-4 * step.width)
+    assert (narrow.kind, narrow.rounding) == (step.kind, step.rounding)
+    assert narrow(x) == pytest.approx((x > 0).astype(float), abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [1e4, 1e300, np.inf])
+@each_step
+def test_far_scores_do_not_overflow(step, x):
+    assert step(np.array([-x, x])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("step", 1.0), "must be one of 'ramp', 'smoothstep', 'sigmoid', got 'step'"),
+        (("ramp", 0.0), "width > 0"),
+        (("ramp", -1.0), "width > 0"),
+        (("sigmoid", np.inf), "width > 0"),
+        (("sigmoid", np.nan), "width > 0"),
+        (("ramp", 1.0, -0.1), r"rounding in \[0, 1\]"),
+        (("ramp", 1.0, 1.1), r"rounding in \[0, 1\]"),
+    ],
+)
+def test_bad_steps(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Surrogate(*arguments)

@@ -1,0 +1,251 @@
+"""Linear scores with weights of groups: the design matrix that is never built, and pooling."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair.models.grouped import GroupedLinearScore, group_scores
+from skfair.models.linear import LinearScore
+from tests.naive import partial as naive
+
+OWN = [
+    [True, True, True],
+    [True, False, True],
+    [False, False, True],
+    [False, False, False],
+]
+each_own = pytest.mark.parametrize("own", OWN, ids=str)
+each_storage = pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 5e-5), (np.float64, 1e-11)])
+
+
+def table(n=90, seed=0):
+    """Columns of different means and scales, half of them zero; group sizes differ."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal([0, 3, -1, 5], [1, 0.5, 4, 2], (n, 4)) * (rng.random((n, 4)) < 0.5)
+    return X, rng.permutation(np.resize([0, 0, 0, 1, 1, 2], n))
+
+
+def close(found, expected, tol):
+    assert found.shape == expected.shape
+    return np.abs(found - expected).max() <= tol * max(np.abs(expected).max(), 1e-300)
+
+
+def random_theta(model, seed=1):
+    return np.random.default_rng(seed).normal(size=model.n_parameters)
+
+
+# The design matrix
+
+
+@each_own
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol, is_weighted):
+    X, codes = table()
+    rng = np.random.default_rng(2)
+    weights = rng.uniform(0.1, 3, 90) if is_weighted else None
+    model = GroupedLinearScore(storage(X.astype(dtype)), codes, own, sample_weight=weights)
+    design = naive.grouped_design(X, codes, own, weights)
+    assert model.n_parameters == design.shape[1] == 4 + 1 + 3 + 4 * sum(own)
+    theta = random_theta(model)
+    scores, tape = model.forward(theta)
+    assert scores.dtype == np.float64
+    assert close(scores, design @ theta, tol)
+    slopes = rng.normal(size=(90, 3))
+    assert close(model.pullback(tape, slopes), design.T @ slopes, 10 * tol)
+    assert close(model.pullback(tape, slopes[:, 0]), design.T @ slopes[:, 0], 10 * tol)
+    for signed in (slopes[:, 0], np.abs(slopes[:, 0])):
+        assert close(model.gram(signed), design.T @ (signed[:, None] * design), 20 * tol)
+
+
+@each_own
+def test_the_order_of_the_rows_does_not_matter(own):
+    X, codes = table()
+    order = np.random.default_rng(0).permutation(90)
+    one, other = GroupedLinearScore(X, codes, own), GroupedLinearScore(X[order], codes[order], own)
+    theta, slopes = random_theta(one), np.random.default_rng(3).normal(size=90)
+    assert close(other.forward(theta)[0], one.forward(theta)[0][order], 1e-12)
+    assert close(other.pullback(None, slopes[order]), one.pullback(None, slopes), 1e-11)
+    assert close(other.gram(slopes[order]), one.gram(slopes), 1e-11)
+
+
+def test_a_group_that_is_mostly_zero_is_no_exception():
+    """Rows of one group may be kept sparse while those of another are dense."""
+    X, codes = table()
+    X[codes == 2] *= np.arange(4) == 1
+    model = GroupedLinearScore(X, codes, OWN[0])
+    theta = random_theta(model)
+    design = naive.grouped_design(X, codes, OWN[0])
+    assert close(model.forward(theta)[0], design @ theta, 1e-12)
+    assert close(model.gram(np.ones(90)), design.T @ design, 1e-11)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_group_without_rows_has_no_slopes(own):
+    X, codes = table()
+    codes = np.where(codes == 1, 0, codes)
+    model = GroupedLinearScore(X, codes, [True, own, False])
+    design = naive.grouped_design(X, codes, [True, own, False])
+    theta, slopes = random_theta(model), np.random.default_rng(3).normal(size=90)
+    assert close(model.forward(theta)[0], design @ theta, 1e-12)
+    gradient, gram = model.pullback(None, slopes), model.gram(slopes)
+    assert close(gradient, design.T @ slopes, 1e-11)
+    assert close(gram, design.T @ (slopes[:, None] * design), 1e-11)
+    assert (gradient == 0).sum() == 1 + 4 * own
+    assert np.count_nonzero(~gram.any(axis=1)) == 1 + 4 * own
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_one_group_scores_like_a_linear_model(own):
+    X, _ = table()
+    model, plain = GroupedLinearScore(X, np.zeros(90, int), [own]), LinearScore(X)
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    assert coef.shape == (1, 4)
+    expected = plain.standardised(coef[0], intercept[0])
+    assert close(model.forward(theta)[0], plain.forward(expected)[0], 1e-12)
+
+
+# Weights as they are
+
+
+@each_own
+@each_storage
+def test_raw_weights_give_the_scores(own, storage):
+    X, codes = table()
+    model = GroupedLinearScore(storage(X), codes, own)
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    by_rows = (X * coef[codes]).sum(axis=1) + intercept[codes]
+    assert close(model.forward(theta)[0], by_rows, 1e-12)
+    new = np.random.default_rng(4).normal(size=(7, 4))
+    groups = np.array([2, 0, 0, 2, 1, 0, 1])
+    expected = (new * coef[groups]).sum(axis=1) + intercept[groups]
+    assert close(group_scores(coef, intercept, storage(new), groups), expected, 1e-12)
+    alone = group_scores(coef[:1], intercept[:1], storage(new), None)
+    assert close(alone, new @ coef[0] + intercept[0], 1e-12)
+    shared = np.flatnonzero(~np.array(own))
+    assert (coef[shared] == coef[shared[:1]]).all()
+
+
+@each_own
+def test_standardised_is_the_inverse_of_raw(own):
+    """Shared weights and deviations are not unique; what they add up to is."""
+    X, codes = table()
+    model = GroupedLinearScore(X, codes, own)
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    again = model.standardised(coef, intercept)
+    assert close(model.raw(again)[0], coef, 1e-12)
+    assert close(model.raw(again)[1], intercept, 1e-12)
+    assert close(model.standardised(*model.raw(again)), again, 1e-12)
+    assert again[5:8].sum() == pytest.approx(0, abs=1e-12)
+
+
+@each_own
+@each_storage
+def test_units_of_another_model(own, storage):
+    """With the same units the same parameters are the same raw weights."""
+    X, codes = table()
+    other = GroupedLinearScore(X[:50] * 3 + 1, codes[:50], own)
+    model = GroupedLinearScore(storage(X), codes, own)
+    model.use_units(other.units)
+    theta, slopes = random_theta(model), np.random.default_rng(5).normal(size=90)
+    for mine, theirs in zip(model.raw(theta), other.raw(theta), strict=True):
+        assert np.array_equal(mine, theirs)
+    design = naive.grouped_columns((X - other.mean) / other.scale, codes, own)
+    assert close(model.forward(theta)[0], design @ theta, 1e-12)
+    assert close(model.pullback(None, slopes), design.T @ slopes, 1e-11)
+    assert close(model.gram(slopes), design.T @ (slopes[:, None] * design), 1e-11)
+
+
+@each_storage
+@each_dtype
+def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
+    X, codes = table(600)
+    X = X.astype(dtype)
+    model = GroupedLinearScore(storage(X), codes, OWN[1])
+    theta = random_theta(model)
+    coef, intercept = model.raw(theta)
+    exact = (X.astype(float) * coef[codes]).sum(axis=1) + intercept[codes]
+    apart = np.abs(model.forward(theta)[0] - exact).max()
+    assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
+
+
+def test_scores_of_some_rows_are_not_offered():
+    X, codes = table()
+    model = GroupedLinearScore(X, codes, OWN[0])
+    assert not model.start(np.random.RandomState(0)).any()
+    with pytest.raises(NotImplementedError, match="all rows together"):
+        model.forward(model.start(np.random.RandomState(0)), np.array([1, 2]))
+
+
+# Pooling
+
+
+@each_own
+def test_the_penalty_is_that_of_true_weights_and_deviations(own):
+    X, codes = table()
+    model = GroupedLinearScore(X, codes, own)
+    theta = random_theta(model)
+    half_norm, gradient = model.penalty_parts(theta)
+    shared, own_intercepts = theta[:4] / model.scale, theta[5:8]
+    own_weights = theta[8:].reshape(-1, 4) / model.scale
+    expected = (shared @ shared + own_intercepts @ own_intercepts + (own_weights**2).sum()) / 2
+    assert half_norm == pytest.approx(expected)
+    curvature = model.penalty_curvature()
+    assert gradient == pytest.approx(curvature * theta)
+    assert theta @ (curvature * theta) == pytest.approx(2 * half_norm)
+
+
+def ridge(model, y, alpha):
+    """The minimum of the mean squared error and the penalty: one linear system."""
+    n = y.size
+    hessian = model.gram(np.full(n, 1 / n)) + alpha * np.diag(model.penalty_curvature())
+    return np.linalg.solve(hessian, model.pullback(None, y / n))
+
+
+def two_laws(n=600):
+    """Three groups of very different sizes, each with weights of its own."""
+    rng = np.random.default_rng(8)
+    codes = rng.permutation(np.resize([0] * 30 + [1] * 25 + [2] * 5, n))
+    X = rng.normal(size=(n, 3))
+    laws = np.array([[1.0, 0, 2], [-1, 1, 2], [0, -2, 2]])
+    return X, codes, (X * laws[codes]).sum(axis=1) + codes + 0.1 * rng.normal(size=n)
+
+
+def test_without_penalty_every_group_is_fitted_by_itself():
+    X, codes, y = two_laws()
+    model = GroupedLinearScore(X, codes, OWN[0])
+    coef, intercept = model.raw(ridge(model, y, 1e-9))
+    for g in range(3):
+        rows = np.column_stack([X, np.ones(y.size)])[codes == g]
+        expected = np.linalg.lstsq(rows, y[codes == g])[0]
+        assert np.append(coef[g], intercept[g]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_larger_penalty_pulls_groups_together():
+    X, codes, y = two_laws()
+    model = GroupedLinearScore(X, codes, OWN[0])
+    spreads, left = [], []
+    for alpha in (1e-6, 1e-2, 1e-1, 1, 10, 1e4):
+        theta = ridge(model, y, alpha)
+        coef, intercept = model.raw(theta)
+        spreads.append([np.ptp(coef, axis=0).max(), np.ptp(intercept)])
+        # What is left of the deviations; the two large groups keep more than the small one.
+        own = theta[7:].reshape(3, 3) / model.scale
+        left.append(np.linalg.norm(own, axis=1))
+    assert (np.diff(spreads, axis=0) < 0).all()
+    assert max(spreads[-1]) < 1e-3 * max(spreads[0])
+    assert left[3][2] < 0.5 * min(left[3][:2])
+
+
+def test_groups_share_weights_in_the_end():
+    """At any penalty the shared weights are the sum of all deviations when all groups have some."""
+    X, codes, y = two_laws()
+    model = GroupedLinearScore(X, codes, OWN[0])
+    theta = ridge(model, y, 0.3)
+    assert theta[:3] == pytest.approx(theta[7:].reshape(3, 3).sum(axis=0))
+    assert theta[4:7].sum() == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,81 @@
+"""Slow twins of the DC functions with the ramp of width w: plain loops over the rows, raw formulas.
+
+Theta is (weights, intercept, one threshold per percentile) for the columns as given, standardised.
+"""
+
+import numpy as np
+
+
+def log_loss(margin):
+    return np.logaddexp(0.0, -margin)
+
+
+def ramp_parts(x, width):
+    """Both convex parts of the ramp and their slopes, Example D.3 with 2 width in place of 1."""
+    plus, minus = x / (2 * width) + 0.5, x / (2 * width) - 0.5
+    slope = 1 / (2 * width)
+    return (max(plus, 0.0), slope * (plus > 0)), (max(minus, 0.0), slope * (minus > 0))
+
+
+class TinyParity:
+    """Problem (15) as written: G groups, P thresholds, rates between p and p + room."""
+
+    def __init__(self, Z, y, groups, percentiles, room, width, alpha_diagonal):
+        self.Z, self.y, self.groups, self.width = Z, y, groups, width
+        self.percentiles, self.room, self.alpha_diagonal = percentiles, room, alpha_diagonal
+        self.n_weights = Z.shape[1]
+        # Upper rows first, then the lower ones, each with all groups of the first percentile first.
+        names = [(p, k) for p in range(len(percentiles)) for k in range(max(groups) + 1)]
+        self.sides = [(p, k, +1) for p, k in names] + [(p, k, -1) for p, k in names]
+
+    def objective(self, v):
+        """f_0 = f_0^+ and its gradient."""
+        weights = v[: self.n_weights]
+        value = 0.5 * np.sum(self.alpha_diagonal * weights**2)
+        gradient = np.zeros(len(v))
+        gradient[: self.n_weights] = self.alpha_diagonal * weights
+        for row, label in zip(self.Z, self.y, strict=True):
+            margin = label * (row @ weights)
+            value += log_loss(margin) / len(self.y)
+            gradient[: self.n_weights] -= label * row / (1 + np.exp(margin)) / len(self.y)
+        return value, gradient
+
+    def rate_parts(self, v, p, k):
+        """Plus and minus part of the rate of group k above threshold p, with gradients."""
+        parts = [[0.0, np.zeros(len(v))], [0.0, np.zeros(len(v))]]
+        members = [i for i in range(len(self.y)) if self.groups[i] == k]
+        for i in members:
+            x = self.Z[i] @ v[: self.n_weights] - v[self.n_weights + p]
+            for part, (value, slope) in zip(parts, ramp_parts(x, self.width), strict=True):
+                part[0] += value / len(members)
+                part[1][: self.n_weights] += slope * self.Z[i] / len(members)
+                part[1][self.n_weights + p] -= slope / len(members)
+        return parts
+
+    def convex_and_concave(self, v, side):
+        """f_i^+ and f_i^- of one side, each a value and a gradient."""
+        p, k, sign = side
+        plus, minus = self.rate_parts(v, p, k)
+        if sign > 0:
+            return (plus[0] - self.percentiles[p] - self.room, plus[1]), minus
+        return (minus[0] + self.percentiles[p], minus[1]), plus
+
+    def algorithm2(self, w, eps, n_steps):
+        """All iterates of Algorithm 2 on (31) at w."""
+        tangents = [self.convex_and_concave(w, side)[1] for side in self.sides]
+
+        def g(v, i):
+            (value, gradient), (at_w, slope) = (
+                self.convex_and_concave(v, self.sides[i])[0],
+                tangents[i],
+            )
+            return value - at_w - slope @ (v - w), gradient - slope
+
+        iterates = [w]
+        for _ in range(n_steps):
+            v = iterates[-1]
+            rows = [g(v, i) for i in range(len(self.sides))]
+            worst = max(rows, key=lambda row: row[0])
+            aim, gradient = (eps, self.objective(v)[1]) if worst[0] <= eps else worst
+            iterates.append(v - aim / (gradient @ gradient) * gradient)
+        return iterates

@@ -1,0 +1,68 @@
+"""Slow twins of the rules and losses of pairs of rows: every pair by itself."""
+
+import numpy as np
+
+from tests import naive
+
+
+def rounded_corner(u, r):
+    """max(u, 0), or its mean over [u - r, u + r] written out."""
+    if abs(u) >= r:
+        return max(u, 0.0)
+    return (u + r) ** 2 / (4 * r)
+
+
+def step(x, kind, width, rounding=0.0):
+    """A smooth step at one distance; ``rounding`` is a share of the width."""
+    if kind == "ramp":
+        r = rounding * width
+        return (rounded_corner(x + width, r) - rounded_corner(x - width, r)) / (2 * width)
+    t = min(max((x + width) / (2 * width), 0.0), 1.0)
+    return 3 * t**2 - 2 * t**3
+
+
+def pair_mean(scores_a, masses_a, scores_b, masses_b, function):
+    return sum(
+        m * k * function(s - t)
+        for s, m in zip(scores_a, masses_a, strict=True)
+        for t, k in zip(scores_b, masses_b, strict=True)
+    )
+
+
+def group_auc(scores, codes, weights, intervals, function):
+    """Left side of (49) minus 1/2 for every pair k < l; ``intervals`` maps a group to a list."""
+    groups = sorted(set(codes))
+    masses = {
+        g: naive.overlap_masses(scores[codes == g], weights[codes == g], intervals[g])
+        for g in groups
+    }
+    return [
+        pair_mean(scores[codes == a], masses[a], scores[codes == b], masses[b], function) - 0.5
+        for i, a in enumerate(groups)
+        for b in groups[i + 1 :]
+    ]
+
+
+def quadratic_mean(scores, weights, above, below):
+    """Weighted mean of (103) over pairs of two sets of rows, given as masks."""
+    total = won = 0.0
+    for i in np.flatnonzero(above):
+        for j in np.flatnonzero(below):
+            total += weights[i] * weights[j]
+            won += weights[i] * weights[j] * 0.5 * (1 + scores[i] - scores[j]) ** 2
+    return won / total
+
+
+LOSSES = {
+    "squared_hinge": lambda x: max(1 - x, 0.0) ** 2,
+    "quadratic": lambda x: 0.5 * (1 - x) ** 2,
+    "hinge": lambda x: max(1 - x, 0.0),
+}
+
+
+def pairwise_loss(scores, targets, weights, intervals, loss):
+    """(81), or (83) by overlap masses."""
+    positive = targets > 0
+    plain = weights[positive] / weights[positive].sum()
+    masses = naive.overlap_masses(scores[~positive], weights[~positive], intervals)
+    return pair_mean(scores[positive], plain, scores[~positive], masses, loss)
