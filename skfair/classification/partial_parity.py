@@ -8,6 +8,7 @@ certificate on the true disparity, are our own.
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -53,8 +54,10 @@ _CHECKS: dict[str, Any] = {
 ROWS_PER_FEATURE = 10
 # Newton steps need a matrix of n_parameters x n_parameters.
 NEWTON_PARAMETERS = 1500
-# Half-widths of the smooth steps in units of the score, and the rounding of a ramp's corners.
+# Half-widths of the smooth steps in units of the score (0.5 is the paper's), for scores with a
+# standard deviation of SPREAD where widths follow the scores; and the rounding of a ramp's corners.
 WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+SPREAD = 1.5
 ROUNDING = 0.2
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
@@ -174,7 +177,7 @@ class PartialParityClassifier(
     percentiles_ : ndarray of shape (n_percentiles,)
         Where smooth statistical parity was imposed, as shares of the interval.
     percentile_thresholds_ : ndarray
-        The scores there: the theta_p of (15).
+        The scores there, the theta_p of (15); the centres of rules on rates.
     multipliers_ : ndarray of shape (n_constraints,)
         Signed multipliers of the smooth rule; empty for "repair".
     constraint_names_ : ndarray of shape (n_constraints,)
@@ -429,18 +432,20 @@ class PartialParityClassifier(
         free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
         if solver is None or promise.is_vacuous:
             return self._fit_freely(free, shares, params)
-        surrogate = self._surrogate(solver)
-        problems = self._problems(promise, model, objective, alpha, surrogate, solver)
+        start = np.zeros(model.n_parameters)  # as in the paper
+        surrogate, n_rounds, retries = self._surrogate(solver), 1, []
+        build = partial(self._problems, promise, model, objective, alpha, solver)
         if isinstance(solver, ALLBFGS):
             start = self._fit_freely(free, shares, params).result.theta
-            params["tol"] = max(self.tol, 1e-3) if self.enforce == "strict" else self.tol
-        else:
-            start = np.zeros(model.n_parameters)  # as in the paper
-        n_rounds = ROUNDS
-        if self.enforce == "surrogate" or not isinstance(solver, ALLBFGS):
-            n_rounds = 1
-        elif self._is_repaired():
-            n_rounds = ROUNDS_BEFORE_REPAIR
+            if self.enforce == "strict":
+                params["tol"] = max(self.tol, 1e-3)
+                spread = float(model.forward(start)[0].std())
+                if not isinstance(self.surrogate, Surrogate) and spread:
+                    surrogate = surrogate.narrowed(spread / SPREAD)
+                n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
+                if self.constraint == "statistical_parity" and not self._is_repaired():
+                    retries = build(surrogate, 2 * self.n_percentiles)
+        problems = build(surrogate, self.n_percentiles)
         zero = self._fixed_threshold()
         return solve_partially(
             problems,
@@ -450,6 +455,7 @@ class PartialParityClassifier(
             measure=lambda scores: promise.measure(scores - zero),
             quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
             max_disparity=promise.bound,
+            retries=retries,
             n_rounds=n_rounds,
             **params,
         )
@@ -493,11 +499,12 @@ class PartialParityClassifier(
         model: Any,
         objective: Objective,
         alpha: float,
-        surrogate: Surrogate,
         solver: Any,
+        surrogate: Surrogate,
+        n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of the rule; the algorithms of the paper get the last."""
-        percentiles = promise.percentiles(self.n_percentiles)
+        percentiles = promise.percentiles(n_percentiles)
         forms = [
             PARTIAL_RULES[self.constraint]().prepare(
                 promise.rows(attribute, percentiles, self._fixed_threshold()), surrogate
@@ -556,6 +563,8 @@ class PartialParityClassifier(
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
         names = [name for rule in problem.rules for name in rule.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
+        percentiles = [getattr(rule, "percentiles", np.empty(0)) for rule in problem.rules]
+        self.percentiles_ = np.concatenate([np.empty(0), *percentiles])
         self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
         self.n_iter_ = int(result.n_iter)
         self.n_solves_ = found.n_solves

@@ -3,10 +3,14 @@ r"""Bounds on the true disparity within an interval, by solving smooth problems 
 The smooth rules of :class:`PartialParityProblem` are kept at some percentiles only, and by steps
 that are not sharp, so the disparity of the true scores can be larger. Each round solves the problem
 from the last solution and measures the disparity; then the tolerance of the smooth rules is
-multiplied by what was asked over what was measured, and the steps become somewhat narrower. The
-first rounds are mostly enough.
+multiplied by what was asked over what was measured, and the steps become narrower. Two or three
+rounds are mostly enough.
 
-Rules with several forms, each sufficient, are solved in each; the best result is kept.
+Steps are as wide as the scores are spread: scores that all move together would keep any smooth rule
+whose steps are wide against their differences, and no true one.
+
+Rules with several forms, each sufficient, are solved in each, and the best result is kept. Further
+problems, with more percentiles, are there for when that fails.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ from skfair.solvers.base import SolverResult
 
 FloatArray = NDArray[np.float64]
 
-ROUNDS = 14
+ROUNDS = 8
 # Factor on the width of the steps per round, and the least width, as parts of the first.
-NARROWING, NARROWEST = 0.7, 0.34
+NARROWING, NARROWEST = 0.6, 0.2
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
 # A disparity below this part of what is allowed gives room away.
 USED = 0.75
 # After so many rounds any solution within the bound will do.
-PATIENCE = 5
+PATIENCE = 3
 # Rounding of disparities.
 EXACT = 1e-9
 
@@ -75,6 +79,7 @@ def solve_partially(
     measure: Callable[[FloatArray], float],
     quality: Callable[[FloatArray], float],
     max_disparity: float,
+    retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
     **params: Any,
 ) -> PartialResult:
@@ -89,12 +94,14 @@ def solve_partially(
     theta_model : ndarray
         Parameters of the model to start from.
     surrogate : Surrogate
-        The steps of the first round.
+        The steps of the first round, for scores that are spread as those of ``theta_model``.
     measure, quality : callable
         Disparity and accuracy of scores.
     max_disparity : float
         Largest measured disparity.
-    n_rounds : int, default=14
+    retries : sequence of PartialParityProblem, default=()
+        Problems that are solved while no solution within the bound is found.
+    n_rounds : int, default=8
         Largest number of rounds per form; 1 for one solution of the smooth problem.
     **params
         Passed to the solver.
@@ -105,10 +112,14 @@ def solve_partially(
         The most accurate solution within the bound, else the one of least disparity.
     """
     candidates: list[_Candidate] = []
-    for problem in problems:
-        tolerance, step = problem.tolerance, surrogate
+    spread = _spread(problems[0], theta_model)
+    for k, problem in enumerate([*problems, *retries]):
+        if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
+            break
+        tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0
         theta = lam = None
         for n_done in range(1, n_rounds + 1):
+            step = surrogate.narrowed(narrowed * ratio)
             problem.set_surrogate(step)
             problem.set_tolerance(tolerance)
             theta = problem.start(theta_model) if theta is None else theta
@@ -124,9 +135,19 @@ def solve_partially(
                 break
             wanted = AIM * max_disparity / max(disparity, 1e-3 * max_disparity, EXACT)
             tolerance *= float(np.clip(wanted, 0.3, 1.5))
-            if step.width > NARROWEST * surrogate.width:
-                step = step.narrowed(NARROWING)
-    best = min(candidates, key=lambda one: one.rank)
+            narrowed = max(NARROWEST, NARROWING * narrowed)
+            if spread:
+                ratio = max(float(scores.std()) / spread, 1e-6)
+    best = min(candidates, key=_rank)
     best.problem.set_tolerance(best.tolerance)
     best.problem.set_surrogate(best.surrogate)
     return PartialResult(best.problem, best.result, best.disparity, len(candidates))
+
+
+def _rank(candidate: _Candidate) -> tuple[float, float]:
+    return candidate.rank
+
+
+def _spread(problem: PartialParityProblem, theta_model: FloatArray) -> float:
+    """Return the standard deviation of scores."""
+    return float(problem.model.forward(theta_model)[0].std())

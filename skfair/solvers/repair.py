@@ -18,8 +18,9 @@ by the rates of positive decisions alone. So repair has two steps, each exact on
    so the guarantee holds for every row, with ties and weights; decisions do not change, and scores
    that already keep the rule stay as they are.
 
-A block of tied scores moves as a whole. If it owns more than the tolerance, nothing can split it,
-and its share is the smallest disparity that can be asked for.
+A block of tied scores moves as a whole. One that owns more than its band is put where H passes its
+middle, so that it is half of its share away from H on both sides; then the tolerance can be missed,
+by no more than that.
 """
 
 from __future__ import annotations
@@ -354,25 +355,23 @@ def band_maps(
     maps : GroupMaps
         The maps.
     tolerance : float
-        What is kept: larger than asked where blocks of ties are. O(n log n + n G).
+        What is kept at least: the tolerance, or the largest block of ties if that is more.
+        O(n log n + n G).
     """
     owned = [
         _owned(one, intervals.share(one.ends, g), t)
         for g, (one, t) in enumerate(zip(blocks, thresholds, strict=True))
     ]
     points, middle = _middle(owned)
-    largest = max(float((one.ends - one.starts).max()) for one in owned)
     half = _half_widths(points, middle, tolerance, margin)
-    new = _bands(owned, points, middle, np.maximum(half, 0.5 * min(largest, tolerance)))
-    if new is None:
-        tolerance = max(tolerance, largest)
-        new = _bands(owned, points, middle, np.full(middle.size, 0.5 * tolerance))
-    assert new is not None  # every block fits into a band that is as wide as the largest
+    new = [_band(one, points, middle, half) for one in owned]
+    largest = max(float((one.ends - one.starts).max()) for one in owned)
     knots = [
         _knots(one, after, t, n_knots) for one, after, t in zip(owned, new, thresholds, strict=True)
     ]
     before, after = ([pair[k] for pair in knots] for k in (0, 1))
-    return GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after), tolerance
+    maps = GroupMaps(np.asarray(thresholds, dtype=np.float64), before, after)
+    return maps, max(tolerance, largest)
 
 
 class _Owned(NamedTuple):
@@ -415,41 +414,32 @@ def _half_widths(
     points: FloatArray, middle: FloatArray, tolerance: float, margin: float
 ) -> FloatArray:
     """Return how far shares may be from H: half the tolerance at 0, less elsewhere."""
+    margin = min(margin, tolerance)
     at_zero = middle[int(np.searchsorted(-points, 0.0))]
-    nearness = np.zeros(middle.size)
-    if 0 < at_zero < 1:
-        nearness = np.minimum(middle / at_zero, (1 - middle) / (1 - at_zero))
-    return 0.5 * (tolerance - min(margin, tolerance) * (1 - nearness))
+    if not margin or not 0 < at_zero < 1:
+        return np.full(middle.size, 0.5 * (tolerance - margin))
+    # A tent; no side is so short that its width changes faster than H itself.
+    side = np.where(middle < at_zero, max(at_zero, margin), max(1 - at_zero, margin))
+    nearness = np.maximum(1 - np.abs(middle - at_zero) / side, 0.0)
+    return 0.5 * (tolerance - margin * (1 - nearness))
 
 
-def _bands(
-    owned: Sequence[_Owned], points: FloatArray, middle: FloatArray, half: FloatArray
-) -> list[FloatArray] | None:
-    """Return the new scores of the blocks of all groups; None if a block is too large."""
-    out = []
-    for one in owned:
-        new = _band(one, points, middle, half)
-        if new is None:
-            return None
-        out.append(new)
-    return out
-
-
-def _band(
-    owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArray
-) -> FloatArray | None:
-    """Return the new scores of the blocks of one group; None if a band is empty.
+def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArray) -> FloatArray:
+    """Return the new scores of the blocks of one group.
 
     ``middle[m]`` is H on [points[m], points[m - 1]), so a score may lie in (or at the ends of) the
     gaps numbered from its upper to its lower one; a score that has to move goes to the middle of
     the outermost gap, where rounding cannot carry it across a point.
     """
     half = half + ROUNDING
-    # H + half and H - half both rise, since half changes less than H.
+    # H + half and H - half both rise, since half changes less than H does.
     upper = np.searchsorted(middle + half, owned.ends, side="left")  # sup is points[upper - 1]
     lower = np.searchsorted(middle - half, owned.starts, side="right") - 1  # inf is points[lower]
-    if np.any(lower + 1 < upper):
-        return None
+    # A block that owns more than its band goes where H passes its middle.
+    center = 0.5 * (owned.starts + owned.ends)
+    is_large = lower + 1 < upper
+    upper = np.where(is_large, np.searchsorted(middle, center, side="left"), upper)
+    lower = np.where(is_large, np.searchsorted(middle, center, side="right") - 1, lower)
     beyond = _beyond(points)
     tops = np.append(points[0] + 2 * beyond, points)
     bottoms = np.append(points, points[-1] - 2 * beyond)

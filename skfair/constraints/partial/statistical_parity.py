@@ -35,7 +35,7 @@ class _BoundStatisticalParity(BoundPartialRule):
         self._codes, self._n_groups = rows.codes, rows.n_groups
         self._shares = rows.shares(rows.codes, rows.n_groups)
         self._intervals = rows.intervals
-        self._percentiles = rows.percentiles
+        self.percentiles = rows.percentiles
         self.surrogate = surrogate
         self.n_aux = rows.percentiles.size
         self.row_names = tuple(
@@ -44,7 +44,7 @@ class _BoundStatisticalParity(BoundPartialRule):
 
     def ranks(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
         """Return the lowest and highest rank of each group at each threshold, (P, G)."""
-        v, n_groups, intervals = self._percentiles, self._n_groups, self._intervals
+        v, n_groups, intervals = self.percentiles, self._n_groups, self._intervals
         # At most 1: the last share that leaves room for the tolerance.
         v = np.minimum(v, max(0.0, 1 - tolerance))
         low = np.stack([intervals.lowest_rank(v, g) for g in range(n_groups)], axis=1)
