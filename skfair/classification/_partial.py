@@ -7,7 +7,6 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from skfair.solvers.repair import (
 from skfair.utils.groups import GroupEncoding
 from skfair.utils.intervals import Intervals
 from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,6 +54,8 @@ RATE_RULES: dict[str, Callable[..., float]] = {
     "equal_opportunity": partial_equal_opportunity_gap,
     "equalized_odds": partial_equalized_odds_gap,
 }
+# Rules whose disparity is a share of something.
+SCALED = ("statistical_parity", *RATE_RULES)
 _BISECTIONS = 12
 # Room for the noise of new rows, in units of sqrt(1 / n_k + 1 / n_k') within the interval: two
 # distributions that are alike differ by 0.87 of it on average. Shares at the thresholds stay below
@@ -106,7 +108,7 @@ class Promise(NamedTuple):
     @property
     def unit(self) -> float:
         """Units of the disparity that a share of the intervals is."""
-        if self.scale == "conditional" or self.rule == "group_auc":
+        if self.scale == "conditional" or self.rule not in SCALED:
             return 1.0
         return float(self.intervals.lengths[0])
 
@@ -225,7 +227,7 @@ def make_promise(
     intervals = Intervals(interval, groups.levels)
     if scale == "ccdf" and rule == "statistical_parity":
         intervals = intervals.widened(max_disparity)
-    elif scale == "ccdf" and np.ptp(intervals.lengths):
+    elif scale == "ccdf" and rule in RATE_RULES and np.ptp(intervals.lengths) > 1e-12:
         raise ValueError(
             "scale='ccdf' compares shares of whole groups, so the intervals of all groups must be "
             f"equally long; got {interval!r}. Use scale='conditional'."
@@ -236,20 +238,16 @@ def make_promise(
     if uses_interval:
         _check_rows_inside(promise)
     if promise.is_vacuous and groups.levels.attributes:
-        warnings.warn(
+        warn_user(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule is "
             "active.",
-            UserWarning,
-            stacklevel=5,
         )
     floor = promise.floor()
     if max_disparity < floor and not promise.is_vacuous:
-        warnings.warn(
+        warn_user(
             f"max_disparity={max_disparity:g} is less than one row of the smallest group in the "
             f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
             "interval or merge small groups.",
-            UserWarning,
-            stacklevel=5,
         )
         promise = promise._replace(bound=floor)
         if scale == "ccdf" and rule == "statistical_parity":
@@ -326,12 +324,14 @@ def repair_scores(
         cuts = choose_cuts(blocks, _levels(promise, blocks), promise.tolerance, threshold)
         return Repaired(shift_maps(blocks, cuts.thresholds), promise.bound)
 
-    if threshold is not None and promise.measure(scores - threshold) <= promise.bound:
-        return Repaired(shift_maps(blocks, np.full(groups.n_groups, threshold)), promise.bound)
-    sizes = groups.counts * promise.intervals.lengths
+    as_they_are = np.inf if threshold is None else promise.measure(scores - threshold)
+    unmoved = shift_maps(blocks, np.full(groups.n_groups, threshold or 0.0))
+    if as_they_are <= promise.bound:
+        return Repaired(unmoved, promise.bound)
+    sizes = groups.sums(promise.weights) * promise.intervals.lengths
     noise = float(np.sqrt(np.sort(1 / sizes)[-2:].sum()))
 
-    def bands(tolerance: float) -> tuple[GroupMaps, float]:
+    def bands(tolerance: float, n_knots: int | None = None) -> tuple[GroupMaps, float]:
         aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
         cuts = choose_cuts(blocks, _levels(promise, blocks), aim, threshold)
         maps, _ = band_maps(
@@ -344,32 +344,34 @@ def repair_scores(
         )
         return maps, promise.measure(maps(scores, codes))
 
-    if promise.rule == "statistical_parity":
-        maps, kept = bands(promise.tolerance)
-        return Repaired(maps, _kept_or_warned(promise, kept))
-    # Bands of kappa bound the AUC by kappa, and mostly by much less: look for the widest.
-    maps, kept = bands(promise.bound)
-    low, high = promise.bound, 1.0
+    tolerance = promise.tolerance
+    if promise.rule == "group_auc":
+        tolerance = _widest(bands, promise.bound)
+    maps, kept = bands(tolerance)
+    if as_they_are < kept > promise.bound + EXACT:  # ties: better not to move them
+        maps, kept = unmoved, as_they_are
+    elif n_knots is not None:
+        maps, _ = bands(tolerance, n_knots)
+    return Repaired(maps, _kept_or_warned(promise, kept))
+
+
+def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
+    """Look for the widest bands that keep a bound: those of the bound do, and mostly wider ones."""
+    low, high = bound, 1.0
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        tried, gap = bands(middle)
-        if gap <= promise.bound:
-            maps, low, kept = tried, middle, gap
-        else:
-            high = middle
-    return Repaired(maps, _kept_or_warned(promise, kept))
+        low, high = (middle, high) if bands(middle)[1] <= bound else (low, middle)
+    return low
 
 
 def _kept_or_warned(promise: Promise, kept: float) -> float:
     """Return the bound, or with a warning the disparity that ties do not let one go below."""
     if kept <= promise.bound + EXACT:
         return promise.bound
-    warnings.warn(
+    warn_user(
         f"Tied scores leave no way below a {promise.rule} disparity of {kept:.4g} on the training "
-        f"data; max_disparity={promise.bound:g} was asked. A scorer with finer scores, a longer "
-        "interval or merged groups would help.",
-        UserWarning,
-        stacklevel=7,
+        f"data; max_disparity={promise.bound:g} was asked. Finer scores, a longer interval or "
+        "merged groups would help."
     )
     return kept
 
@@ -418,13 +420,16 @@ def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> floa
     return min(1.0, promise.measure(scores) + float(np.sort(epsilon)[-2:].sum()))
 
 
-def warn_not_kept(promise: Promise, disparity: float) -> None:
+def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None:
     """Warn that the promise is not kept on the training rows."""
-    warnings.warn(
+    remedy = (
+        "Allow more n_knots."
+        if is_repaired
+        else "Raise max_disparity or n_percentiles, choose a longer interval, merge small groups, "
+        "or let the model use the group (group_aware=True), which makes the bound exact."
+    )
+    warn_user(
         f"No model was found whose {promise.rule} disparity on the training data is at most "
-        f"{promise.bound:g}; the smallest reached is {disparity:.4g}. Raise max_disparity or "
-        "n_percentiles, choose a longer interval, merge small groups, or let the model use the "
-        "group (group_aware=True), which makes the bound exact.",
+        f"{promise.bound:g}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
-        stacklevel=4,
     )

@@ -81,7 +81,7 @@ class PartialPrediction(ClassifierMixin):
         self._counts = promise.groups.cross_counts(classes, 2, None)
         if not self.certified_ and getattr(self, "enforce", "strict") == "strict":
             self.status_ = "infeasible"
-            warn_not_kept(promise, self.train_disparity_)
+            warn_not_kept(promise, self.train_disparity_, is_repaired)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
         """Apply maps, or only the threshold: 0 decides."""
@@ -102,7 +102,7 @@ class PartialPrediction(ClassifierMixin):
                 f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
                 "predict(X, sensitive_features=...), or set sensitive_columns if X holds them. "
                 "scikit-learn's own scorers need sensitive_columns; those of skfair.metrics pass "
-                "the groups on."
+                "the groups on. Inside a Pipeline, metadata routing must be enabled."
             )
         return np.zeros(_num_samples(X), np.int64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,8 +23,10 @@ from skfair.classification._classes import read_classes
 from skfair.classification._partial import REPAIRABLE, make_promise
 from skfair.classification._partial_prediction import PartialPrediction
 from skfair.constraints.partial import PARTIAL_RULES
+from skfair.utils.columns import take_columns
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.response import get_response
+from skfair.utils.warn import warn_user
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -71,18 +73,22 @@ class PartialParityCalibrator(
         The bound.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, or shares of the whole groups.
-    cv : int, cross-validation generator or None, default=None
-        Where the scores come from that maps are learned on. None: from the estimator fitted on the
-        same rows. Otherwise from estimators fitted on other rows (cross-fitting), which is better
-        for estimators that fit their training data closely, such as boosted trees; the estimator
-        that predicts is fitted on all rows.
+    cv : int, cross-validation generator or None, default=5
+        Where the scores come from that maps are learned on: from estimators fitted on other rows
+        (cross-fitting), while the estimator that predicts is fitted on all rows. None: from that
+        estimator, on the rows it was fitted on, which saves time with few parameters, and makes
+        the bound hold for its own training scores. Estimators that fit their training data closely
+        (forests, boosted trees) give other scores to new rows, and maps that were learned on the
+        training scores do not keep the bound there. A ``FrozenEstimator`` is never fitted, so its
+        own scores are used.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate thresholds that the
         rule allows. ``decision_function`` subtracts it.
     n_knots : int, default=None
-        Largest number of knots of the map of a group; None for all it takes to be exact.
+        Largest number of knots of the map of a group, at least 3; None for all it takes to be
+        exact.
     n_jobs : int, default=None
         Fits of ``cv`` that run at once.
     intersectional : bool, default=True
@@ -158,7 +164,7 @@ class PartialParityCalibrator(
         "cv": ["cv_object"],
         "response_method": [StrOptions(set(_RESPONSES))],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
-        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "n_jobs": [Integral, None],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -171,7 +177,7 @@ class PartialParityCalibrator(
         max_disparity: float = 0.05,
         *,
         scale: str = "conditional",
-        cv: Any = None,
+        cv: Any = 5,
         response_method: str = "auto",
         threshold: Any = 0.0,
         n_knots: int | None = None,
@@ -243,9 +249,11 @@ class PartialParityCalibrator(
             tuple(self.classes_.tolist()),
             by_class=PARTIAL_RULES[self.constraint].by_class,
         )
+        if self.sensitive_columns is not None and self.drop_sensitive:
+            sensitive_features = take_columns(X, self.sensitive_columns)
         row_params = self._row_params(data.sample_weight, sensitive_features)
         self.estimator_ = _fitted(self._inner(), data.X, data.y, row_params, None)
-        if self.cv is None:
+        if self.cv is None or isinstance(self._inner(), FrozenEstimator):
             scores = self._scores_of(self.estimator_, data.X)
         else:
             scores = self._cross_fitted(data.X, data.y, row_params)
@@ -264,11 +272,9 @@ class PartialParityCalibrator(
             if values is not None and has_fit_parameter(self._inner(), name)
         }
         if sample_weight is not None and "sample_weight" not in taken:
-            warnings.warn(
+            warn_user(
                 f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
-                "ranks only.",
-                UserWarning,
-                stacklevel=6,
+                "ranks only."
             )
         return taken
 
@@ -293,6 +299,7 @@ class PartialParityCalibrator(
         )
         if not hasattr(estimator, "decision_function") or wanted == ("predict_proba",):
             scores = logit(np.clip(scores, _TINY, 1 - np.finfo(np.float64).epsneg))
+        assert_all_finite(scores, estimator_name=type(estimator).__name__, input_name="scores")
         return scores
 
     def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:

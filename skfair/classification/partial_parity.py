@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -30,7 +31,7 @@ from skfair.classification._partial import (
 )
 from skfair.classification._partial_prediction import PartialPrediction
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
-from skfair.losses import Loss, make_loss
+from skfair.losses import LOSSES, Loss, make_loss
 from skfair.models.grouped import GroupedLinearScore, group_scores
 from skfair.models.linear import LinearScore
 from skfair.problems.constrained_erm import LinearConstrainedERM
@@ -41,6 +42,8 @@ from skfair.solvers.dc import DC_SOLVERS
 from skfair.solvers.partial_strict import ROUNDS, PartialResult, solve_partially
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin, fit_method
+from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,6 +62,8 @@ NEWTON_PARAMETERS = 1500
 WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
 SPREAD = 1.5
 ROUNDING = 0.2
+# Steps of the solver per round: a later round goes on where they end.
+ROUND_ITERATIONS = 300
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
 
@@ -130,13 +135,14 @@ class PartialParityClassifier(
         Percentiles at which smooth statistical parity is imposed. More leave less between them and
         cost more.
     enforce : {"strict", "surrogate"}, default="strict"
-        Whether the true training disparity is bounded, or the smooth problem is solved once, as in
-        the paper.
+        Whether the true training disparity is bounded, or the smooth problem is solved once (in
+        each of its forms), as in the paper.
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate one on the training
         data. ``decision_function`` subtracts it.
     n_knots : int, default=None
-        Largest number of knots of the map of a group; None for all it takes to be exact.
+        Largest number of knots of the map of a group, at least 3; None for all it takes to be
+        exact.
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-4
@@ -253,7 +259,7 @@ class PartialParityClassifier(
         "n_percentiles": [Interval(Integral, 1, None, closed="left")],
         "enforce": [StrOptions({"strict", "surrogate"})],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
-        "n_knots": [Interval(Integral, 2, None, closed="left"), None],
+        "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -432,21 +438,26 @@ class PartialParityClassifier(
         free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
         if solver is None or promise.is_vacuous:
             return self._fit_freely(free, shares, params)
+        zero = self._fixed_threshold()
         start = np.zeros(model.n_parameters)  # as in the paper
         surrogate, n_rounds, retries = self._surrogate(solver), 1, []
         build = partial(self._problems, promise, model, objective, alpha, solver)
         if isinstance(solver, ALLBFGS):
-            start = self._fit_freely(free, shares, params).result.theta
+            unlimited = self._fit_freely(free, shares, params)
+            start = unlimited.result.theta
             if self.enforce == "strict":
+                scores = model.forward(start)[0]
+                if promise.measure(scores - zero) <= promise.bound:
+                    return unlimited
                 params["tol"] = max(self.tol, 1e-3)
-                spread = float(model.forward(start)[0].std())
+                params.setdefault("max_iter", ROUND_ITERATIONS)
+                spread = float(scores.std())
                 if not isinstance(self.surrogate, Surrogate) and spread:
                     surrogate = surrogate.narrowed(spread / SPREAD)
                 n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
                 if self.constraint == "statistical_parity" and not self._is_repaired():
                     retries = build(surrogate, 2 * self.n_percentiles)
         problems = build(surrogate, self.n_percentiles)
-        zero = self._fixed_threshold()
         return solve_partially(
             problems,
             solver,
@@ -473,6 +484,12 @@ class PartialParityClassifier(
                 )
             pairs = np.atleast_2d(np.asarray(self.interval, dtype=np.float64))
             return OBJECTIVES[self.loss](targets, shares, pairs)
+        fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
+        if isinstance(self.loss, str) and self.loss not in fitting:
+            raise ValueError(
+                f"There is no loss {self.loss!r} for classification. The losses are "
+                f"{listed([*fitting, *OBJECTIVES])}."
+            )
         return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
 
     def _make_solver(self) -> Any:
@@ -485,6 +502,9 @@ class PartialParityClassifier(
             name = "repair" if can_repair else "alm"
         if name == "repair":
             return None
+        if name != "alm" and name not in set(DC_SOLVERS):
+            known = ["auto", "repair", "alm", *DC_SOLVERS]
+            raise ValueError(f"There is no solver {name!r}. The solvers are {listed(known)}.")
         return ALLBFGS() if name == "alm" else DC_SOLVERS[name]()
 
     def _surrogate(self, solver: Any) -> Surrogate:
@@ -570,6 +590,18 @@ class PartialParityClassifier(
         self.n_solves_ = found.n_solves
         self.status_ = result.status
         self.history_ = result.history
+        is_final = self.enforce == "surrogate" or not problem.rules
+        if result.status == "max_iter" and is_final and self._converges():
+            warn_user(
+                f"The solver stopped after {result.n_iter} steps with a residual of "
+                f"{self.kkt_residual_:.2g} (tol={self.tol:g}). Raise max_iter, or standardise the "
+                "columns.",
+                ConvergenceWarning,
+            )
+
+    def _converges(self) -> bool:
+        """Whether the solver is one that runs until it has converged."""
+        return self.solver in ("auto", "repair", "alm") or isinstance(self.solver, ALLBFGS)
 
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""

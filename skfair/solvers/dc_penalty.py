@@ -50,8 +50,9 @@ class DCPenalty:
     Notes
     -----
     A step costs one pass through the model and one pull-back. Steps of fixed length end in a
-    neighbourhood of a stationary point. Multipliers are the weight times the part of the steps, in
-    the second half, in which a constraint was the worst.
+    neighbourhood of a stationary point; where they diverge, the best iterate is returned.
+    Multipliers are the weight times the part of the steps, in the second half, in which a
+    constraint was the worst.
 
     References
     ----------
@@ -118,6 +119,9 @@ class DCPenalty:
             violation = max(0.0, float(G[worst])) if rows.n else 0.0
             history.record(objective=at.objective, max_violation=violation)
             value = at.objective + self.weight * violation
+            if not np.isfinite(value):  # steps of fixed length can diverge
+                at = best
+                break
             if value < lowest:
                 lowest, best = value, at
             if n_iter >= n_steps or status == "stopped":

@@ -114,6 +114,8 @@ def solve_partially(
     candidates: list[_Candidate] = []
     spread = _spread(problems[0], theta_model)
     for k, problem in enumerate([*problems, *retries]):
+        if candidates and candidates[-1].result.status == "stopped":
+            break
         if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
             break
         tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0

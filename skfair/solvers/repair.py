@@ -18,9 +18,9 @@ by the rates of positive decisions alone. So repair has two steps, each exact on
    so the guarantee holds for every row, with ties and weights; decisions do not change, and scores
    that already keep the rule stay as they are.
 
-A block of tied scores moves as a whole. One that owns more than its band is put where H passes its
-middle, so that it is half of its share away from H on both sides; then the tolerance can be missed,
-by no more than that.
+A block of tied scores moves as a whole. One that owns more than its band is put where H passes the
+middle of its share, so that it is half of it away from H on both sides; then the tolerance can be
+missed, by no more than that.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
     if any(np.any(one.scores == threshold) for one in blocks):
         above = [one.scores[j - 1] for one, j in zip(blocks, counts, strict=True) if j]
         all_scores = np.concatenate([one.scores for one in blocks])
-        threshold = 0.5 * (threshold + min(above, default=threshold + 2 * _beyond(all_scores)))
+        threshold = _halfway(threshold, min(above, default=threshold + 2 * _beyond(all_scores)))
     return Cuts(np.array(counts), np.full(len(blocks), float(threshold)))
 
 
@@ -313,7 +313,13 @@ def _between(scores: FloatArray, count: int) -> float:
         return float(scores[0]) + beyond
     if count == scores.size:
         return float(scores[-1]) - beyond
-    return 0.5 * float(scores[count - 1] + scores[count])
+    return _halfway(float(scores[count]), float(scores[count - 1]))
+
+
+def _halfway(low: float, high: float) -> float:
+    """Return a number in [low, high): the middle of neighbours may round to the upper one."""
+    middle = 0.5 * (low + high)
+    return middle if middle < high else low
 
 
 def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
@@ -438,8 +444,8 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArra
     # A block that owns more than its band goes where H passes its middle.
     center = 0.5 * (owned.starts + owned.ends)
     is_large = lower + 1 < upper
-    upper = np.where(is_large, np.searchsorted(middle, center, side="left"), upper)
-    lower = np.where(is_large, np.searchsorted(middle, center, side="right") - 1, lower)
+    upper = np.where(is_large, np.searchsorted(middle, center - ROUNDING, side="left"), upper)
+    lower = np.where(is_large, np.searchsorted(middle, center + ROUNDING, side="right") - 1, lower)
     beyond = _beyond(points)
     tops = np.append(points[0] + 2 * beyond, points)
     bottoms = np.append(points, points[-1] - 2 * beyond)
@@ -449,12 +455,17 @@ def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArra
     new = np.where(owned.scores > highest, gaps[upper], owned.scores)
     new = np.where(owned.scores < lowest, gaps[lower], new)
     new = np.where(lowest >= highest, highest, new)  # a single point is left
+    # Large blocks of all groups meet in the middle of their gap, on their side of 0.
+    is_positive = owned.scores > 0
+    low = np.where(is_large & is_positive, np.maximum(lowest, 0.0), lowest)
+    high = np.where(is_large & ~is_positive, np.minimum(highest, 0.0), highest)
+    new = np.where(is_large, 0.5 * (low + high), new)
     return np.minimum.accumulate(new)
 
 
 def _beyond(scores: FloatArray) -> float:
     """Return a distance that is small but not nothing, on the scale of the scores."""
-    return max(1e-3 * float(np.ptp(scores)), 1e-6 * max(1.0, float(np.abs(scores).max())))
+    return max(1e-3 * float(np.ptp(scores)), 1e-9 * float(np.abs(scores).max())) or 1e-6
 
 
 def _knots(

@@ -16,6 +16,9 @@ from skfair.utils.groups import GroupLevels
 
 FloatArray = NDArray[np.float64]
 
+# Lengths and ranks that are equal in exact arithmetic differ by less.
+ROUNDING = 1e-12
+
 
 class Intervals:
     """The percentile interval, or union of intervals, of each group.
@@ -53,7 +56,8 @@ class Intervals:
         """Whether each rank lies in the intervals [low, high) of a group."""
         inside = np.zeros(np.shape(rank), bool)
         for low, high in self.bounds[group]:
-            inside |= (rank >= low) & (rank < high)
+            # Ranks are sums of weights: one that is meant to be an end may miss it by rounding.
+            inside |= (rank >= low - ROUNDING) & (rank < high - ROUNDING)
         return inside
 
     def share(self, rank: FloatArray, group: int) -> FloatArray:
@@ -77,8 +81,8 @@ class Intervals:
         # Lengths add up with rounding; what is meant to end a piece must not fall into the next.
         near = np.abs(wanted[..., None] - ends)
         nearest = near.argmin(axis=-1)
-        wanted = np.where(near.min(axis=-1) < 1e-12, ends[nearest], wanted)
-        wanted = np.where(np.abs(wanted) < 1e-12, 0.0, wanted)
+        wanted = np.where(near.min(axis=-1) < ROUNDING, ends[nearest], wanted)
+        wanted = np.where(np.abs(wanted) < ROUNDING, 0.0, wanted)
         piece = np.searchsorted(ends, wanted, side=side)
         inside = np.minimum(piece, ends.size - 1)
         rank = pairs[inside, 1] - (ends[inside] - wanted)

@@ -1,0 +1,379 @@
+"""The calibrator around all kinds of scorers; what it promises is measured by skfair.metrics."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    ShuffleSplit,
+    cross_val_predict,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+
+from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
+from skfair.metrics import (
+    partial_ccdf_gap,
+    partial_demographic_parity_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_group_auc_gap,
+    partial_statistical_parity_gap,
+)
+
+INTERVAL = (0.1, 0.4)
+EXACT = 1e-9
+RULES = [
+    "statistical_parity",
+    "demographic_parity",
+    "group_auc",
+    "equal_opportunity",
+    "equalized_odds",
+]
+each_rule = pytest.mark.parametrize("rule", RULES)
+SCORERS = [
+    LogisticRegression(),
+    HistGradientBoostingClassifier(max_iter=8, random_state=0),
+    RandomForestClassifier(8, random_state=0),  # predict_proba only, with many ties
+]
+
+
+class FirstColumn(ClassifierMixin, BaseEstimator):
+    """The score is the first column; takes no weights."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X, dtype=object)[:, 0].astype(float)
+
+    def predict(self, X):
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+
+def sample(seed=0, n=400, shift=1.0):
+    """Group m scores higher; the first column is a good score already."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 3)) + shift * np.outer(sex == "m", [1, 0, 0])
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.5).astype(int)
+    return X, y, sex
+
+
+def measure(rule, scale, scores, y, sex, interval=INTERVAL, weights=None):
+    """The disparity that is promised, by the public metrics; decisions at 0."""
+    given = {"sensitive_features": sex, "interval": interval, "sample_weight": weights}
+    length = interval[1] - interval[0] if scale == "ccdf" else 1.0
+    if rule == "statistical_parity":
+        metric = partial_ccdf_gap if scale == "ccdf" else partial_statistical_parity_gap
+        return metric(None, scores, **given)
+    if rule == "group_auc":
+        return partial_group_auc_gap(None, scores, **given)
+    if rule == "demographic_parity":
+        return length * partial_demographic_parity_gap(None, scores, **given)
+    metric = {
+        "equal_opportunity": partial_equal_opportunity_gap,
+        "equalized_odds": partial_equalized_odds_gap,
+    }[rule]
+    return length * metric(y, scores, **given, rank_within="class")
+
+
+# --- certificate --------------------------------------------------------------------------------
+
+
+@each_rule
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+@pytest.mark.parametrize("scorer", SCORERS, ids=lambda scorer: type(scorer).__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")  # ties may leave no choice
+def test_the_certificate_is_what_the_metric_says(scorer, scale, rule):
+    X, y, sex = sample()
+    model = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, scale=scale, cv=None)
+    model.fit(X, y, sensitive_features=sex)
+    scores = model.decision_function(X, sensitive_features=sex)
+    assert model.train_disparity_ == pytest.approx(measure(rule, scale, scores, y, sex), abs=1e-12)
+    assert model.train_disparity_ <= model.effective_disparity_ + EXACT
+    assert model.certified_
+    assert model.effective_disparity_ == 0.1 or not isinstance(scorer, LogisticRegression)
+    predicted = model.predict(X, sensitive_features=sex)
+    assert np.array_equal(predicted, model.classes_[(scores > 0).astype(int)])
+    for name, rate in zip(model.groups_, model.rates_, strict=True):
+        assert rate == pytest.approx(np.mean(predicted[sex == name[-1]]))
+
+
+@each_rule
+def test_the_rule_is_active(rule):
+    """Without repair these scores are unfair, so the tests here can fail."""
+    X, y, sex = sample()
+    raw = LogisticRegression().fit(X, y).decision_function(X)
+    if rule != "equal_opportunity":
+        assert measure(rule, "conditional", raw, y, sex) > 0.1
+    model = PartialParityCalibrator(None, INTERVAL, rule, 0.1).fit(X, y, sensitive_features=sex)
+    assert isinstance(model.estimator_, LogisticRegression)
+    mapped = model.decision_function(X, sensitive_features=sex)
+    for name in "fm":  # the order within a group stays
+        order = np.argsort(raw[sex == name])
+        assert np.all(np.diff(mapped[sex == name][order]) >= 0)
+
+
+def test_scores_that_are_fair_stay():
+    X, y, sex = sample(shift=0.0)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, max_disparity=0.5)
+    model.fit(X, y, sensitive_features=sex)
+    assert np.array_equal(model.decision_function(X, sensitive_features=sex), X[:, 0])
+
+
+@pytest.mark.parametrize("rule", RULES[:2])
+def test_a_calibrator_around_a_calibrator_changes_nothing(rule):
+    X, y, sex = sample()
+    frame = pd.DataFrame({"score": X[:, 0] - 1, "sex": sex})
+    inner = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, sensitive_columns="sex")
+    inner.fit(frame, y)
+    outer = PartialParityCalibrator(
+        FrozenEstimator(inner), INTERVAL, rule, sensitive_columns="sex", drop_sensitive=False
+    )
+    outer.fit(frame, y)
+    once, twice = inner.decision_function(frame), outer.decision_function(frame)
+    assert not np.array_equal(once, frame["score"])
+    assert np.array_equal(once, twice)
+
+
+def test_a_threshold_for_accuracy_is_at_least_as_accurate():
+    X, y, sex = sample()
+    scores = X[:, [0]] + 0.7  # a threshold of 0 is far from the best
+    accuracy = [
+        PartialParityCalibrator(FirstColumn(), INTERVAL, "demographic_parity", threshold=threshold)
+        .fit(scores, y, sensitive_features=sex)
+        .score(scores, y, sensitive_features=sex)
+        for threshold in (0.0, "accuracy")
+    ]
+    assert accuracy[1] > accuracy[0]
+
+
+# --- scorers of all kinds -----------------------------------------------------------------------
+
+
+def test_a_frozen_estimator_is_not_fitted_again():
+    X, y, sex = sample()
+    scorer = LogisticRegression().fit(X[:100], y[:100])
+    before = scorer.coef_.copy()
+    model = PartialParityCalibrator(FrozenEstimator(scorer), INTERVAL)
+    model.fit(X[100:], y[100:], sensitive_features=sex[100:])
+    assert model.estimator_.estimator is scorer
+    assert np.array_equal(scorer.coef_, before)
+
+
+def test_the_estimator_itself_is_not_touched():
+    X, y, sex = sample()
+    scorer = LogisticRegression()
+    PartialParityCalibrator(scorer, INTERVAL).fit(X, y, sensitive_features=sex)
+    assert not hasattr(scorer, "coef_")
+
+
+def table(seed=0):
+    """A frame with strings and missing values, as pipelines take it."""
+    X, y, sex = sample(seed)
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": sex})
+    frame["city"] = rng.choice(["Ulm", "Bonn"], len(y))
+    frame.loc[rng.random(len(y)) < 0.1, "a"] = np.nan
+    return frame, y
+
+
+def pipeline():
+    return make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(), ["city"]), (SimpleImputer(), ["a", "b"]), remainder="drop"
+        ),
+        LogisticRegression(),
+    )
+
+
+def test_a_pipeline_on_a_frame_with_strings_and_missing_values():
+    frame, y = table()
+    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive_columns="sex", cv=None)
+    model.fit(frame, y)
+    scores = model.decision_function(frame)
+    gap = measure("statistical_parity", "conditional", scores, y, frame["sex"])
+    assert gap == pytest.approx(model.train_disparity_, abs=1e-12)
+    assert gap <= 0.05 + EXACT
+    assert list(model.model_features_) == ["a", "b", "city"]
+
+
+def test_the_estimator_gets_the_groups_if_it_takes_them():
+    X, y, sex = sample()
+    scorer = ConstrainedERMClassifier("demographic_parity", max_disparity=0.05)
+    model = PartialParityCalibrator(scorer, INTERVAL).fit(X, y, sensitive_features=sex)
+    assert model.certified_
+    alone = clone(scorer).fit(X, y, sensitive_features=sex)
+    assert np.array_equal(model.estimator_.coef_, alone.coef_)
+
+
+def test_the_estimator_gets_the_groups_from_columns_as_well():
+    X, y, sex = sample()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(sex=sex)
+    scorer = ConstrainedERMClassifier("demographic_parity", max_disparity=0.05)
+    model = PartialParityCalibrator(scorer, INTERVAL, sensitive_columns="sex").fit(frame, y)
+    alone = clone(scorer).fit(X, y, sensitive_features=sex)
+    assert np.array_equal(model.estimator_.coef_, alone.coef_)
+
+
+def test_probabilities_are_the_scores_read_as_log_odds():
+    X, y, sex = sample()
+    model = PartialParityCalibrator(None, INTERVAL).fit(X, y, sensitive_features=sex)
+    probabilities = model.predict_proba(X, sensitive_features=sex)
+    scores = model.decision_function(X, sensitive_features=sex)
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(len(X)))
+    assert probabilities[:, 1] == pytest.approx(expit(scores))
+    from_probabilities = clone(model).set_params(response_method="predict_proba")
+    from_probabilities.fit(X, y, sensitive_features=sex)
+    # Log-odds of the probabilities are the scores again.
+    assert from_probabilities.decision_function(X, sensitive_features=sex) == pytest.approx(
+        scores, abs=1e-9
+    )
+
+
+def test_a_scorer_without_probabilities_gives_none():
+    assert not hasattr(PartialParityCalibrator(LinearSVC()), "predict_proba")
+    assert hasattr(PartialParityCalibrator(RandomForestClassifier()), "predict_proba")
+
+
+def test_sparse_rows_and_string_labels():
+    X, y, sex = sample()
+    names = np.array(["no", "yes"])[y]
+    dense = PartialParityCalibrator(None, INTERVAL).fit(X, y, sensitive_features=sex)
+    model = PartialParityCalibrator(None, INTERVAL)
+    model.fit(sparse.csr_array(X), names, sensitive_features=sex)
+    predicted = model.predict(sparse.csr_array(X), sensitive_features=sex)
+    expected = dense.predict(X, sensitive_features=sex)
+    assert np.array_equal(predicted, np.array(["no", "yes"])[expected])
+
+
+# --- cross-fitting ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds"])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_maps_are_learned_on_scores_of_other_folds(rule, n_jobs):
+    X, y, sex = sample()
+    scorer = LogisticRegression()
+    model = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, cv=3, n_jobs=n_jobs)
+    with joblib.parallel_config(backend="threading"):
+        model.fit(X, y, sensitive_features=sex)
+    held_out = cross_val_predict(scorer, X, y, cv=3, method="decision_function")
+    mapped = model.calibration_(held_out, (sex == "m").astype(int))
+    expected = measure(rule, "conditional", mapped, y, sex)
+    assert model.train_disparity_ == pytest.approx(expected, abs=1e-12)
+    assert model.certified_
+    assert np.array_equal(model.estimator_.coef_, clone(scorer).fit(X, y).coef_)
+
+
+def test_cross_fitting_helps_trees_on_new_rows():
+    gaps = {None: [], 3: []}
+    new, middle = sample(99, 4000), (0.3, 0.7)
+    for seed in range(4):
+        X, y, sex = sample(seed, 300)
+        trees = HistGradientBoostingClassifier(max_iter=15, min_samples_leaf=5, random_state=0)
+        for cv, found in gaps.items():
+            model = PartialParityCalibrator(trees, middle, "demographic_parity", 0.05, cv=cv)
+            model.fit(X, y, sensitive_features=sex)
+            scores = model.decision_function(new[0], sensitive_features=new[2])
+            found.append(measure("demographic_parity", "conditional", scores, *new[1:], middle))
+    assert np.mean(gaps[3]) <= np.mean(gaps[None])
+
+
+def test_every_row_needs_a_score():
+    X, y, sex = sample()
+    model = PartialParityCalibrator(None, INTERVAL, cv=ShuffleSplit(2, random_state=0))
+    with pytest.raises(ValueError, match="every row must be in one test part"):
+        model.fit(X, y, sensitive_features=sex)
+
+
+# --- ties ---------------------------------------------------------------------------------------
+
+
+def tied(seed, n=200):
+    """Scores of few levels, in one column."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    y = (rng.random(n) < 0.4).astype(int)
+    scores = rng.normal(size=n) + 1.6 * y - 0.8 + 0.5 * (sex == "m")
+    return np.round(scores * rng.choice([1, 2, 3]))[:, None] / 2 - 0.25, y, sex
+
+
+@each_rule
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_ties_across_the_ends_of_the_interval(rule):
+    for seed in range(15):
+        X, y, sex = tied(seed)
+        model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule)
+        model.fit(X, y, sensitive_features=sex)
+        scores = model.decision_function(X, sensitive_features=sex)
+        gap = measure(rule, "conditional", scores, y, sex)
+        assert gap == pytest.approx(model.train_disparity_, abs=1e-12)
+        assert gap <= model.effective_disparity_ + EXACT
+        for name in "fm":
+            order = np.argsort(X[sex == name, 0])
+            steps, moves = np.diff(X[sex == name, 0][order]), np.diff(scores[sex == name][order])
+            assert np.all(moves >= 0)
+            assert np.all(moves[steps == 0] == 0)
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "group_auc"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_ties_never_make_things_worse(rule):
+    for seed in range(60):
+        X, y, sex = tied(seed)
+        before = measure(rule, "conditional", X[:, 0], y, sex)
+        model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+        model.fit(X, y, sensitive_features=sex)
+        assert model.train_disparity_ <= max(before, 0.1) + EXACT
+
+
+def test_ties_that_raise_the_bound_are_told():
+    X, y, sex = tied(0)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL)
+    with pytest.warns(UserWarning, match=r"^Tied"):
+        model.fit(X, y, sensitive_features=sex)
+    assert model.effective_disparity_ > model.max_disparity
+
+
+# --- weights ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+def test_weight_two_is_a_row_twice(rule):
+    """Where no room is left for noise, which depends on the number of people."""
+    X, y, sex = sample()
+    weights = np.random.default_rng(0).integers(1, 3, len(y))
+    twice = np.repeat(np.arange(len(y)), weights)
+    scorer = LogisticRegression(tol=1e-12, max_iter=1000)
+    one = PartialParityCalibrator(scorer, INTERVAL, rule, 0.1, cv=None)
+    other = clone(one)
+    one.fit(X, y, weights.astype(float), sensitive_features=sex)
+    other.fit(X[twice], y[twice], sensitive_features=sex[twice])
+    scores = [model.decision_function(X, sensitive_features=sex) for model in (one, other)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert one.train_disparity_ == pytest.approx(other.train_disparity_, abs=1e-9)
+    gap = measure(rule, "conditional", scores[0], y, sex, weights=weights)
+    assert gap == pytest.approx(one.train_disparity_, abs=1e-12)
+
+
+def test_an_estimator_that_takes_no_weights_is_named():
+    X, y, sex = sample()
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, "demographic_parity")
+    weights = np.random.default_rng(0).random(len(y)) + 0.5
+    with pytest.warns(UserWarning, match="FirstColumn takes no sample_weight"):
+        model.fit(X, y, weights, sensitive_features=sex)
+    scores = model.decision_function(X, sensitive_features=sex)
+    gap = measure("demographic_parity", "conditional", scores, y, sex, weights=weights)
+    assert gap <= 0.05 + EXACT

@@ -1,0 +1,267 @@
+"""The calibrator inside scikit-learn, with bad input, and what it says of new rows."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.classification import PartialParityCalibrator
+from skfair.exceptions import MissingGroupsWarning
+from skfair.metrics import get_scorer, noise_floor, partial_statistical_parity_gap
+from tests.classification.test_partial_calibrator import (
+    EXACT,
+    INTERVAL,
+    RULES,
+    FirstColumn,
+    each_rule,
+    measure,
+    pipeline,
+    sample,
+    table,
+)
+
+# --- inside scikit-learn ------------------------------------------------------------------------
+
+
+def test_scikit_learn_scorers_work_with_sensitive_columns():
+    frame, y = table()
+    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive_columns="sex")
+    for scoring in ("accuracy", "roc_auc", "neg_log_loss"):
+        assert np.all(np.isfinite(cross_val_score(model, frame, y, cv=2, scoring=scoring)))
+    search = GridSearchCV(model, {"max_disparity": [0.1, 0.6]}, cv=2, scoring="accuracy")
+    search.fit(frame, y)
+    assert search.best_estimator_.max_disparity in (0.1, 0.6)
+    assert np.array_equal(search.predict(frame), search.best_estimator_.predict(frame))
+
+
+def test_routing_hands_over_the_groups():
+    X, y, sex = sample(n=1000)
+    scorer = get_scorer("neg_partial_statistical_parity_gap", interval=INTERVAL)
+    model = PartialParityCalibrator(LogisticRegression(), INTERVAL, max_disparity=0.1)
+    with sklearn.config_context(enable_metadata_routing=True):
+        groups = {"sensitive_features": sex}
+        found = cross_validate(
+            model,
+            X,
+            y,
+            cv=2,
+            scoring=scorer,
+            params=groups,
+            return_estimator=True,
+            return_indices=True,
+        )
+        for k, test in enumerate(found["indices"]["test"]):
+            scores = found["estimator"][k].decision_function(X[test], sensitive_features=sex[test])
+            gap = measure("statistical_parity", "conditional", scores, y[test], sex[test])
+            assert found["test_score"][k] == -gap
+        search = GridSearchCV(model, {"max_disparity": [0.1, 0.6]}, cv=2, scoring=scorer)
+        search.fit(X, y, sensitive_features=sex)
+    assert search.best_params_ == {"max_disparity": 0.1}
+
+
+# --- bad input ----------------------------------------------------------------------------------
+
+
+def fitted(**params):
+    X, y, sex = sample()
+    return PartialParityCalibrator(None, INTERVAL, **params).fit(X, y, sensitive_features=sex)
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_predictions_need_known_groups(method):
+    X, _, sex = sample()
+    predict = getattr(fitted(), method)
+    with pytest.raises(ValueError, match=r"'x'.*Known levels"):
+        predict(X, sensitive_features=np.where(sex == "f", "x", sex))
+    with pytest.raises(ValueError, match=r"pass the groups.*sensitive_columns"):
+        predict(X)
+
+
+def test_one_group_is_the_plain_scorer():
+    X, y, _ = sample()
+    plain = LogisticRegression().fit(X, y)
+    model = PartialParityCalibrator(None, INTERVAL)
+    with pytest.warns(UserWarning, match="single group"):
+        model.fit(X, y, sensitive_features=np.zeros(len(y), int))
+    assert np.array_equal(
+        model.predict(X, sensitive_features=np.zeros(len(y), int)), plain.predict(X)
+    )
+    with pytest.warns(MissingGroupsWarning):
+        model.fit(X, y)
+    assert np.array_equal(model.predict(X), plain.predict(X))
+    assert model.train_disparity_ == 0
+
+
+@pytest.mark.parametrize(
+    ("interval", "message"),
+    [
+        ((0.4, 0.1), "0 <= low < high <= 1"),
+        ((-0.1, 0.4), "0 <= low < high <= 1"),
+        ((0.5, 1.1), "0 <= low < high <= 1"),
+        ((0.2, 0.2), "0 <= low < high <= 1"),
+        ([(0.1, 0.4), (0.3, 0.5)], "must not overlap"),
+        ("top", "pair"),
+        ({"f": (0.1, 0.4)}, "no entry for group"),
+        ({"f": (0.1, 0.4), "x": (0.1, 0.4)}, "no group 'x'"),
+    ],
+)
+def test_an_interval_that_makes_no_sense(interval, message):
+    X, y, sex = sample()
+    with pytest.raises(ValueError, match=message):
+        PartialParityCalibrator(None, interval).fit(X, y, sensitive_features=sex)
+
+
+def test_an_interval_without_rows_of_a_group_says_how_many_there_are():
+    X, y, _ = sample()
+    sex = np.repeat(["f", "m"], [40, 360])
+    model = PartialParityCalibrator(None, (0.1, 0.12))
+    with pytest.raises(ValueError, match=r"f'? 0\.8.*m'? 7\.2"):
+        model.fit(X, y, sensitive_features=sex)
+
+
+@pytest.mark.parametrize("rule", ["statistical_parity", "demographic_parity"])
+def test_a_bound_below_one_row_is_raised_to_it(rule):
+    X, y, _ = sample()
+    sex = np.repeat(["f", "m"], [40, 360])
+    model = PartialParityCalibrator(None, INTERVAL, rule, max_disparity=0.0, cv=None)
+    with pytest.warns(UserWarning, match="less than one row"):
+        model.fit(X, y, sensitive_features=sex)
+    assert model.effective_disparity_ == pytest.approx(1 / (40 * 0.3))
+    scores = model.decision_function(X, sensitive_features=sex)
+    assert measure(rule, "conditional", scores, y, sex) <= model.effective_disparity_ + EXACT
+
+
+@pytest.mark.parametrize("rule", ["equal_opportunity", "equalized_odds"])
+def test_a_group_without_positives_has_no_rate(rule):
+    X, y, sex = sample()
+    model = PartialParityCalibrator(None, INTERVAL, rule)
+    with pytest.raises(ValueError, match="f"):
+        model.fit(X, np.where(sex == "f", 0, y), sensitive_features=sex)
+
+
+def test_parameters_out_of_range():
+    X, y, sex = sample()
+    for params in ({"constraint": "group_auc_quadratic"}, {"max_disparity": -1}, {"n_knots": 1}):
+        with pytest.raises(InvalidParameterError):
+            PartialParityCalibrator(None, **params).fit(X, y, sensitive_features=sex)
+
+
+def test_a_map_has_three_knots_at_least():
+    with pytest.raises(InvalidParameterError):
+        fitted(max_disparity=0.9, n_knots=2)
+
+
+def test_attributes_apart_are_refused():
+    X, y, sex = sample()
+    both = pd.DataFrame({"sex": sex, "old": X[:, 2] > 0})
+    with pytest.raises(ValueError, match="intersectional=True"):
+        PartialParityCalibrator(None, intersectional=False).fit(X, y, sensitive_features=both)
+    model = PartialParityCalibrator(None, INTERVAL, max_disparity=0.2, cv=None)
+    model.fit(X, y, sensitive_features=both)
+    scores = model.decision_function(X, sensitive_features=both)
+    assert measure("statistical_parity", "conditional", scores, y, both) <= 0.2 + EXACT
+
+
+def test_a_failed_fit_leaves_the_calibrator_as_it_was():
+    X, y, sex = sample()
+    model = fitted()
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="sensitive_features"):
+        model.fit(X, y, sensitive_features=sex[:-1])
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def test_clone_and_pickle():
+    X, _, sex = sample()
+    model = fitted(max_disparity=0.1)
+    again = pickle.loads(pickle.dumps(model))
+    for method in ("predict", "decision_function"):
+        one, other = (getattr(m, method)(X, sensitive_features=sex) for m in (model, again))
+        assert np.array_equal(one, other)
+    assert clone(model).get_params()["max_disparity"] == 0.1
+    assert not hasattr(clone(model), "classes_")
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad"),
+    [(rule, bad) for rule in RULES for bad in (-np.inf, np.inf, np.nan)],
+)
+def test_scores_that_are_no_numbers_are_refused(rule, bad):
+    X, y, sex = sample()
+    X[0, 0] = bad
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    with pytest.raises(ValueError, match=r"(?i)infinit|nan|finite"):
+        model.fit(X, y, sensitive_features=sex)
+
+
+# --- what to expect of new rows -----------------------------------------------------------------
+
+
+@each_rule
+def test_an_upper_bound_is_above_the_disparity_and_mostly_above_the_true_one(rule):
+    def draw(seed, n):
+        X, y, sex = sample(seed, n)
+        return X[:, [0]], y, sex
+
+    X, y, sex = draw(0, 400)
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    model.fit(X, y, sensitive_features=sex)
+
+    def gap_of(X, y, sex):
+        scores = model.decision_function(X, sensitive_features=sex)
+        return measure(rule, "conditional", scores, y, sex)
+
+    true = gap_of(*draw(1, 20_000))
+    is_above = []
+    for seed in range(2, 42):
+        X, y, sex = draw(seed, 2000)
+        bound = model.disparity_upper_bound(X, y, sensitive_features=sex)
+        assert min(1, gap_of(X, y, sex)) <= bound <= 1
+        is_above.append(bound >= true)
+    assert np.mean(is_above) >= 0.9
+    assert bound < 1  # or it would say nothing
+    surer = model.disparity_upper_bound(X, y, sensitive_features=sex, confidence=0.999)
+    assert surer > bound
+
+
+def test_an_upper_bound_needs_what_the_rule_looks_at():
+    X, y, sex = sample()
+    with pytest.raises(ValueError, match="pass y"):
+        fitted(constraint="equalized_odds", max_disparity=0.1).disparity_upper_bound(
+            X, sensitive_features=sex
+        )
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        fitted().disparity_upper_bound(X, y, sensitive_features=sex, confidence=95)
+
+
+@each_rule
+def test_the_noise_floor_is_that_of_shuffled_groups(rule):
+    X, y, sex = sample()
+    model = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, 0.1)
+    model.fit(X, y, sensitive_features=sex)
+    floor = model.noise_floor_
+    rng = np.random.default_rng(0)
+    # Scores alike in both groups; within classes, where the rule compares these.
+    values = []
+    for _ in range(100):
+        scores = rng.permutation(np.linspace(-1, 1, len(y)))
+        values.append(measure(rule, "conditional", scores, y, sex))
+    error = np.std(values) * np.sqrt(1 / 20 + 1 / 100)
+    assert abs(floor - np.mean(values)) <= 4 * error
+    if rule == "statistical_parity":
+        found = noise_floor(
+            partial_statistical_parity_gap,
+            None,
+            X[:, 0],
+            sensitive_features=sex,
+            interval=INTERVAL,
+            random_state=0,
+        )
+        assert abs(floor - found.mean) <= 4 * error

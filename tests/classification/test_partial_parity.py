@@ -1,0 +1,395 @@
+"""PartialParityClassifier: the promise, what is learned, and who may use it."""
+
+import re
+import warnings
+from functools import cache
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from skfair import metrics
+from skfair.classification import PartialParityClassifier
+from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
+from tests.naive.partial import step
+
+RULES = [
+    "statistical_parity",
+    "demographic_parity",
+    "group_auc",
+    "equal_opportunity",
+    "equalized_odds",
+]
+BASELINES = ["group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise"]
+INTERVALS = {
+    "pair": (0.1, 0.6),
+    "union": [(0.0, 0.3), (0.5, 0.8)],
+    "dict": {"a": (0.0, 0.5), "b": (0.1, 0.6)},
+}
+MODES = {
+    "repair": {"group_aware": True},
+    "alm aware": {"group_aware": True, "solver": "alm"},
+    "alm blind": {"solver": "alm"},
+}
+
+
+@cache
+def people(seed=0, n=400, n_groups=2, d=3):
+    """Scores differ by group, and so do base rates."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, d))
+    X[:, 0] += group
+    y = (X[:, 0] + X[:, 1] + 2 * rng.normal(size=n) > 0.55 * n_groups).astype(int)
+    return X, y, np.array(["a", "b", "c"])[group]
+
+
+def fit(*args, data=None, sample_weight=None, **params):
+    """Fit on people; that a bound was missed is for the caller to see."""
+    X, y, group = people() if data is None else data
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PartialParityClassifier(*args, **params)
+        return model.fit(X, y, sample_weight, sensitive_features=group)
+
+
+def scores_of(model, X, group):
+    """Scores, with the group if the model uses it."""
+    return model.decision_function(X, sensitive_features=group if model.is_group_aware_ else None)
+
+
+def raw_scores(model, X, group):
+    number = np.searchsorted(model.groups_.astype(str), group)
+    own = number if model.is_group_aware_ else np.zeros_like(number)
+    return np.sum(X * model.coef_[own], axis=1) + model.intercept_[own], number
+
+
+def disparity(rule, scale, y, scores, group, interval, weight=None):
+    """What a user would compute with skfair.metrics."""
+    given = {"sensitive_features": group, "interval": interval, "sample_weight": weight}
+    if rule == "group_auc":
+        return metrics.partial_group_auc_gap(y, scores, **given)
+    if rule == "statistical_parity":
+        if scale == "ccdf":
+            return metrics.partial_ccdf_gap(y, scores, **given)
+        return metrics.partial_statistical_parity_gap(y, scores, **given)
+    if rule == "demographic_parity":
+        return metrics.partial_demographic_parity_gap(
+            y, scores, **given, normalize=scale == "conditional"
+        )
+    one = next(iter(interval.values())) if isinstance(interval, dict) else interval
+    unit = np.diff(np.atleast_2d(one)).sum() if scale == "ccdf" else 1.0
+    return unit * getattr(metrics, f"partial_{rule}_gap")(y, scores, **given, rank_within="class")
+
+
+def check_promise(model, X, y, group, weight=None):
+    scores = scores_of(model, X, group)
+    rule, scale = model.constraint, model.scale
+    measured = disparity(rule, scale, y, scores, group, model.interval, weight)
+    assert model.train_disparity_ == pytest.approx(measured, abs=1e-9)
+    assert model.certified_ == (measured <= model.effective_disparity_ + 1e-9)
+    if not model.certified_ and model.enforce == "strict":
+        assert model.status_ == "infeasible"
+    decided = model.predict(X, sensitive_features=group if model.is_group_aware_ else None)
+    np.testing.assert_array_equal(decided == model.classes_[1], scores > 0)
+    raw, number = raw_scores(model, X, group)
+    np.testing.assert_array_equal(scores > 0, raw > model.thresholds_[number])
+    weight = np.ones(len(y)) if weight is None else weight
+    for g, share in enumerate(model.rates_):
+        mine = number == g
+        assert share == pytest.approx(np.average(scores[mine] > 0, weights=weight[mine]))
+        in_order = scores[mine][np.argsort(raw[mine])]
+        assert np.diff(in_order).min() >= -1e-12
+    return measured
+
+
+# --- the promise ------------------------------------------------------------------------------
+
+
+# Pairs of rows have one scale. Blind models on unions are slow, so they are tried on one scale.
+CASES = [
+    case
+    for case in product(RULES, ["conditional", "ccdf"], INTERVALS, MODES)
+    if case[:2] != ("group_auc", "ccdf") and case[1:] != ("ccdf", "union", "alm blind")
+]
+
+
+@pytest.mark.parametrize(("rule", "scale", "kind", "mode"), CASES)
+def test_the_promise_is_kept(rule, scale, kind, mode):
+    # Blind models may miss statistical parity and then stop late: fewer steps say the same.
+    steps = {"max_iter": 20} if mode == "alm blind" and rule == "statistical_parity" else {}
+    interval, bound = INTERVALS[kind], 0.1 if scale == "conditional" else 0.05
+    X, y, group = people()
+    free = LogisticRegression().fit(X, y).decision_function(X)
+    assert disparity(rule, scale, y, free, group, interval) > bound
+    model = fit(interval, rule, bound, scale=scale, **MODES[mode], **steps)
+    measured = check_promise(model, X, y, group)
+    assert model.effective_disparity_ == bound
+    if mode != "alm blind":
+        assert model.certified_
+        assert measured <= bound + 1e-9
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("aware", [True, False])
+def test_three_groups_and_weights(rule, aware):
+    X, y, group = data = people(seed=1, n=700, n_groups=3)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, len(y))
+    model = fit((0.0, 0.5), rule, 0.2, group_aware=aware, data=data, sample_weight=weight)
+    check_promise(model, X, y, group, weight)
+    assert model.certified_
+    assert np.mean(model.predict(X, sensitive_features=group) == y) > 0.65
+
+
+def test_what_was_not_reached_is_said():
+    X, y, group = people()
+    model = PartialParityClassifier((0.1, 0.6), max_disparity=0.05, max_iter=5)
+    with pytest.warns(ConvergenceWarning, match=r"at most 0\.05; the smallest reached is 0\.\d+"):
+        model.fit(X, y, sensitive_features=group)
+    assert not model.certified_
+    assert check_promise(model, X, y, group) > 0.05
+
+
+def test_the_bound_costs_accuracy_only_where_it_binds():
+    X, y, group = people(n=1200)
+    params = {"group_aware": True, "constraint": "demographic_parity", "data": (X, y, group)}
+    tight, loose = (fit((0.0, 0.6), max_disparity=b, **params) for b in (0.02, 0.6))
+    assert loose.score(X, y, sensitive_features=group) > tight.score(X, y, sensitive_features=group)
+    assert tight.score(X, y, sensitive_features=group) > max(np.mean(y), 1 - np.mean(y)) + 0.1
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("rule", BASELINES)
+def test_baselines_bound_their_quadratic(rule, aware):
+    X, y, group = people(n=300, n_groups=3)
+    model = fit((0.0, 0.3), rule, 0.1, group_aware=aware, data=(X, y, group))
+    scores = scores_of(model, X, group)
+
+    def excess(above, below):
+        return np.mean((1 + np.subtract.outer(scores[above], scores[below])) ** 2 / 2) - 0.5
+
+    sums = []
+    for k, other in permutations("abc", 2):
+        cell = {(g, c): (group == g) & (y == c) for g in (k, other) for c in (0, 1)}
+        compared = {
+            "group_auc_quadratic": [(group == k, group == other)],  # (102)
+            "inter_group_pairwise": [  # (105)
+                (cell[k, 1], cell[other, 0]),
+                (cell[k, 0], cell[other, 1]),
+            ],
+            "intra_group_pairwise": [  # (107)
+                (cell[k, 1], cell[k, 0]),
+                (cell[other, 0], cell[other, 1]),
+            ],
+        }
+        sums.append(sum(excess(*pair) for pair in compared[rule]))
+    assert model.train_disparity_ == pytest.approx(max(sums), abs=1e-9)
+    assert model.certified_
+    assert max(sums) <= 0.1 + 1e-9
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("solver", ["idca", "ssg", "penalty"])
+def test_algorithms_of_the_paper(solver, aware):
+    n_steps = 2 if solver == "idca" else 30
+    model = fit((0.1, 0.6), max_disparity=0.1, solver=solver, max_iter=n_steps, group_aware=aware)
+    check_promise(model, *people())
+    assert model.certified_ or not aware
+    assert np.isfinite(model.coef_).all()
+    assert set(model.history_) == {"objective", "max_violation", "seconds"}
+    assert all(len(column) == n_steps + 1 for column in model.history_.values())
+    assert (model.n_iter_, model.n_solves_) == (n_steps, 1)
+
+
+# --- the smooth problem -----------------------------------------------------------------------
+
+
+def test_surrogate_enforcement_solves_the_smooth_problem():
+    X, y, group = people()
+    model = fit((0.1, 0.6), max_disparity=0.1, enforce="surrogate", alpha=0.01)
+    assert (model.n_solves_, model.status_) == (1, "converged")
+    assert model.kkt_residual_ <= 1e-3
+    scores, shares = model.decision_function(X), (np.arange(10) + 0.5) / 10 * 0.9
+    signs = set()
+    for name, lam in zip(model.constraint_names_, model.multipliers_, strict=True):
+        k, share = name.split(" at ")
+        p = int(np.argmin(np.abs(shares - float(share))))
+        soft = step(scores - model.percentile_thresholds_[p], "smoothstep", 0.6)
+        rank = soft[group == k].mean()
+        low = 0.1 + 0.5 * shares[p]
+        assert low - 1e-3 <= rank <= low + 0.5 * 0.1 + 1e-3
+        if abs(lam) > 1e-3:  # a positive multiplier presses on the upper bound
+            assert rank == pytest.approx(low + 0.5 * 0.1 * (lam > 0), abs=1e-3)
+            signs.add(np.sign(lam))
+    assert signs == {-1, 1}
+    np.testing.assert_allclose(model.objective_, objective(model, X, y, "log_loss"), rtol=1e-9)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_documented_attributes_are_set(mode):
+    model = fit((0.1, 0.6), max_disparity=0.2, **MODES[mode])
+    text = PartialParityClassifier.__doc__.split("Attributes\n")[1].split("See Also")[0]
+    documented = set(re.findall(r"^    (\w+_) :", text, re.MULTILINE)) - {"feature_names_in_"}
+    assert documented == {name for name in vars(model) if name.endswith("_")}
+
+
+LOSSES = {
+    "log_loss": lambda m: np.logaddexp(0, -m),
+    "squared_error": lambda m: (1 - m) ** 2 / 2,
+    "squared_hinge": lambda m: np.maximum(0, 1 - m) ** 2,
+}
+
+
+def objective(model, X, y, loss, move=0.0, shift=0.0):
+    w = model.coef_[0] + move
+    margins = (2 * y - 1) * (X @ w + model.intercept_[0] + shift)
+    alpha = 1 / len(y) if model.alpha is None else model.alpha
+    return LOSSES[loss](margins).mean() + alpha / 2 * w @ w
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_rule_that_does_not_bind_leaves_the_best_model(loss):
+    X, y, _ = people()
+    model = fit(max_disparity=1.0, loss=loss, tol=1e-8)
+    best = objective(model, X, y, loss)
+    assert model.objective_ == pytest.approx(best)
+    rng = np.random.default_rng(0)
+    for size in np.repeat([1e-2, 0.3], 20):
+        moved = objective(model, X, y, loss, *(size * rng.normal(size=2)))
+        assert moved > best
+        moved = objective(model, X, y, loss, size * rng.normal(size=3))
+        assert moved > best
+
+
+def test_no_limit_is_logistic_regression():
+    X, y, _ = people()
+    model = fit(max_disparity=1.0)
+    plain = LogisticRegression(C=1.0, tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, plain.intercept_, atol=1e-3)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+    assert not model.multipliers_.any()
+
+
+@pytest.mark.parametrize("interval", [(0.0, 0.3), (0.1, 0.6)])
+def test_a_rate_that_is_kept_anyway_costs_nothing(interval):
+    X, y, group = data = people(seed=1, n=600)
+    plain = LogisticRegression(C=1.0, tol=1e-8).fit(X, y)
+    kept = disparity(RULES[1], "conditional", y, plain.decision_function(X), group, interval)
+    model = fit(interval, RULES[1], kept + 0.01, data=data)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+
+
+def test_squared_error_without_penalty_is_least_squares():
+    X, y, group = people()
+    model = fit(max_disparity=1.0, loss="squared_error", alpha=0.0, group_aware=True, tol=1e-9)
+    for k, coef in zip(model.groups_, model.coef_, strict=True):
+        plain = LinearRegression().fit(X[group == k], 2 * y[group == k] - 1)
+        np.testing.assert_allclose(coef, plain.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "auc", "partial_auc"])
+def test_other_losses_rank_as_well(loss):
+    X, y, group = people(n=1000)
+    half = slice(500)
+    plain = LogisticRegression().fit(X[half], y[half]).decision_function(X[500:])
+    model = fit((0.1, 0.5), max_disparity=1.0, loss=loss, data=(X[half], y[half], group[half]))
+    check_promise(model, X[half], y[half], group[half])
+    ranking = roc_auc_score(y[500:], model.decision_function(X[500:]))
+    assert ranking > roc_auc_score(y[500:], plain) - 0.02
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as caught:
+        model.predict_proba(X)
+    assert "needs loss='log_loss'" in str(caught.value.__cause__)
+
+
+# --- weights of groups ------------------------------------------------------------------------
+
+
+def test_awareness_follows_the_columns():
+    X, y, group = people()
+    table = pd.DataFrame(X, columns=list("pqr")).assign(sex=group)
+    assert not fit(max_disparity=0.5).is_group_aware_
+    aware = fit(max_disparity=0.5, data=(table, y, None), sensitive_columns="sex")
+    assert aware.is_group_aware_
+    assert aware.model_features_.tolist() == ["p", "q", "r"]
+    assert aware.predict(table).shape == y.shape
+    params = {"data": (table, y, None), "sensitive_columns": "sex", "group_aware": False}
+    blind = fit(max_disparity=0.5, **params)
+    assert blind.coef_.shape == (1, 3)
+    table["sex"] = "not looked at"
+    assert blind.predict(table).shape == y.shape
+
+
+def test_small_groups_share_weights():
+    rng = np.random.default_rng(0)
+    X, y, _ = people(n=500)
+    group = np.repeat(["a", "b", "c"], [456, 22, 22])
+    y = np.where(group == "a", y, rng.integers(0, 2, 500))
+    data = (X, y, group)
+
+    def coefs(interactions, **params):
+        with pytest.warns(UserWarning, match="fewer than 30"):
+            return fit(group_aware=True, interactions=interactions, data=data, **params)
+
+    params = {"max_disparity": 1.0}
+    auto, off, full = (coefs(kind, **params) for kind in ("auto", False, True))
+    np.testing.assert_array_equal(auto.coef_[1], auto.coef_[2])
+    assert not np.allclose(auto.coef_[0], auto.coef_[1])
+    assert auto.intercept_[1] != auto.intercept_[2]
+    assert np.ptp(off.coef_, axis=0).max() == 0
+    assert len(set(off.intercept_)) == 3
+    # Pooled: nearer to the others than a model of this group alone.
+    mine = group == "b"
+    alone = LogisticRegression(C=1e6).fit(X[mine], y[mine]).coef_[0]
+    shared = off.coef_[0]
+    assert np.linalg.norm(full.coef_[1] - shared) < np.linalg.norm(alone - shared)
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_the_most_accurate_threshold(aware):
+    X, y, group = people()
+    model = fit(max_disparity=1.0, group_aware=aware, threshold="accuracy")
+    raw, number = raw_scores(model, X, group)
+    parts = [number == 0, number == 1] if aware else [np.ones(len(y), bool)]
+    right = 0
+    for rows in parts:
+        cuts = np.append(raw[rows], -np.inf)
+        right += max(np.sum((raw[rows] > cut) == y[rows]) for cut in cuts)
+    predicted = model.predict(X, sensitive_features=group)
+    assert np.sum(predicted == y) == right
+    tight = fit(max_disparity=0.1, group_aware=aware, threshold="accuracy")
+    check_promise(tight, X, y, group)
+
+
+def test_fewer_knots():
+    model = fit(max_disparity=0.1, group_aware=True)
+    assert max(knots.size for knots in model.calibration_.before) > 6
+    small = fit(max_disparity=0.1, group_aware=True, n_knots=6)
+    assert max(knots.size for knots in small.calibration_.before) <= 6
+    check_promise(small, *people())
+    np.testing.assert_array_equal(small.thresholds_, model.thresholds_)
+
+
+@pytest.mark.parametrize("mode", ["repair", "alm blind"])
+def test_displays(mode):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    X, y, group = people()
+    model = fit((0.1, 0.6), max_disparity=0.2, **MODES[mode])
+    scores, given = (
+        scores_of(model, X, group),
+        {"sensitive_features": group, "interval": (0.1, 0.6)},
+    )
+    densities = GroupScoreDisplay.from_estimator(model, X, y, **given)
+    for name, shown in zip(densities.group_names, densities.scores, strict=True):
+        np.testing.assert_array_equal(np.sort(shown), np.sort(scores[group == name]))
+    curves = CCDFCurveDisplay.from_estimator(model, X, y, **given)
+    expected = CCDFCurveDisplay.from_predictions(y, scores, **given)
+    np.testing.assert_array_equal(curves.group_rates, expected.group_rates)
+    assert len(curves.bands_) == 2
+    plt.close("all")

@@ -1,0 +1,392 @@
+"""PartialParityClassifier: bad input, input in other forms, and scikit-learn around it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import metrics
+from skfair.classification import PartialParityClassifier
+from skfair.exceptions import MissingGroupsWarning
+
+PAIR = (0.1, 0.6)
+AWARE = {"group_aware": True}
+BLIND = {"constraint": "demographic_parity"}
+
+
+def people(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += group
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 1).astype(int)
+    return X, y, np.array(["a", "b"])[group]
+
+
+X, Y, GROUP = people()
+TABLE = pd.DataFrame(X, columns=list("pqr")).assign(sex=GROUP)
+WITH_COLUMN = {"sensitive_columns": "sex", "max_disparity": 0.2}
+
+
+def fit(X=X, y=Y, group=GROUP, sample_weight=None, **params):
+    params = {"interval": PAIR, "max_disparity": 0.1, **params}
+    return PartialParityClassifier(**params).fit(X, y, sample_weight, sensitive_features=group)
+
+
+def groups_for(model, group=GROUP):
+    return {"sensitive_features": group if model.is_group_aware_ else None}
+
+
+def gap(scores, group=GROUP, interval=PAIR):
+    return metrics.partial_statistical_parity_gap(
+        None, scores, sensitive_features=group, interval=interval
+    )
+
+
+# --- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"interval": (-0.1, 0.5)}, r"0 <= low < high <= 1 .* got \(-0\.1, 0\.5\)"),
+        ({"interval": (0.5, 1.2)}, r"0 <= low < high <= 1 .* got \(0\.5, 1\.2\)"),
+        ({"interval": (0.5, 0.2)}, r"0 <= low < high <= 1"),
+        ({"interval": 0.3}, r"must be a pair \(low, high\).*got 0\.3"),
+        ({"interval": "top"}, r"must be a pair"),
+        ({"interval": [(0, 0.3), (0.2, 0.5)]}, r"must not overlap, got \[\(0, 0\.3\)"),
+        ({"interval": {"a": (0, 0.3)}}, r"no entry for group 'b'"),
+        ({"interval": {"a": PAIR, "b": PAIR, "z": PAIR}}, r"no group 'z'. The groups are 'a', 'b'"),
+        ({"interval": (0, 0.003)}, r"less than one row of a group.*'a' 0\.5, 'b' 0\.7"),
+        ({"constraint": "parity"}, r"no constraint 'parity'.*'statistical_parity'"),
+        ({"solver": "slsqp"}, r"no solver 'slsqp'.*'idca'"),
+        ({"loss": "logistic"}, r"no loss 'logistic'.*'log_loss'"),
+        ({"surrogate": "step"}, r"'surrogate' parameter.*Got 'step'"),
+        ({"solver": "repair", "constraint": "group_auc_quadratic"}, "solver='alm'"),
+        ({"interval": {"a": PAIR, "b": PAIR}, "loss": "partial_auc"}, "same for all groups"),
+        (
+            {"interval": {"a": (0, 0.3), "b": (0, 0.5)}, "scale": "ccdf", **BLIND},
+            r"equally long.*scale='conditional'",
+        ),
+    ],
+)
+def test_bad_parameters(params, message, aware):
+    with pytest.raises(ValueError, match=message):
+        fit(**params, group_aware=aware)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"solver": "repair"}, "group_aware=True, or use solver='alm'"),
+        ({**BLIND, "threshold": "accuracy"}, "would move the decisions"),
+        ({"constraint": "group_auc", "surrogate": "sigmoid"}, "'smoothstep' or 'ramp'"),
+    ],
+)
+def test_what_blind_models_cannot_do(params, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**params)
+    assert fit(**params, **AWARE).certified_
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"X": np.where(np.arange(3) == 0, np.nan, X)}, "contains NaN"),
+        ({"X": np.where(np.arange(3) == 0, np.inf, X)}, "contains infinity"),
+        ({"y": np.ones(400)}, "only one class: 1"),
+        ({"y": np.arange(400) % 3}, "Only binary classification.*3 classes: 0, 1, 2"),
+        ({"group": np.where(np.arange(400) < 3, None, GROUP)}, "3 missing values in 400 rows"),
+        ({"sample_weight": -np.ones(400)}, r"negative values \(smallest: -1\)"),
+        ({"sample_weight": (GROUP == "a") * 1.0}, "No row .*group 'b'"),
+    ],
+)
+def test_bad_data(changed, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**changed)
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_a_class_that_a_group_lacks(aware):
+    y = np.where(GROUP == "a", 0, Y)
+    for rule in ("equal_opportunity", "equalized_odds", "inter_group_pairwise"):
+        with pytest.raises(ValueError, match=r"1 cell: group 'a' with y=1.*Merge small groups"):
+            fit(y=y, constraint=rule, group_aware=aware)
+    assert fit(y=y, constraint="group_auc", group_aware=aware).certified_
+    y = np.where(GROUP == "a", 1, Y)
+    assert fit(y=y, constraint="equal_opportunity", group_aware=aware).certified_
+
+
+def test_groups_at_prediction():
+    model = fit(**AWARE)
+    with pytest.raises(ValueError, match=r"group-aware: pass the groups.*sensitive_columns"):
+        model.predict(X)
+    with pytest.raises(ValueError, match=r"did not occur at fit: 'c'. Known levels: 'a', 'b'"):
+        model.decision_function(X[:2], sensitive_features=["a", "c"])
+    with pytest.raises(ValueError, match="399 rows but X has 400"):
+        model.predict_proba(X, sensitive_features=GROUP[1:])
+    blind = fit(**BLIND)
+    assert blind.coef_.shape == (1, 3)
+    np.testing.assert_array_equal(blind.predict(X), blind.predict(X, sensitive_features=GROUP))
+
+
+def test_overlapping_attributes():
+    old = np.where(X[:, 2] > 0.3, "old", "young")
+    groups = pd.DataFrame({"sex": GROUP, "age": old})
+    model = fit(group=groups, intersectional=False, max_disparity=0.2)
+    for column in groups:
+        assert gap(model.decision_function(X), groups[column]) <= 0.2
+    with pytest.raises(ValueError, match=r"do not overlap.*keeps 2 attributes apart"):
+        fit(group=groups, intersectional=False, **AWARE)
+
+
+@pytest.mark.parametrize("params", [AWARE, {}])
+def test_a_bound_below_one_row_is_raised(params):
+    smallest = min(np.sum(GROUP == "a"), np.sum(GROUP == "b"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit(max_disparity=1e-3, **params, max_iter=5)
+    assert model.effective_disparity_ == pytest.approx(1 / (0.5 * smallest))
+    assert f"{model.effective_disparity_:.4g} is used" in str(caught[0].message)
+    assert model.certified_ == (gap(model.decision_function(X, **groups_for(model))) <= 0.011)
+    assert model.certified_ or not params
+
+
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+@pytest.mark.parametrize("rule", ["statistical_parity", "demographic_parity", "group_auc"])
+def test_constant_columns(rule, scale):
+    model = fit(X=np.ones_like(X), constraint=rule, scale=scale)
+    assert model.certified_
+    assert np.ptp(model.decision_function(X)) < 1e-9
+    model = fit(X=np.ones_like(X), constraint=rule, scale=scale, max_disparity=1.0, **AWARE)
+    assert model.certified_
+
+
+def test_scores_that_are_constant_in_each_group_can_be_made_one():
+    model = fit(X=np.ones_like(X), **AWARE)
+    assert model.train_disparity_ <= 0.1
+
+
+def test_nothing_to_compare():
+    for params in ({}, AWARE):
+        with pytest.warns(UserWarning, match="single group, 'a', so no fairness rule is active"):
+            one = fit(group=np.full(400, "a"), **params)
+        with pytest.warns(MissingGroupsWarning, match="no fairness constraint is active"):
+            none = fit(group=None, **params)
+        free = fit(max_disparity=1.0)
+        for model in (one, none):
+            assert model.certified_
+            np.testing.assert_allclose(model.coef_, free.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_across_the_ends_of_the_interval(seed, scale):
+    """A block of ties cannot be split: the bound gives way as far as it has to, and says so."""
+    X, y, group = people(seed)
+    values = (X[:, :2] > 0).astype(float)
+    with pytest.warns(UserWarning, match="Tied scores leave no way below") as caught:
+        model = fit(values, y, group, interval=(0.0, 0.3), scale=scale, **AWARE)
+    scores = model.decision_function(values, sensitive_features=group)
+    metric = {
+        "conditional": metrics.partial_statistical_parity_gap,
+        "ccdf": metrics.partial_ccdf_gap,
+    }[scale]
+    measured = metric(None, scores, sensitive_features=group, interval=(0.0, 0.3))
+    assert model.train_disparity_ == pytest.approx(measured, abs=1e-9)
+    assert 0.1 < measured <= model.effective_disparity_ + 1e-9
+    assert f"{model.effective_disparity_:.4g}" in str(caught[0].message)
+    assert model.certified_
+
+
+def test_small_units_and_steps_of_constant_length():
+    fit(X=1e-6 * X, solver="penalty", max_iter=100, max_disparity=0.5)
+
+
+def test_intervals_of_equal_length():
+    fit(interval={"a": (0.0, 0.3), "b": (0.1, 0.4)}, scale="ccdf", **BLIND, **AWARE)
+
+
+@pytest.mark.parametrize(
+    ("params", "name"), [({"solver": "slsqp"}, "'repair'"), ({"loss": "logistic"}, "'auc'")]
+)
+def test_messages_list_all_names(params, name):
+    with pytest.raises(ValueError, match=name):
+        fit(**params)
+
+
+def test_warnings_point_to_the_caller():
+    with pytest.warns(UserWarning, match="is used") as caught:
+        fit(max_disparity=1e-3, **AWARE)
+    assert caught[0].filename == __file__
+
+
+def test_an_unfinished_fit_is_warned_about():
+    with pytest.warns(ConvergenceWarning):
+        model = fit(max_iter=1, **AWARE)
+    assert model.status_ == "max_iter"
+
+
+# --- the same data in other forms -------------------------------------------------------------
+
+
+# The strict loop of blind models stops early in each round; one solution of the smooth problem is
+# exact, and so the same up to rounding.
+EXACTLY = {"enforce": "surrogate", "tol": 1e-7}
+
+
+@pytest.mark.parametrize("params", [{**AWARE, "interactions": True}, EXACTLY])
+def test_forms_of_the_same_data(params):
+    model = fit(**params)
+    scores = model.decision_function(X, **groups_for(model))
+
+    def same(other, new=X, group=GROUP, atol=1e-4):
+        got = other.decision_function(
+            new, sensitive_features=group if model.is_group_aware_ else None
+        )
+        np.testing.assert_allclose(got, scores, atol=atol)
+
+    np.testing.assert_array_equal(fit(**params).coef_, model.coef_)  # no chance involved
+    compressed = sparse.csr_matrix(X)
+    same(fit(X=compressed, **params), compressed)
+    order = np.random.default_rng(0).permutation(400)
+    same(fit(X[order], Y[order], GROUP[order], **params))
+    frame = pd.DataFrame(X[order], columns=list("pqr"), index=order)
+    groups = pd.Series(GROUP[order], index=order)
+    shuffled = fit(frame, pd.Series(Y[order], index=order), groups, **params)
+    assert shuffled.feature_names_in_.tolist() == list("pqr")
+    same(shuffled, pd.DataFrame(X, columns=list("pqr")))
+    renamed = np.where(GROUP == "a", "z", "b")
+    words = fit(y=np.array(["no", "yes"])[Y], group=renamed, **params)
+    same(words, group=renamed)
+    labels = words.predict(X, **groups_for(words, renamed))
+    np.testing.assert_array_equal(labels == "yes", model.predict(X, **groups_for(model)))
+
+
+# Repair for statistical parity leaves room for noise, which depends on the number of rows.
+@pytest.mark.parametrize(
+    ("rule", "aware"),
+    [
+        ("demographic_parity", True),
+        ("equalized_odds", True),
+        ("demographic_parity", False),
+        ("statistical_parity", False),
+    ],
+)
+def test_weight_2_is_a_row_twice(rule, aware):
+    twice = np.arange(400) % 3 == 0
+    rows = np.repeat(np.arange(400), 1 + twice)
+    params = {"constraint": rule, "max_disparity": 0.2}
+    params |= {"group_aware": True, "interactions": True} if aware else EXACTLY
+    weighted = fit(sample_weight=1.0 + twice, **params)
+    repeated = fit(X[rows], Y[rows], GROUP[rows], **params)
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
+    np.testing.assert_allclose(weighted.thresholds_, repeated.thresholds_, atol=1e-4)
+    np.testing.assert_allclose(weighted.rates_, repeated.rates_)
+    assert weighted.train_disparity_ == pytest.approx(repeated.train_disparity_)
+
+
+@pytest.mark.parametrize("params", [AWARE, {}])
+def test_units_of_columns(params):
+    units = np.array([1e-6, 1e6, 1.0])
+    model, scaled = fit(alpha=0.0, **params), fit(X=X * units, alpha=0.0, **params)
+    of_model = model.decision_function(X, **groups_for(model))
+    of_scaled = scaled.decision_function(X * units, **groups_for(scaled))
+    np.testing.assert_allclose(of_scaled, of_model, atol=1e-3)
+    assert np.isfinite(fit(X=X * units, **params).coef_).all()
+
+
+@pytest.mark.parametrize("params", [AWARE, {}])
+def test_float32(params):
+    single = X.astype(np.float32)
+    model = fit(X=single, **params)
+    assert model.coef_.dtype == model.intercept_.dtype == np.float32
+    assert model.certified_
+    measured = gap(model.decision_function(single, **groups_for(model)))
+    assert model.train_disparity_ == pytest.approx(measured, abs=1e-9)
+
+
+@pytest.mark.parametrize("params", [AWARE, {"max_disparity": 0.3, "max_iter": 20}])
+def test_more_columns_than_rows(params):
+    wide = np.random.default_rng(0).normal(size=(100, 150))
+    model = fit(wide, Y[:100], GROUP[:100], **params)
+    scores = model.decision_function(wide, **groups_for(model, GROUP[:100]))
+    measured = gap(scores, GROUP[:100])
+    assert model.train_disparity_ == pytest.approx(measured, abs=1e-9)
+
+
+def test_a_refit_leaves_nothing_behind():
+    settings = [
+        {**AWARE, "max_disparity": 0.1},
+        {"solver": "alm", "max_disparity": 0.3},
+        {"constraint": "group_auc_quadratic", "max_disparity": 0.2},
+        {**AWARE, "constraint": "demographic_parity", "loss": "squared_error"},
+    ]
+    model = fit(TABLE[list("pqr")], **AWARE)
+    for params in settings:
+        fresh = fit(**params)
+        model.set_params(**fresh.get_params()).fit(X, Y, sensitive_features=GROUP)
+        assert set(vars(model)) == set(vars(fresh))
+        assert (model.calibration_ is None) == (fresh.calibration_ is None)
+        np.testing.assert_array_equal(model.multipliers_, fresh.multipliers_)
+        if hasattr(fresh, "noise_floor_"):  # simulated and kept when asked for
+            assert model.noise_floor_ == fresh.noise_floor_
+        np.testing.assert_array_equal(
+            model.decision_function(X, **groups_for(model)),
+            fresh.decision_function(X, **groups_for(fresh)),
+        )
+
+
+# --- scikit-learn around it -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aware", [True, False])
+def test_search_with_routing(aware):
+    scorer = metrics.get_scorer("neg_partial_statistical_parity_gap", interval=PAIR)
+    model = PartialParityClassifier(PAIR, group_aware=aware)
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(model, {"max_disparity": [0.1, 0.9]}, scoring=scorer, cv=2)
+        search.fit(X, Y, sensitive_features=GROUP)
+        pipe = make_pipeline(StandardScaler(), search.best_estimator_)
+        result = cross_validate(
+            pipe, X, Y, params={"sensitive_features": GROUP}, scoring=scorer, cv=2
+        )
+        assert scorer(search, X, Y, sensitive_features=GROUP) > -0.2
+    assert search.best_params_ == {"max_disparity": 0.1}
+    assert np.all(result["test_score"] < 0)
+
+
+def test_search_without_routing():
+    scorer = metrics.make_fairness_scorer(
+        metrics.partial_statistical_parity_gap, interval=PAIR, sensitive_columns="sex"
+    )
+    model = PartialParityClassifier(PAIR, sensitive_columns="sex")
+    search = GridSearchCV(model, {"max_disparity": [0.1, 0.9]}, scoring=scorer, cv=2)
+    search.fit(TABLE, Y)
+    assert search.best_params_ == {"max_disparity": 0.1}
+    assert scorer(search, TABLE, Y) == pytest.approx(-gap(search.decision_function(TABLE)))
+    accuracy = cross_validate(search.best_estimator_, TABLE, Y, cv=2)["test_score"]
+    assert accuracy.min() > 0.6
+
+
+@pytest.mark.parametrize("routing", [True, False])
+def test_pipelines(routing):
+    model = PartialParityClassifier(PAIR, **AWARE)
+    with config_context(enable_metadata_routing=routing):
+        pipe = make_pipeline(StandardScaler(), model)
+        prefix = "" if routing else "partialparityclassifier__"
+        pipe.fit(X, Y, **{f"{prefix}sensitive_features": GROUP})
+        predicted = pipe.predict(X, sensitive_features=GROUP)
+        if routing:
+            assert gap(pipe.decision_function(X, sensitive_features=GROUP)) <= 0.05
+    Z = StandardScaler().fit_transform(X)
+    expected = model.fit(Z, Y, sensitive_features=GROUP).predict(Z, sensitive_features=GROUP)
+    np.testing.assert_array_equal(predicted, expected)
