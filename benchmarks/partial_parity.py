@@ -33,7 +33,6 @@ from skfair.classification._partial import make_promise, repair_scores
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
 from skfair.losses import make_loss
 from skfair.metrics import (
-    demographic_parity_difference,
     noise_floor,
     partial_ccdf_gap,
     partial_statistical_parity_gap,
@@ -249,7 +248,7 @@ def definition(results: dict[str, Any], quick: bool) -> None:
 
 
 def peers(results: dict[str, Any], quick: bool) -> None:
-    """Figure 7: fairlearn's reduction at equal demographic-parity gap on test rows."""
+    """Figure 7: fairlearn's reduction at equal demographic-parity gap on training rows."""
     print("   7. a9a, demographic parity: ExponentiatedGradient of fairlearn")
     if find_spec("fairlearn") is None:
         print("     skipped: fairlearn not installed")
@@ -260,33 +259,31 @@ def peers(results: dict[str, Any], quick: bool) -> None:
         rows = []
         for seed in SEEDS[: 1 if quick else 3]:
             train, test = a9a(seed)
-            dense, dense_test = train.X.toarray(), test.X.toarray()
+            dense = train.X.toarray()
             start = time.process_time()
             theirs = ExponentiatedGradient(
-                LogisticRegression(solver="liblinear"), DemographicParity(), eps=eps
+                LogisticRegression(solver="liblinear"), DemographicParity(difference_bound=eps)
             ).fit(dense, train.y, sensitive_features=train.groups)
             seconds = time.process_time() - start
-            chances = theirs._pmf_predict(dense_test)[:, 1]
-            rates = [chances[test.groups == g].mean() for g in (0, 1)]
-            their_gap = abs(rates[0] - rates[1])
-            their_accuracy = np.mean(np.where(test.y > 0, chances, 1 - chances))
-            best = None
-            for bound in (eps, 1.2 * eps, 1.5 * eps, 2 * eps, 3 * eps):
-                start = time.process_time()
-                ours = fitted(train, (0.0, 1.0), bound, constraint="demographic_parity")
-                mine = time.process_time() - start
-                scores = ours.decision_function(test.X, sensitive_features=test.groups)
-                gap = demographic_parity_difference(
-                    test.y, scores > 0, sensitive_features=test.groups
-                )
-                accuracy = float(np.mean((scores > 0) == (test.y > 0)))
-                if gap <= their_gap + 0.005 and (best is None or accuracy > best[0]):
-                    best = accuracy, mine, roc_auc_score(test.y, scores)
-            assert best is not None
-            rows.append([best[0] - their_accuracy, best[1] / seconds, best[2]])
-        gain, ratio, auc = np.median(rows, axis=0).tolist()
-        figure(results, f"eps {eps}: accuracy, ours - theirs", gain, ">= -0.002")
+            # A bound of theirs is on the distance to the overall rate; ours is their training gap.
+            bound = rate_gap(theirs._pmf_predict(dense)[:, 1], train.groups)
+            start = time.process_time()
+            ours = fitted(train, (0.0, 1.0), bound, constraint="demographic_parity")
+            ratio = (time.process_time() - start) / seconds
+            scores = ours.decision_function(test.X, sensitive_features=test.groups)
+            chances = theirs._pmf_predict(test.X.toarray())[:, 1]
+            gain = np.mean(np.where(test.y > 0, 1, -1) * ((scores > 0) - chances))
+            gaps = rate_gap(scores > 0, test.groups), rate_gap(chances, test.groups)
+            rows.append([gain, ratio, roc_auc_score(test.y, scores), *gaps])
+        gain, ratio, auc, gap, their_gap = np.median(rows, axis=0).tolist()
+        note = f"gaps on test rows {gap:.3f} / {their_gap:.3f}"
+        figure(results, f"eps {eps}: accuracy, ours - theirs", gain, ">= -0.002", note)
         figure(results, f"eps {eps}: CPU, ours / theirs", ratio, "<= 0.1", f"AUC {auc:.3f}")
+
+
+def rate_gap(positive: Any, groups: Any) -> float:
+    """Return the difference of the mean predictions of two groups."""
+    return abs(float(positive[groups == 1].mean() - positive[groups == 0].mean()))
 
 
 def cost(results: dict[str, Any], quick: bool) -> None:
