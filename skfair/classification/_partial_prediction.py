@@ -80,7 +80,6 @@ class PartialPrediction(ClassifierMixin):
         classes = (promise.targets > 0).astype(np.int64)
         self._counts = promise.groups.cross_counts(classes, 2, None)
         if not self.certified_ and getattr(self, "enforce", "strict") == "strict":
-            self.status_ = "infeasible"
             warn_not_kept(promise, self.train_disparity_, is_repaired)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
