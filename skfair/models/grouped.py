@@ -3,10 +3,10 @@ r"""Linear scores with weights of their own for some groups, partially pooled.
 .. math:: z_i = x_i (w + u_{k(i)}) + b + b_{k(i)}
 
 The shared weights w are learned from all rows, the deviations u_k and b_k of a group from its rows,
-and both are penalised, deviations more: a small group stays close to the shared weights. Groups without deviations
-of the weights (too small for them) still have their own intercept. For two groups this is the model
-with cross terms of partial_fairness_idca, but the matrix of cross terms is never built: rows are
-kept sorted by group, and each group is a :class:`LinearScore` of its own.
+and both are penalised, deviations more: a small group stays close to the shared weights. Groups
+without deviations of the weights (too small for them) still have their own intercept. For two
+groups this is the model with cross terms of partial_fairness_idca, but the matrix of cross terms is
+never built: rows are kept by group, and each group is a :class:`LinearScore` of its own.
 
 Parameters are (w, b, b_1 ... b_G, u_a, u_b, ...), the u of groups with deviations only, all in
 coordinates standardised over all rows.
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from skfair.models.base import FloatArray, IntArray, ScoreModel
 from skfair.models.columns import Units, compact_rows
 from skfair.models.linear import LinearScore
-
 
 # How much more a deviation is penalised than a shared weight. Factors from 10 to 100 gain a little
 # accuracy on a9a and lose none on Bank; with 1, groups of own weights would hardly be pooled.
