@@ -1,8 +1,10 @@
 """scikit-learn's checks and our own, on every estimator that the package offers."""
 
+import copy
 import pickle
 import re
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfair.classification import PartialParityClassifier
+from skfair.utils.groups import GroupEncoding
 from skfair.utils.response import takes_groups
 from tests.house import discover_estimators
 from tests.prototypes import CentroidClassifier, SeedClusterer
@@ -114,6 +117,41 @@ def test_same_seed_same_result(estimator_class, data):
     assert np.array_equal(outcome(one, X, groups), outcome(other, X, groups))
     again = pickle.loads(pickle.dumps(one))
     assert np.array_equal(outcome(again, X, groups), outcome(one, X, groups))
+
+
+@each
+def test_copies_and_threads_agree(estimator_class, data):
+    """Kernels release nothing and share nothing: fits at the same time are like fits in turn."""
+    X, y, groups = data
+
+    def fitted(_):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # filters are not safe between threads
+            return fit(seeded(estimator_class), X, y, sensitive_features=groups)
+
+    expected = outcome(fitted(None), X, groups)
+    with ThreadPoolExecutor(3) as pool:
+        for estimator in pool.map(fitted, range(3)):
+            assert np.array_equal(outcome(estimator, X, groups), expected)
+    assert np.array_equal(outcome(copy.deepcopy(estimator), X, groups), expected)
+    assert estimator_class.__name__ in estimator._repr_html_()
+
+
+@each
+def test_an_interrupted_fit_changes_nothing(estimator_class, data, monkeypatch):
+    X, y, groups = data
+    estimator = seeded(estimator_class)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    before = vars(estimator).copy()
+    monkeypatch.setattr(GroupEncoding, "warn_small", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fit(estimator, X, y, sensitive_features=groups)
+    assert vars(estimator) == before
+    monkeypatch.undo()
+    fit(estimator, X, y, sensitive_features=groups)
 
 
 @each

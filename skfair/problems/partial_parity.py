@@ -112,7 +112,7 @@ class PartialParityProblem:
             half_norm, penalty_gradient = self.model.penalty_parts(w)
             value += self.alpha * half_norm
         of_rules = [
-            rule.evaluate(scores, self._aux_of(theta, k), part) for k, rule in enumerate(self.rules)
+            rule.evaluate(scores, self.aux_of(theta, k), part) for k, rule in enumerate(self.rules)
         ]
         return PartialEvaluation(
             theta=theta,
@@ -167,5 +167,6 @@ class PartialParityProblem:
             "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
         }
 
-    def _aux_of(self, theta: FloatArray, k: int) -> FloatArray:
+    def aux_of(self, theta: FloatArray, k: int) -> FloatArray:
+        """Return the auxiliary parameters of one rule."""
         return theta[self._aux[k] : self._aux[k + 1]]

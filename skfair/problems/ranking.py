@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.constraints.partial.group_auc import PairTerm, RankedRows, Spline
+from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part
 from skfair.problems.objectives import OBJECTIVES, Objective
 from skfair.utils.intervals import check_interval

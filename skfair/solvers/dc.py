@@ -96,7 +96,7 @@ class Parts:
     def __init__(self, problem: Any, theta: FloatArray) -> None:
         self.plus = plus = problem.evaluate(theta, "plus")
         of_rules = [
-            rule.evaluate(plus.scores, problem._aux_of(theta, k), "minus")
+            rule.evaluate(plus.scores, problem.aux_of(theta, k), "minus")
             for k, rule in enumerate(problem.rules)
         ]
         values = np.concatenate([np.empty(0), *(one.values for one in of_rules)])
