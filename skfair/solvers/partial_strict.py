@@ -30,6 +30,8 @@ FloatArray = NDArray[np.float64]
 ROUNDS = 8
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
+# Steps of retries begin wider: that loses some accuracy and gets into fewer dead ends.
+RETRY_WIDTH = 2.5
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
 # A disparity below this part of what is allowed gives room away.
@@ -118,10 +120,11 @@ def solve_partially(
             break
         if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
             break
+        first = RETRY_WIDTH if k >= len(problems) else 1.0
         tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0
         theta = lam = None
         for n_done in range(1, n_rounds + 1):
-            step = surrogate.narrowed(narrowed * ratio)
+            step = surrogate.narrowed(first * narrowed * ratio)
             problem.set_surrogate(step)
             problem.set_tolerance(tolerance)
             theta = problem.start(theta_model) if theta is None else theta
