@@ -30,8 +30,8 @@ FloatArray = NDArray[np.float64]
 ROUNDS = 8
 # Factor on the width of the steps per round, and the least width, as parts of the first.
 NARROWING, NARROWEST = 0.6, 0.2
-# Steps of retries begin wider: that loses some accuracy and gets into fewer dead ends.
-RETRY_WIDTH = 2.5
+# Widths that retries begin with. Wider steps lose some accuracy and get into fewer dead ends.
+RETRY_WIDTHS = (1.0, 2.5)
 # A tolerance aims this much below what is allowed.
 AIM = 0.96
 # A disparity below this part of what is allowed gives room away.
@@ -115,12 +115,13 @@ def solve_partially(
     """
     candidates: list[_Candidate] = []
     spread = _spread(problems[0], theta_model)
-    for k, problem in enumerate([*problems, *retries]):
+    attempts = [(problem, 1.0) for problem in problems]
+    attempts += [(problem, width) for problem in retries for width in RETRY_WIDTHS]
+    for k, (problem, first) in enumerate(attempts):
         if candidates and candidates[-1].result.status == "stopped":
             break
         if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
             break
-        first = RETRY_WIDTH if k >= len(problems) else 1.0
         tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0
         theta = lam = None
         for n_done in range(1, n_rounds + 1):
