@@ -401,7 +401,8 @@ def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> floa
     :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, of all m groups (and
     classes) at once with probability 1 - delta; shares of an interval of length L within
     epsilon_k / L. Under "ccdf" the thresholds that the interval touches may differ as well, so it
-    is made longer by the largest epsilon.
+    is made longer by the largest epsilon. With weights n_k is the effective number of rows, which
+    makes it an approximation.
     """
     counts = promise.counts()
     if promise.weights is not None and counts.shape[1] == 1:
