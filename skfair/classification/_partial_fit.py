@@ -28,7 +28,6 @@ from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.dc import DC_SOLVERS
 from skfair.solvers.partial_strict import ROUNDS, PartialResult, solve_partially
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
-from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 FloatArray = NDArray[np.float64]
@@ -179,7 +178,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if isinstance(self.loss, str) and self.loss not in fitting:
             raise ValueError(
                 f"There is no loss {self.loss!r} for classification. The losses are "
-                f"{listed([*fitting, *OBJECTIVES])}."
+                f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
             )
         return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
 
@@ -194,8 +193,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if name == "repair":
             return None
         if name != "alm" and name not in set(DC_SOLVERS):
-            known = ["auto", "repair", "alm", *DC_SOLVERS]
-            raise ValueError(f"There is no solver {name!r}. The solvers are {listed(known)}.")
+            known = ", ".join(map(repr, ["auto", "repair", "alm", *DC_SOLVERS]))
+            raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
         return ALLBFGS() if name == "alm" else DC_SOLVERS[name]()
 
     def _surrogate(self, solver: Any) -> Surrogate:
