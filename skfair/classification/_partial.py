@@ -23,6 +23,7 @@ from skfair.metrics import (
     partial_group_auc_gap,
     partial_statistical_parity_gap,
 )
+from skfair.solvers.partial_strict import EXACT
 from skfair.solvers.repair import (
     Blocks,
     GroupMaps,
@@ -47,8 +48,6 @@ REPAIRABLE = (
     "equal_opportunity",
     "equalized_odds",
 )
-# Rounding of disparities.
-EXACT = 1e-9
 RATE_RULES: dict[str, Callable[..., float]] = {
     "demographic_parity": partial_demographic_parity_gap,
     "equal_opportunity": partial_equal_opportunity_gap,

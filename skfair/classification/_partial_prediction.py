@@ -13,7 +13,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair.classification._partial import (
-    EXACT,
     REPAIRABLE,
     Promise,
     repair_scores,
@@ -21,6 +20,7 @@ from skfair.classification._partial import (
     upper_bound,
     warn_not_kept,
 )
+from skfair.solvers.partial_strict import EXACT
 from skfair.solvers.repair import GroupMaps, choose_cuts, score_blocks
 from skfair.utils.groups import GroupEncoding, GroupLevels
 from skfair.utils.intervals import Intervals

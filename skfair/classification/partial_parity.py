@@ -93,8 +93,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Whether groups of a group-aware model have weights of their own, as deviations from shared
         ones. "auto": those with at least 10 rows per feature.
     alpha : float, default=None
-        Weight of the penalty on weights and deviations; None for 1 / n_samples, the default of
-        ``LogisticRegression``.
+        Weight of the penalty on weights, ten times that on the deviations of groups; None for
+        1 / n_samples, the default of ``LogisticRegression``.
     surrogate : {"smoothstep", "ramp", "sigmoid"}, default="smoothstep"
         Smooth step that stands for "above the threshold" in the solvers; "ramp" is the paper's.
     n_percentiles : int, default=10

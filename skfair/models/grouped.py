@@ -116,9 +116,10 @@ class GroupedLinearScore(ScoreModel):
         return np.asarray(coef[np.setdiff1d(np.arange(self.n_groups), self.own)[0]])
 
     def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
-        """Return the scores of all rows."""
+        """Return the scores of all or some rows, and those rows as a tape."""
         if rows is not None:
-            raise NotImplementedError("Scores of groups are computed for all rows together.")
+            coef, intercept = self.raw(theta)
+            return group_scores(coef, intercept, self.X[rows], self._codes[rows]), rows
         of_groups = self.group_parameters(theta)
         scores = np.empty(self.n_samples)
         for k, (members, block) in enumerate(self._parts):
@@ -137,6 +138,9 @@ class GroupedLinearScore(ScoreModel):
         ``slopes`` may have several columns; so has the result.
         """
         d = self.n_features
+        if tape is not None:  # some rows, which may repeat: the others have no slope
+            of_rows, slopes = slopes, np.zeros((self.n_samples, *slopes.shape[1:]))
+            np.add.at(slopes, tape, of_rows)
         out = np.zeros((self.n_parameters, *slopes.shape[1:]))
         for k, (members, block) in enumerate(self._parts):
             if block is None:

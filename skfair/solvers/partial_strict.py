@@ -10,7 +10,8 @@ Steps are as wide as the scores are spread: scores that all move together would 
 whose steps are wide against their differences, and no true one.
 
 Rules with several forms, each sufficient, are solved in each, and the best result is kept. Further
-problems, with more percentiles, are there for when that fails.
+problems, with more percentiles, are there for when that fails; they are tried with the same and
+with wider steps.
 """
 
 from __future__ import annotations

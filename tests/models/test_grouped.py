@@ -174,12 +174,21 @@ def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
     assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
 
 
-def test_scores_of_some_rows_are_not_offered():
+@each_own
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_some_rows_are_rows_of_all(own, form):
+    """Also rows that repeat."""
     X, codes = table()
-    model = GroupedLinearScore(X, codes, OWN[0])
-    assert not model.start(np.random.RandomState(0)).any()
-    with pytest.raises(NotImplementedError, match="all rows together"):
-        model.forward(model.start(np.random.RandomState(0)), np.array([1, 2]))
+    model = GroupedLinearScore(form(X), codes, own)
+    theta, rng = random_theta(model), np.random.default_rng(3)
+    rows = rng.integers(0, codes.size, 40)
+    scores, tape = model.forward(theta, rows)
+    assert scores == pytest.approx(model.forward(theta)[0][rows])
+    slopes = rng.normal(size=(40, 2))
+    in_place = np.zeros((codes.size, 2))
+    for row, slope in zip(rows, slopes, strict=True):
+        in_place[row] += slope
+    assert model.pullback(tape, slopes) == pytest.approx(model.pullback(None, in_place))
 
 
 # Pooling

@@ -37,8 +37,8 @@ class Surrogate:
     width : float
         The smaller, the closer to the true step.
     rounding : float, default=0.0
-        Only for the ramp: its corners are parabolas over this part of the width, so that gradient
-        methods converge; 0 for the ramp of the paper.
+        Only for the ramp: its corners are parabolas that reach this part of the width to either
+        side, so that gradient methods converge; 0 for the ramp of the paper.
 
     Examples
     --------
