@@ -174,6 +174,11 @@ def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
     assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
 
 
+def test_the_start_is_zero():
+    X, codes = table()
+    assert not GroupedLinearScore(X, codes, OWN[0]).start(np.random.RandomState(0)).any()
+
+
 @each_own
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_some_rows_are_rows_of_all(own, form):
