@@ -1,29 +1,38 @@
-"""Run one benchmark by name, or all of them: ``python -m benchmarks [NAME] [--quick]``."""
+"""Run one benchmark by name, or all of them: ``python -m benchmarks [NAME] [--quick] [--keep]``."""
 
 import argparse
-import pkgutil
-from importlib import import_module
+import time
 
-import benchmarks
-from benchmarks.harness import check_threads, write
-
-NAMES = [
-    module.name
-    for module in pkgutil.iter_modules(benchmarks.__path__)
-    if module.name not in ("harness", "__main__") and not module.name.startswith("_")
-]
+from benchmarks.harness import (
+    OUTPUT,
+    RECORDS,
+    check_threads,
+    module_of,
+    names,
+    quiet,
+    show,
+    write,
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", nargs="?", choices=NAMES, help="default: all")
+    parser.add_argument("name", nargs="?", choices=names(), help="default: all")
     parser.add_argument("--quick", action="store_true", help="smaller data, fewer rounds")
+    parser.add_argument(
+        "--keep", action="store_true", help="write to records/, which the site is built from"
+    )
     arguments = parser.parse_args()
     check_threads()
-    for name in [arguments.name] if arguments.name else NAMES:
-        print(f"== {name}")
-        results = import_module(f"benchmarks.{name}").main(quick=arguments.quick)
-        print(f"   written to {write(name, results)}")
+    for name in [arguments.name] if arguments.name else names():
+        print(f"== {name}", flush=True)
+        start = time.perf_counter()
+        with quiet():
+            results = module_of(name).main(quick=arguments.quick)
+        show(name, results, OUTPUT)
+        path = write(name, results, RECORDS if arguments.keep else OUTPUT)
+        seconds = time.perf_counter() - start
+        print(f"   {seconds:.0f} s, written to {path.parent.name}/{path.name}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@ rows is the one that our model has, and accuracies are compared there. What is t
 that bound alone.
 """
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from statistics import mean, median
 from typing import Any, NamedTuple
 
@@ -20,25 +18,11 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks._erm_data import METRICS, SEEDS, Part, figure, split
-from benchmarks.harness import alternate
+from benchmarks.harness import alternate, lacks, timed
 from skfair.classification import ConstrainedERMClassifier
 
 N_STEPS = 1500  # of the networks
 BOUND = 0.05
-
-
-def lacks(*modules: str) -> bool:
-    """Whether a module is not installed; say so."""
-    absent = [name for name in modules if find_spec(name) is None]
-    if absent:
-        print(f"     skipped: {', '.join(absent)} not installed")
-    return bool(absent)
-
-
-def timed(run: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = run()
-    return time.process_time() - start, result
 
 
 class Matched(NamedTuple):

@@ -6,15 +6,10 @@ other libraries are in ``_erm_peers.py``. Peers that are not installed are skipp
 says so. Seeds here were not used while the method was made.
 """
 
-import json
-import subprocess
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean, median
 from typing import Any
 from unittest import mock
@@ -36,10 +31,9 @@ from benchmarks._erm_data import (
     split,
 )
 from benchmarks._erm_peers import networks, randomised, scikit_lego
-from benchmarks.harness import alternate, data_folder
+from benchmarks.harness import alternate, data_folder, in_new_process, memory
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import DemographicParity
-from skfair.exceptions import SmallGroupWarning
 from skfair.solvers import SOLVERS
 
 NEAR = 1e-3  # a point is near a solution if objective and constraints are missed by less
@@ -320,7 +314,9 @@ def scale(results: dict[str, Any], quick: bool) -> None:
     print(f"   7. {n} rows, {d} columns, float32: CPU against newton-cholesky, memory")
     rounds = 1 if quick else 3
     runs = {
-        piece: [in_new_process(piece, n, d, seed) for seed in SEEDS[:rounds]]
+        piece: [
+            in_new_process(run_piece, piece=piece, n=n, d=d, seed=seed) for seed in SEEDS[:rounds]
+        ]
         for piece in ("times", "memory")
     }
     ratio = median(run["ours"] / run["logistic"] for run in runs["times"])
@@ -328,13 +324,6 @@ def scale(results: dict[str, Any], quick: bool) -> None:
     figure(results, "surrogate fit / LogisticRegression(newton-cholesky)", ratio, "<= 12", note)
     beyond = median(run["beyond"] for run in runs["memory"])
     figure(results, "peak memory with X, in sizes of X", 1 + beyond, "<= 1.5")
-
-
-def in_new_process(piece: str, n: int, d: int, seed: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.constrained_erm", piece, str(n), str(d), str(seed)]
-    folder = Path(__file__).parents[1]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=folder)
-    return dict(json.loads(done.stdout))
 
 
 def run_piece(piece: str, n: int, d: int, seed: int) -> dict[str, float]:
@@ -354,26 +343,12 @@ def run_piece(piece: str, n: int, d: int, seed: int) -> dict[str, float]:
     fit(rows(10_000))
     part = rows(n)
     if piece == "memory":
-        before = kilobytes("VmRSS:")
+        before = memory("VmRSS:")
         fit(part)
-        return {"beyond": (kilobytes("VmHWM:") - before) * 1024 / part.X.nbytes}
+        return {"beyond": (memory() - before) / part.X.nbytes}
     peer = LogisticRegression(solver="newton-cholesky")
     times = alternate({"ours": lambda: fit(part), "logistic": lambda: peer.fit(part.X, part.y)}, 1)
     return {name: row["cpu"] for name, row in times.items()}
-
-
-def kilobytes(field: str) -> int:
-    """Return the memory of this process: at present (VmRSS) or at its peak (VmHWM)."""
-    status = Path("/proc/self/status").read_text().split()
-    return int(status[status.index(field) + 1])
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", SmallGroupWarning)
-        yield
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
@@ -381,13 +356,8 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     if data_folder() is not None:
         figures = [exactness, solvers, promise, randomised, scikit_lego, groups, networks, scale]
     results: dict[str, Any] = {}
-    with quiet():
-        for one in figures:
-            one(results, quick)
+    for one in figures:
+        one(results, quick)
     judged = [entry["passed"] for entry in results.values() if "passed" in entry]
     print(f"   {sum(judged)} of {len(judged)} bars kept")
     return results
-
-
-if __name__ == "__main__":  # one piece: PIECE N D SEED
-    print(json.dumps(run_piece(sys.argv[1], *map(int, sys.argv[2:5]))))

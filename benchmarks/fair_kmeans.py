@@ -14,7 +14,6 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks.harness import alternate, data_folder
@@ -235,7 +234,6 @@ def overlapping(results: dict[str, Any], quick: bool) -> None:
 
 def main(*, quick: bool = False) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    warnings.simplefilter("ignore", ConvergenceWarning)
     if data_folder() is not None:
         assignments(results, quick)
         fronts(results, quick)

@@ -5,15 +5,10 @@ in float32 (tol 3e-3) on the same affinity, so more is better. ``dc_admm`` is sl
 per seed; nothing of it is compiled. Seeds here were not used while the method was made.
 """
 
-import json
 import resource
-import subprocess
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 from unittest import mock
@@ -24,14 +19,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.harness import alternate, data_folder
+from benchmarks.harness import alternate, data_folder, in_new_process, memory, timed
 from skfair.cluster import FairSpectralClustering, fair_spectral
 from skfair.cluster._similarity import RbfKernel
 from skfair.datasets import load_local, make_fair_sbm
@@ -60,9 +54,7 @@ def show(results: dict[str, Any], title: str, runs: Sequence[Mapping[str, Any]],
 
 
 def cpu(run: Callable[[], Any]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start
+    return timed(run)[0]
 
 
 @contextmanager
@@ -73,14 +65,14 @@ def spent_in(
     seconds: list[float] = []
     function = getattr(owner, name)
 
-    def timed(*args: Any, **kwargs: Any) -> Any:
+    def measured(*args: Any, **kwargs: Any) -> Any:
         start = time.process_time()
         result = function(*args, **kwargs)
         if counts(*args):
             seconds.append(time.process_time() - start)
         return result
 
-    with mock.patch.object(owner, name, timed):
+    with mock.patch.object(owner, name, measured):
         yield seconds
 
 
@@ -313,13 +305,11 @@ def fit_piece(affinity: str, n: int, seed: int) -> dict[str, float]:
         spent_in(fair_spectral, "round_to_rules") as rounding,
     ):
         total = cpu(lambda: model.fit(X, sensitive_features=groups))
-    # Not ru_maxrss: a child starts with the one of its parent.
-    status = Path("/proc/self/status").read_text().split()
     return {
         "seconds without k-means": total - sum(k_means),
         "of these, rounding": sum(rounding),
         "k-means, seconds": sum(k_means),
-        "peak memory, GB": int(status[status.index("VmHWM:") + 1]) * 1024 / 1e9,
+        "peak memory, GB": memory() / 1e9,
         "ARI": adjusted_rand_score(truth, model.labels_),
     }
 
@@ -333,17 +323,7 @@ def scale(results: dict[str, Any], quick: bool) -> None:
     ):
         runs = []
         for seed in SEEDS[: 1 if quick else 3]:
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.fair_spectral",
-                affinity,
-                str(n),
-                str(seed),
-            ]
-            folder = Path(__file__).parents[1]
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=folder)
-            runs.append(json.loads(done.stdout))
+            runs.append(in_new_process(fit_piece, affinity=affinity, n=n, seed=seed))
         show(results, f"{affinity}, n={n}, d=10, k=10", runs, bar)
 
 
@@ -425,7 +405,6 @@ def products(results: dict[str, Any], quick: bool) -> None:
 
 def main(*, quick: bool = False) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    warnings.simplefilter("ignore", ConvergenceWarning)
     if data_folder() is not None:
         costs(results, quick)
         solvers(results, quick)
@@ -433,7 +412,3 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     for figure in (disconnected, scale, neighbours, kernel, products):
         figure(results, quick)
     return results
-
-
-if __name__ == "__main__":  # one piece: AFFINITY N SEED
-    print(json.dumps(fit_piece(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

@@ -2,19 +2,35 @@
 
 Competitors run in turn within one process, so that a busy machine slows all of them alike; figures
 that are quoted are ratios of medians. The first round is thrown away: it compiles and fills caches.
+
+A benchmark is a module with ``main(*, quick)``, which measures and returns plain data. It may offer
+``tables(results)`` and ``pictures(results)``, which show such data, also long after they were
+measured: the site is built from the records that are kept in ``records``.
 """
 
+import csv
 import json
 import os
 import platform
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-OUTPUT = Path(__file__).parent / "output"
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair.exceptions import SmallGroupWarning
+
+HERE = Path(__file__).parent
+OUTPUT, RECORDS = HERE / "output", HERE / "records"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -23,6 +39,13 @@ def check_threads() -> None:
     wrong = [name for name in THREAD_VARIABLES if os.environ.get(name) != "1"]
     if wrong:
         raise SystemExit(f"Set {'=1 '.join(wrong)}=1 before starting (make bench does).")
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return CPU seconds and the result."""
+    start = time.process_time()
+    result = run()
+    return time.process_time() - start, result
 
 
 def alternate(
@@ -57,9 +80,110 @@ def data_folder() -> Path | None:
     return None
 
 
-def write(name: str, results: Any) -> Path:
+def lacks(*modules: str) -> bool:
+    """Whether a module is not installed; say so."""
+    absent = [name for name in modules if find_spec(name) is None]
+    if absent:
+        print(f"     skipped: {', '.join(absent)} not installed")
+    return bool(absent)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out warnings that a benchmark provokes: limits of iterations, small groups."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", SmallGroupWarning)
+        yield
+
+
+def in_new_process(function: Callable[..., Any], **arguments: Any) -> Any:
+    """Call a function of a benchmark in a process of its own, with arguments that JSON can carry.
+
+    Needed where memory is measured: a process never forgets its peak.
+    """
+    command = [sys.executable, "-m", "benchmarks.harness"]
+    command += [function.__module__, function.__name__, json.dumps(arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=HERE.parent)
+    return json.loads(done.stdout)
+
+
+def memory(field: str = "VmHWM:") -> int:
+    """Return the bytes of this process: at its peak (VmHWM) or at present (VmRSS).
+
+    Not ``ru_maxrss``: a child starts with the one of its parent.
+    """
+    status = Path("/proc/self/status").read_text().split()
+    return int(status[status.index(field) + 1]) * 1024
+
+
+class Table(NamedTuple):
+    """What a benchmark shows: numbers or words under headings."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def cells(self) -> list[list[str]]:
+        """Return the rows as text; numbers have four digits."""
+        return [
+            [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+            for row in self.rows
+        ]
+
+    def write_csv(self, path: Path) -> None:
+        """Write headings and rows."""
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([self.columns, *self.cells()])
+
+    def __str__(self) -> str:
+        lines = [list(self.columns), *self.cells()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [
+            "     " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+            for line in lines
+        ]
+        return "\n".join([f"   {self.title}", *(line.rstrip() for line in text)])
+
+
+def show(name: str, results: Any, folder: Path, *, say: Callable[[str], None] = print) -> None:
+    """Print the tables of a benchmark, and write them (.csv) and its pictures (.png)."""
+    module = module_of(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for slug, table in (module.tables(results) if hasattr(module, "tables") else {}).items():
+        say(str(table))
+        table.write_csv(folder / f"{name}-{slug}.csv")
+    if hasattr(module, "pictures") and not lacks("matplotlib"):
+        for slug, figure in module.pictures(results).items():
+            figure.savefig(folder / f"{name}-{slug}.png", dpi=110, bbox_inches="tight")
+
+
+def module_of(name: str) -> Any:
+    """Return the module of a benchmark; those of the papers lie in a folder of their own."""
+    folder = "papers." if (HERE / "papers" / f"{name}.py").exists() else ""
+    return import_module(f"benchmarks.{folder}{name}")
+
+
+def names() -> list[str]:
+    """Return the names of all benchmarks."""
+    files = [*HERE.glob("*.py"), *(HERE / "papers").glob("*.py")]
+    parts = {"harness", "check"}
+    return sorted(path.stem for path in files if path.stem[0] != "_" and path.stem not in parts)
+
+
+def processor() -> str:
+    """Return the name of the processor, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    named = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.machine()
+
+
+def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
     """Write results as JSON together with the machine and the commit they were measured on."""
-    OUTPUT.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     try:
         commit = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
@@ -68,11 +192,23 @@ def write(name: str, results: Any) -> Path:
         commit = "unknown"
     record = {
         "benchmark": name,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
+        "versions": {part: version(part) for part in ("numpy", "scipy", "scikit-learn", "numba")},
         "commit": commit,
         "results": results,
     }
-    path = OUTPUT / f"{name}.json"
+    path = folder / f"{name}.json"
     path.write_text(json.dumps(record, indent=1) + "\n")
     return path
+
+
+def read(name: str, folder: Path = RECORDS) -> Any:
+    """Return a record that was written before."""
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+if __name__ == "__main__":  # a piece in its own process: MODULE FUNCTION ARGUMENTS
+    piece = getattr(import_module(sys.argv[1]), sys.argv[2])
+    with quiet():
+        print(json.dumps(piece(**json.loads(sys.argv[3]))))

@@ -7,7 +7,6 @@ the paper are means of five splits, as ours. The same settings are used on all d
 
 import time
 import warnings
-from importlib.util import find_spec
 from statistics import mean, median
 from typing import Any
 
@@ -27,7 +26,7 @@ from benchmarks._partial_data import (
     bank,
     compas,
 )
-from benchmarks.harness import alternate, data_folder
+from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.classification._partial import make_promise, repair_scores
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
@@ -101,7 +100,7 @@ def unconstrained(results: dict[str, Any], quick: bool) -> None:
         figure(results, f"{name}: off by", abs(value - wanted), bar, f"{value:.4f}")
 
 
-def tables(results: dict[str, Any], quick: bool) -> None:
+def rows_of_paper(results: dict[str, Any], quick: bool) -> None:
     """Figure 3: for each row of the paper, a model that is at least as fair and as accurate."""
     print("   3. rows of table 3 (ccdf scale): fairness / accuracy on test rows, means of splits")
     seeds = SEEDS[: 1 if quick else None]
@@ -250,8 +249,7 @@ def definition(results: dict[str, Any], quick: bool) -> None:
 def peers(results: dict[str, Any], quick: bool) -> None:
     """Figure 7: fairlearn's reduction at equal demographic-parity gap on training rows."""
     print("   7. a9a, demographic parity: ExponentiatedGradient of fairlearn")
-    if find_spec("fairlearn") is None:
-        print("     skipped: fairlearn not installed")
+    if lacks("fairlearn"):
         return
     from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 
@@ -360,6 +358,6 @@ def main(quick: bool = False) -> dict[str, Any]:
     results: dict[str, Any] = {}
     if data_folder() is None:
         return results
-    for part in (unconstrained, tables, solvers, certificates, definition, peers, cost):
+    for part in (unconstrained, rows_of_paper, solvers, certificates, definition, peers, cost):
         part(results, quick)
     return results

@@ -1,7 +1,6 @@
 """Swap descent and swap front: time per child against plain numpy, growth with n, and one epoch."""
 
 import time
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import make_blobs
 
-from benchmarks.harness import alternate, data_folder
+from benchmarks.harness import alternate, data_folder, timed
 from skfair.solvers.swap import swap_descent
 from skfair.solvers.swap_front import PAIRS, swap_front
 
@@ -104,15 +103,9 @@ class PlainSearch:
         return [points[i] for i in order[improves]]
 
 
-def cpu(run: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = run()
-    return time.process_time() - start, result
-
-
 def ours(X: Any, codes: Any, n_iter: int, **options: Any) -> tuple[float, float]:
     """Return CPU seconds per child: of the whole search, and without set-up and result."""
-    total, front = cpu(lambda: swap_front(X, codes, 10, 2, max_iter=n_iter, **options))
+    total, front = timed(lambda: swap_front(X, codes, 10, 2, max_iter=n_iter, **options))
     n_children, seconds = front.history["n_children"], front.history["seconds"]
     loop = (seconds[-1] - seconds[0]) / n_children[1:].sum()
     return total / n_children.sum(), loop

@@ -1,0 +1,104 @@
+"""The benchmarks' own machinery; what they measure is tested elsewhere."""
+
+import csv
+import math
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
+from benchmarks import check  # noqa: E402
+
+DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
+
+
+def test_each_benchmark_can_be_found_and_run():
+    names = harness.names()
+    assert {"metrics", "check"} - set(names) == {"check"}  # what is run by its own command
+    for name in names:
+        assert callable(harness.module_of(name).main)
+
+
+def test_the_index_names_each_benchmark():
+    text = (DOC / "index.rst").read_text()
+    assert [name for name in harness.names() if not re.search(rf"\b{name}\b", text)] == []
+
+
+@pytest.mark.parametrize("record", sorted(harness.RECORDS.glob("*.json")), ids=lambda p: p.stem)
+def test_pages_include_what_records_show(record, tmp_path):
+    """A table or picture that a page includes must be made from the record, and be shown."""
+    name = record.stem
+    if name == "check":
+        pytest.skip("has no page")
+    page = DOC / f"{name}.rst"
+    harness.show(name, harness.read(name)["results"], tmp_path, say=lambda text: None)
+    made = {path.name for path in tmp_path.iterdir()}
+    wanted = set(re.findall(r"generated/benchmarks/(\S+)", page.read_text())) if made else set()
+    assert wanted == made
+
+
+def test_alternate_takes_turns_and_drops_the_first_round():
+    calls = []
+    times = harness.alternate({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, 3)
+    assert calls == ["a", "b"] * 4
+    assert set(times) == {"a", "b"}
+    assert all(row["cpu"] >= 0 and row["wall"] >= 0 for row in times.values())
+
+
+def test_tables_are_written_as_they_are_printed(tmp_path):
+    table = harness.Table("a title", ["case", "value"], [("first", 1 / 3), ("second", 12)])
+    table.write_csv(tmp_path / "table.csv")
+    with (tmp_path / "table.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows == [["case", "value"], ["first", "0.3333"], ["second", "12"]]
+    lines = str(table).splitlines()
+    assert lines[0].strip() == "a title"
+    assert [line.split() for line in lines[1:]] == rows
+
+
+def test_records_are_read_as_they_were_written(tmp_path):
+    harness.write("some", {"ratio": 2.5}, tmp_path)
+    record = harness.read("some", tmp_path)
+    assert record["results"] == {"ratio": 2.5}
+    assert {"machine", "commit", "python", "versions"} <= set(record)
+
+
+def test_a_new_process_brings_results_back():
+    assert harness.in_new_process(math.gcd, **{}) == 0
+    with pytest.raises(Exception, match="exit status"):
+        harness.in_new_process(math.gcd, unknown=1)
+
+
+def test_threads_must_be_fixed(monkeypatch):
+    for name in harness.THREAD_VARIABLES:
+        monkeypatch.setenv(name, "1")
+    harness.check_threads()
+    monkeypatch.setenv(harness.THREAD_VARIABLES[0], "2")
+    with pytest.raises(SystemExit, match=harness.THREAD_VARIABLES[0]):
+        harness.check_threads()
+
+
+def test_memory_of_this_process():
+    if os.name != "posix" or not Path("/proc/self/status").exists():
+        pytest.skip("needs /proc")
+    assert harness.memory() >= harness.memory("VmRSS:") > 1e6
+
+
+@pytest.mark.parametrize(
+    ("now", "is_slower"), [(1.0, False), (0.5, False), (1.24, False), (1.26, True), (9.0, True)]
+)
+def test_the_check_fails_beyond_a_quarter(now, is_slower):
+    assert check.slower({"case": now, "new": 7.0}, {"case": 1.0, "gone": 1.0}) == (
+        ["case"] if is_slower else []
+    )
+
+
+def test_a_high_ratio_is_measured_again_before_it_is_believed(monkeypatch):
+    values = iter([9.0, 1.0])  # the first was another program's fault
+    monkeypatch.setattr(check, "ratio", lambda *_: next(values))
+    for cases in ("cluster_cases", "classifier_cases"):
+        monkeypatch.setattr(check, cases, dict)
+    monkeypatch.setattr(check, "metrics_cases", lambda: {"case": (None, None)})
+    assert check.measured({"case": 1.0}) == {"case": 1.0}
