@@ -7,13 +7,20 @@ SKFAIR_DATA ?= $(if $(wildcard ../shared/data/datasets.json),$(abspath ../shared
 export SKFAIR_DATA
 WORKERS ?= 2
 
-.PHONY: help demo test lint doc bench clean
+# What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+
+.PHONY: help demo test test-bounds test-nojit fuzz lint doc bench bench-check release clean
 help:
 	@echo "make demo    run the quick start: audit, choose and train; tables and a picture"
 	@echo "make test    install the test extra and run every test and doctest"
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
+	@echo "make bench-check   did something become slower against other libraries?"
+	@echo "make fuzz    20000 odd inputs to everything that is public; CASES=... SEED=..."
+	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
+	@echo "make release   build, install elsewhere, test from outside; PYTHON=... DEPENDENCIES=oldest"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +37,18 @@ demo: $(VENV)/.stamp-plot
 test: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-fail-under=95
 
+# Kernels are compiled anew with checks of every index, and kept apart from the usual ones.
+test-bounds: $(VENV)/.stamp-test
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/numba-bounds $(BIN)/python -m pytest -n $(WORKERS) tests
+
+# Kernels run as Python, so that their lines count; only small inputs are quick enough.
+test-nojit: $(VENV)/.stamp-test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) tests/test_kernels.py \
+	--cov=skfair._kernels --cov-report=term
+
+fuzz: $(VENV)/.stamp-test
+	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)
+
 lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,8 +58,13 @@ doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
 
 bench: $(VENV)/.stamp-bench
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-	$(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick) $(if $(KEEP),--keep)
+
+bench-check: $(VENV)/.stamp-bench
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.check $(if $(KEEP),--keep)
+
+release:
+	.ci/release $(PYTHON) $(DEPENDENCIES)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache doc/_build doc/generated
