@@ -7,6 +7,7 @@ The build needs no network. Links into the manuals of numpy, scikit-learn and ot
 import os
 import re
 import shutil
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import skfair
 from skfair._version import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))  # the benchmarks lie beside the package
 
 project = "skfair"
 author = "The skfair developers"
@@ -80,7 +82,7 @@ html_title = f"skfair {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "install", "api", "changelog")}
+html_sidebars = {page: [] for page in ("index", "install", "choose", "api", "changelog")}
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_end": ["theme-switcher"],
@@ -104,6 +106,16 @@ def stage_examples():
     names = {script.stem for script in scripts}
     for folder in (target, HERE / "auto_examples"):
         remove(path for path in folder.glob("plot_*") if path.name.split(".")[0] not in names)
+
+
+def stage_benchmarks():
+    """Write tables and pictures of the benchmarks from the records of their last full run."""
+    from benchmarks.harness import RECORDS, module_of, read, show
+
+    target = HERE / "generated" / "benchmarks"
+    for record in sorted(RECORDS.glob("*.json")):
+        if hasattr(module_of(record.stem), "tables"):
+            show(record.stem, read(record.stem)["results"], target, say=lambda text: None)
 
 
 def remove(paths):
@@ -168,3 +180,4 @@ def setup(app):
 
 
 stage_examples()
+stage_benchmarks()

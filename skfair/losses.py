@@ -30,7 +30,7 @@ class RowParts(NamedTuple):
 
 
 class Loss(ABC):
-    """A loss of one row, as a function of its score and target.
+    """A loss of one row, convex in its score.
 
     Attributes
     ----------

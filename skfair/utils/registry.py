@@ -33,6 +33,9 @@ class Registry(Generic[T]):
     ... class Absolute: ...
     >>> losses["absolute"] is Absolute, list(losses)
     (True, ['absolute'])
+    >>> del losses["absolute"]
+    >>> len(losses)
+    0
     """
 
     def __init__(self, kind: str, package: str) -> None:
@@ -60,6 +63,10 @@ class Registry(Generic[T]):
                 f"{', '.join(map(repr, sorted(self)))}."
             )
         return self._components[name]
+
+    def __delitem__(self, name: str) -> None:
+        """Forget a component that was tried out."""
+        del self._components[name]
 
     def __iter__(self) -> Iterator[str]:
         self._load()
