@@ -28,7 +28,7 @@ from skfair.models import LinearScore, MLPScore
 from skfair.models.columns import Units
 from skfair.models.mlp import mlp_scores
 from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.base import SOLVERS, SolverResult, check_needs, check_parameters
 from skfair.solvers.strict import StrictResult, solve_strictly
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
 from skfair.utils.validation import check_weights
@@ -102,7 +102,8 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             values = tuple(float(value) for value in np.atleast_1d(self.temperatures))
         except (TypeError, ValueError):
             values = ()
-        if not values or min(values) <= 0 or list(values) != sorted(values):
+        is_usable = all(0 < value < np.inf for value in values)
+        if not values or not is_usable or list(values) != sorted(values):
             raise ValueError(
                 f"temperatures must be positive and rising, got {self.temperatures!r}. The larger, "
                 "the closer the smooth rates are to the true ones."
@@ -352,13 +353,15 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 f"partial_fit needs a stochastic solver, got solver={self.solver!r}. Use 'auto' or "
                 "'alm'."
             )
+        check_parameters(solver)
         if not hasattr(self, "_stream"):
             rng = check_random_state(self.random_state)
             start, lam = problem.start(rng), None
             if hasattr(self, "_last_model"):
                 last = problem.model.standardised(*self._last_model[1])
                 start = problem.centered(np.concatenate([last, np.zeros(problem.n_centers)]))
-                lam = self.multipliers_
+                if self.multipliers_.size == problem.n_constraints:  # the groups may be others
+                    lam = self.multipliers_
             training = solver.begin(problem, start, lam)
             self._stream = _Stream(training, problem.model.units, rng)
         stream = deepcopy(self._stream)  # what is there stays as it is if something fails below

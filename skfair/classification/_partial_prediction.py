@@ -24,7 +24,7 @@ from skfair.solvers.partial_strict import EXACT
 from skfair.solvers.repair import GroupMaps, choose_cuts, score_blocks
 from skfair.utils.groups import GroupEncoding, GroupLevels
 from skfair.utils.intervals import Intervals
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_probability, check_weights, one_dimensional
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -218,14 +218,15 @@ class PartialPrediction(ClassifierMixin):
             The disparity of these rows plus the margin of Dvoretzky, Kiefer and Wolfowitz.
         """
         check_is_fitted(self)
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}.")
+        check_probability(confidence, "confidence")
         if self.constraint not in REPAIRABLE:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
         groups = self._read_part_groups(X, sensitive_features)
         if y is None and self.constraint in ("equal_opportunity", "equalized_odds"):
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
-        positive = np.ones(groups.n_samples) if y is None else np.asarray(y) == self.classes_[1]
+        positive = (
+            np.ones(groups.n_samples) if y is None else one_dimensional(y, "y") == self.classes_[1]
+        )
         weights = check_weights(sample_weight, groups.n_samples)
         groups.check_nonempty(sample_weight=weights)
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)

@@ -423,6 +423,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         of_class = compute_class_weight(
             self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
         )
+        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} must give weights >= 0, not all of them 0."
+            )
         weights = of_class[codes]
         return weights if sample_weight is None else weights * sample_weight
 

@@ -287,7 +287,8 @@ class FairKMeans(
             data.X, data.groups, rules, self.n_clusters, data.sample_weight
         )
         rng = check_random_state(self.random_state)
-        n_runs = 1 if self.n_init == "auto" or not isinstance(self.init, str) else self.n_init
+        is_one = self.n_init == "auto" or not isinstance(self.init, str)
+        n_runs = 1 if is_one else int(self.n_init)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: self._centers_state(problem, c)
@@ -507,6 +508,9 @@ class FairKMeans(
         self.inertia_ = found.cost * total
         self.lower_bound_ = found.lower_bound * total
         self.n_iter_ += 1
+
+    # Written out, since set_output wraps only what a class itself defines.
+    transform = PricePredictionMixin.transform
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None

@@ -28,6 +28,7 @@ from skfair.solvers.price_front import FrontPoint, price_front
 from skfair.utils.callbacks import Callback, report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
+from skfair.utils.validation import check_number
 
 FloatArray = NDArray[np.float64]
 
@@ -262,7 +263,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         """Return the relative balances to ask for, the two ends included."""
         if isinstance(self.balances, Integral):
             return np.linspace(0, 1, int(self.balances))
-        targets = np.unique(np.append(np.asarray(self.balances, dtype=np.float64), (0.0, 1.0)))
+        try:
+            targets = np.unique(np.append(np.asarray(self.balances, dtype=np.float64), (0.0, 1.0)))
+        except (TypeError, ValueError):
+            targets = np.array([np.nan])
         if not (targets[0] >= 0 and targets[-1] <= 1):  # NaN sorts last and fails too
             raise ValueError(
                 f"balances must lie in [0, 1] (shares of the sample's balance), got "
@@ -330,6 +334,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         if (min_balance is None) == (index is None):
             raise ValueError("select needs either min_balance or index.")
         if index is None:
+            check_number(min_balance, "min_balance", 0, 1)
             enough = np.flatnonzero(self.relative_balances_ >= min_balance * (1 - 1e-12))  # type: ignore[operator]
             if not enough.size:
                 raise ValueError(
@@ -337,6 +342,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
                     f"balanced one has {self.relative_balances_[-1]:.6g}."
                 )
             index = int(enough[0])
+        check_number(index, "index", -len(self._models), len(self._models) - 1, Integral)
         model = copy(self._models[index])
         model.labels_ = self.labels_[index].astype(np.int32)
         return model
@@ -356,6 +362,11 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             Between 0 and 1; larger is better.
         """
         check_is_fitted(self)
+        if not np.isfinite(self.costs_).all():
+            raise ValueError(
+                "The costs are beyond the range of floating-point numbers. Divide X by a power of "
+                "ten."
+            )
         smallest = float(self.costs_[0])
         return hypervolume(
             self.costs_,

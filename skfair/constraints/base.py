@@ -233,5 +233,7 @@ def make_constraints(constraint: Any, task: str) -> list[Constraint]:
             )
         if task not in rule.tasks:
             fitting = [name for name in CONSTRAINTS if task in CONSTRAINTS[name].tasks]
-            raise ValueError(f"{rule!r} is not for {task}. Choose from {', '.join(fitting)}.")
+            raise ValueError(
+                f"constraint={rule!r} is not for {task}. Choose from {', '.join(fitting)}."
+            )
     return rules

@@ -136,7 +136,10 @@ def _check_shares(group_shares: Sequence[float] | None, n_groups: int) -> list[f
     """Return one share per group."""
     if group_shares is None:
         return [1 / n_groups] * n_groups
-    shares = np.asarray(group_shares, dtype=np.float64)
+    try:
+        shares = np.asarray(group_shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
     if (
         shares.shape != (n_groups,)
         or (shares < 0).any()

@@ -79,6 +79,9 @@ def second_class(estimator: Any, pos_label: Any) -> Any:
 
 def check_same_length(what: str, **columns: Sized) -> None:
     """Raise unless all arguments of a display have the same length."""
+    for name, values in columns.items():
+        if not hasattr(values, "__len__") or not getattr(values, "ndim", 1):
+            raise TypeError(f"{name} must have one entry per {what}, got {values!r}.")
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {length}" for name, length in lengths.items())

@@ -19,7 +19,7 @@ from skfair.inspection._style import (
     with_options,
 )
 from skfair.utils.groups import encode_groups
-from skfair.utils.validation import check_labels, check_weights
+from skfair.utils.validation import check_labels, check_names, check_numbers, check_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,11 +98,11 @@ class ClusterCompositionDisplay:
         sizes: ArrayLike,
         attribute_of_group: ArrayLike | None = None,
     ) -> None:
-        self.shares = np.asarray(shares, dtype=np.float64)
-        self.overall_shares = np.asarray(overall_shares, dtype=np.float64)
-        self.group_names = list(group_names)
-        self.cluster_names = list(cluster_names)
-        self.sizes = np.asarray(sizes, dtype=np.float64)
+        self.shares = check_numbers(shares, "shares")
+        self.overall_shares = check_numbers(overall_shares, "overall_shares")
+        self.group_names = check_names(group_names, "group_names")
+        self.cluster_names = check_names(cluster_names, "cluster_names")
+        self.sizes = check_numbers(sizes, "sizes")
         n_groups, n_clusters = len(self.group_names), len(self.cluster_names)
         self.attribute_of_group = (
             np.zeros(n_groups, np.int64)

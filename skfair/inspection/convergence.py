@@ -84,9 +84,14 @@ class ConvergenceDisplay:
                 f"history must be a dict of columns, got {type(history).__name__}. Pass the "
                 "history_ of a fitted estimator."
             )
-        self.history = {
-            str(column): np.asarray(values, dtype=np.float64) for column, values in history.items()
-        }
+        self.history: dict[str, FloatArray] = {}
+        for column, given in history.items():
+            try:
+                self.history[str(column)] = np.asarray(given, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"The column {column!r} of history must be numbers, got {given!r}."
+                ) from error
         for column, values in self.history.items():
             if values.ndim != 1 or not values.size:
                 raise ValueError(
@@ -207,6 +212,8 @@ class ConvergenceDisplay:
         if columns is None:
             usual = [column for column in _DEFAULT_COLUMNS if column in self.history]
             chosen = usual or [column for column in self.history if column != "seconds"]
+        elif not isinstance(columns, Sequence):
+            raise TypeError(f"columns must be a name or a list of names, got {columns!r}.")
         else:
             chosen = [columns] if isinstance(columns, str) else list(columns)
         unknown = [column for column in chosen if column not in self.history]

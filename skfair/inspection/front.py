@@ -8,6 +8,7 @@ dominates, the rest hollow. Which direction is better is part of the data, so th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from skfair.inspection._style import (
 )
 from skfair.metrics.fronts import nondominated
 from skfair.utils.text import listed
-from skfair.utils.validation import check_scores
+from skfair.utils.validation import check_names, check_number, check_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,7 @@ class FairnessFrontDisplay:
         name: str | None = None,
     ) -> None:
         self.x, self.y = check_scores(x, "x"), check_scores(y, "y")
-        self.point_names = None if point_names is None else [str(text) for text in point_names]
+        self.point_names = None if point_names is None else check_names(point_names, "point_names")
         named = {} if self.point_names is None else {"point_names": self.point_names}
         check_same_length("point", x=self.x, y=self.y, **named)
         for direction in (x_better, y_better):
@@ -369,8 +370,7 @@ def _position(point: int | str | None, n_points: int, names: Sequence[str] | Non
             )
             raise ValueError(f"selected={point!r} is not the name of a point; {known}.")
         return names.index(point)
-    if not -n_points <= point < n_points:
-        raise ValueError(f"selected={point} is not a position in {n_points} points.")
+    check_number(point, "selected", -n_points, n_points - 1, Integral)
     return int(point) % n_points
 
 

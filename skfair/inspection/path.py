@@ -133,6 +133,8 @@ class FairnessPathDisplay:
             The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_path")
+        if not hasattr(path, "train_disparities"):
+            raise TypeError(f"path must be a FairnessPath, got {path!r}.")
         display = cls(
             train_disparities=path.train_disparities,
             train_scores=path.train_scores,

@@ -25,6 +25,7 @@ from skfair.inspection._style import (
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response
 from skfair.utils.text import listed
+from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -448,6 +449,8 @@ def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:
     """Return the names of the rates; unknown ones and those that need y_true raise."""
     if rates is None:
         return list(_DEFAULT_RATES if y_true is not None else _DEFAULT_RATES[:1])
+    if not isinstance(rates, Sequence):
+        raise TypeError(f"rates must be a name or a list of names, got {rates!r}.")
     chosen = [rates] if isinstance(rates, str) else list(rates)
     unknown = [rate for rate in chosen if rate not in _KNOWN_RATES]
     if unknown or not chosen:
@@ -465,7 +468,7 @@ def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:
 
 def _table(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
     """Return numbers of the given shape."""
-    table = np.asarray(values, dtype=np.float64)
+    table = check_numbers(values, name)
     if table.shape != shape:
         raise ValueError(
             f"{name} must have the shape {shape}, one row per rate and one column per group, got "

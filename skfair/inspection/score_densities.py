@@ -34,6 +34,7 @@ from skfair.inspection._style import (
 from skfair.metrics.scores import scored_rows
 from skfair.utils.response import get_response, response_method_of
 from skfair.utils.text import listed
+from skfair.utils.validation import check_names, check_numbers, check_scores, check_weights
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -116,10 +117,10 @@ class GroupScoreDisplay:
         bounds: tuple[float, float] | None = None,
         name: str | None = None,
     ) -> None:
-        self.scores = [np.asarray(values, dtype=np.float64) for values in scores]
-        self.group_names = list(group_names)
+        self.scores = [check_numbers(values, "scores") for values in scores]
+        self.group_names = check_names(group_names, "group_names")
         self.weights = (
-            None if weights is None else [np.asarray(w, dtype=np.float64) for w in weights]
+            None if weights is None else [check_numbers(values, "weights") for values in weights]
         )
         self.interval = (
             None
@@ -136,6 +137,9 @@ class GroupScoreDisplay:
         empty = [n for n, v in zip(self.group_names, self.scores, strict=True) if not v.size]
         if empty:
             raise ValueError(f"There are no scores of {listed(empty)}. Leave out empty groups.")
+        self.scores = [check_scores(values, "scores") for values in self.scores]
+        for values, own in zip(self.scores, self.weights or [], strict=False):
+            check_weights(own, values.size)
         self.bounds = _check_bounds(bounds, self.scores)
         self.name = name
         self.score_ranges = None
@@ -416,8 +420,10 @@ class GroupScoreDisplay:
         scores, weights = scores[weights > 0], weights[weights > 0]
         n_effective = weights.sum() ** 2 / (weights**2).sum()
         low, high = scores.min(), scores.max()
-        # Equal up to rounding, or one row that outweighs all others: nothing to estimate from.
-        if high - low <= 1e-9 * max(abs(low), abs(high)) or n_effective - 1 < 1e-9:
+        # Equal up to rounding, so close that squares vanish, or one row that outweighs all others:
+        # nothing to estimate from.
+        smallest = max(1e-9 * max(abs(low), abs(high)), 1e-150)
+        if high - low <= smallest or n_effective - 1 < 1e-9:
             return np.array([scores[np.argmax(weights)]]), np.empty(0)
         factor = _bandwidth_factor(bw_method, n_effective)
         if scores.size > _N_BINS:
@@ -491,7 +497,10 @@ def _check_bounds(
     """Return the bounds as two numbers; raise if a score lies outside."""
     if bounds is None:
         return None
-    low, high = (float(end) for end in bounds)
+    ends = check_numbers(bounds, "bounds")
+    if ends.shape != (2,):
+        raise ValueError(f"bounds must be a pair (low, high), got {bounds!r}.")
+    low, high = ends.tolist()
     outermost = min(map(np.min, scores)), max(map(np.max, scores))
     if not low <= outermost[0] <= outermost[1] <= high:
         raise ValueError(

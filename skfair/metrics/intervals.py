@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.intervals import Intervals
+from skfair.utils.validation import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +91,9 @@ def noise_floor(
     >>> floor.values.shape, 0.05 < floor.mean < floor.upper < 0.3
     ((100,), True)
     """
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}.")
+    check_number(n_permutations, "n_permutations", low=1, kind=Integral)
+    if not callable(metric):
+        raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
     if isinstance(sensitive_features, dict):
         import pandas as pd
@@ -109,6 +112,10 @@ def noise_floor(
 
 
 def _n_rows(values: Any) -> int:
+    if not hasattr(values, "__len__"):
+        raise TypeError(
+            f"sensitive_features must be array-like with one value per row, got {values!r}."
+        )
     return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
@@ -143,7 +150,7 @@ def suggest_interval(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     step : float, default=0.05
-        Distance of the interval ends that are tried.
+        Distance of the interval ends that are tried, at least 0.01.
     min_width : float, default=0.1
         Shortest interval that is tried.
 
@@ -168,15 +175,13 @@ def suggest_interval(
     """
     import pandas as pd
 
-    if not 0 < step <= 0.5 or not 0 < min_width <= 1:
-        raise ValueError(
-            f"step must be in (0, 0.5] and min_width in (0, 1], got {step} and {min_width}."
-        )
+    check_number(step, "step", 0.01, 0.5)
+    check_number(min_width, "min_width", 0, 1)
+    check_number(threshold, "threshold")
     rows = scored_rows(y_score, sensitive_features, sample_weight)
     if rate is None:
         rate = float(np.average(rows.scores > threshold, weights=rows.weights))
-    if not 0 <= rate <= 1:
-        raise ValueError(f"rate must be in [0, 1], got {rate}.")
+    check_number(rate, "rate", 0, 1)
     groups = rows.groups
     first, second = np.triu_indices(groups.n_groups, k=1)
     if not first.size:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.utils.groups import GroupEncoding, encode_groups
-from skfair.utils.validation import check_labels, check_weights, positive_codes
+from skfair.utils.validation import check_labels, check_weights, is_strict, positive_codes
 
 FloatArray = NDArray[np.float64]
 Reference = Literal["pairwise", "overall"]
@@ -122,7 +122,7 @@ def _defined_rates(table: LabelTable, rate: str, zero_division: ZeroDivision) ->
     """Compute the rate of each group; an undefined one raises or stays NaN."""
     values = rates_of(table.counts, rate)
     undefined = np.flatnonzero(np.isnan(values))
-    if undefined.size and zero_division == "raise":
+    if is_strict(zero_division) and undefined.size:
         name = table.groups.names[undefined[0]]
         raise ValueError(
             f"Group {name!r} has no {RATES[rate][2]}, so its {rate.replace('_', ' ')} is "
@@ -165,7 +165,7 @@ def ratio(
         values = _defined_rates(table, rate, zero_division)
         first, second = _sides(values, table, rate, reference)
         larger = np.maximum(first, second)
-        if zero_division == "raise" and np.any(larger == 0):
+        if is_strict(zero_division) and np.any(larger == 0):
             raise ValueError(
                 f"The {rate.replace('_', ' ')} is 0 in both groups of a pair, so their ratio is "
                 "undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."

@@ -23,7 +23,7 @@ from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.metrics.scores import ScoredRows, raise_empty_class, scored_rows
 from skfair.utils.groups import GroupEncoding
 from skfair.utils.text import listed
-from skfair.utils.validation import check_positive, check_scores
+from skfair.utils.validation import check_positive, check_scores, is_strict
 
 FloatArray = NDArray[np.float64]
 Loss = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
@@ -270,7 +270,7 @@ def _loss_means(
     for sign in _CLASSES[given]:
         mean = _means(losses, rows, None if sign is None else targets == sign)
         empty = np.flatnonzero(np.isnan(mean.of_groups))
-        if empty.size and zero_division == "raise":
+        if is_strict(zero_division) and empty.size:
             raise_empty_class(rows.groups.names[empty[0]], sign == 1)
         means.append(mean)
     return means
@@ -278,15 +278,15 @@ def _loss_means(
 
 def _check_options(loss: str, task: str, given: str) -> None:
     """Raise unless the options exist and go together."""
-    if task not in _LOSSES:
+    if not isinstance(task, str) or task not in _LOSSES:
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    if loss not in _LOSSES[task]:
-        other = [name for name, losses in _LOSSES.items() if loss in losses]
+    if not isinstance(loss, str) or loss not in _LOSSES[task]:
+        other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
         hint = f" {loss!r} is for task={other[0]!r}." if other else ""
         raise ValueError(
             f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, got {loss!r}.{hint}"
         )
-    if given not in _CLASSES:
+    if not isinstance(given, str) or given not in _CLASSES:
         raise ValueError(f"given must be 'all', 'positive' or 'class', got {given!r}.")
     if task == "regression" and given != "all":
         raise ValueError(f"given={given!r} needs classes; use given='all' with task='regression'.")

@@ -31,7 +31,7 @@ from skfair.metrics.scores import (
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
 from skfair.utils.intervals import Intervals
-from skfair.utils.validation import check_positive
+from skfair.utils.validation import check_number, check_positive, is_strict
 
 FloatArray = NDArray[np.float64]
 RankWithin = Literal["group", "class"]
@@ -222,6 +222,7 @@ def partial_demographic_parity_gap(
     >>> partial_demographic_parity_gap(None, y_score, sensitive_features=sex, interval=(0, 0.5))
     0.5
     """
+    check_number(threshold, "threshold")
     rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
     intervals = Intervals(interval, rows.groups.levels)
     is_above = rows.scores > threshold
@@ -402,6 +403,7 @@ def _class_rates(
     rank_within: RankWithin,
 ) -> FloatArray:
     """Rates above the threshold inside the interval by group and class, shape (n_groups, 2)."""
+    check_number(threshold, "threshold")
     groups, weights = rows.groups, rows.weights
     if rank_within == "class":
         total = groups.cross_counts(positive, 2, weights)
@@ -438,7 +440,7 @@ def _defined(
 ) -> FloatArray:
     """Raise for groups without rows of the class (in the interval), unless NaN is wanted."""
     undefined = np.flatnonzero(np.isnan(rates))
-    if undefined.size and zero_division == "raise":
+    if is_strict(zero_division) and undefined.size:
         raise_empty_class(f"{rows.groups.names[undefined[0]]}", positive)
     return rates
 

@@ -6,6 +6,7 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.utils.validation import check_scores, check_weights
+from skfair.utils.validation import check_number, check_probability, check_scores, check_weights
 
 FloatArray = NDArray[np.float64]
 
@@ -181,7 +182,8 @@ def group_report(
     m        4.0           0.500     0.500
     overall  8.0           0.625     0.625
     """
-    _check_confidence(confidence)
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     if y_true is None:
         raise ValueError("group_report needs y_true, got None.")
     table = label_table(
@@ -286,7 +288,8 @@ def fairness_report(
     >>> float(report.loc["demographic_parity_difference", "value"])
     0.25
     """
-    _check_confidence(confidence)
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     if y_pred is None and y_score is None:
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
@@ -399,8 +402,3 @@ def _quantiles(draws: FloatArray, tail: float) -> tuple[Any, Any]:
 def _spread(draws: FloatArray) -> float:
     finite = draws[np.isfinite(draws)]
     return float(finite.std(ddof=1)) if finite.size > 1 else np.nan
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}.")

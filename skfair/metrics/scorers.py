@@ -316,7 +316,7 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
     >>> get_scorer("equalized_odds_ratio", sensitive_columns=["sex"])
     make_fairness_scorer(equalized_odds_ratio, greater_is_better=True, sensitive_columns=['sex'])
     """
-    if name not in _SCORERS:
+    if not isinstance(name, str) or name not in _SCORERS:
         hint = f" Did you mean 'neg_{name}'?" if f"neg_{name}" in _SCORERS else ""
         raise ValueError(
             f"{name!r} is not a fairness scorer.{hint} The names, from get_scorer_names(): "

@@ -18,7 +18,7 @@ from skfair.metrics.pairs import Agg, aggregate
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
 from skfair.utils.groups import GroupEncoding, encode_groups
-from skfair.utils.validation import check_positive, check_scores, check_weights
+from skfair.utils.validation import check_positive, check_scores, check_weights, is_strict
 
 FloatArray = NDArray[np.float64]
 Ties = Literal["half", "geq"]
@@ -341,7 +341,7 @@ def _pairwise_gap(
         cells = 2 * (codes - start) + positive  # positives of group g are cell 2 g + 1
         by_class = SortedScores(rows.scores, cells, 2 * n_groups, rows.weights)
         empty = np.flatnonzero(by_class.totals == 0)
-        if empty.size and zero_division == "raise":
+        if is_strict(zero_division) and empty.size:
             raise_empty_class(rows.groups.names[start + empty[0] // 2], bool(empty[0] % 2))
         i, j = np.triu_indices(n_groups, k=1)
         pairs = [(i, j), (j, i)] if across else [(i, i), (j, j)]
@@ -366,6 +366,6 @@ def raise_empty_class(group: str, positive: bool) -> None:
 
 
 def _tie_value(ties: Ties) -> float:
-    if ties not in _TIE_VALUES:
+    if not isinstance(ties, str) or ties not in _TIE_VALUES:
         raise ValueError(f"ties must be 'half' or 'geq', got {ties!r}.")
     return _TIE_VALUES[ties]

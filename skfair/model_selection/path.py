@@ -241,7 +241,8 @@ def fairness_path(
 
 def _parameters(estimator: Any) -> dict[str, Any]:
     """Return the estimator's parameters; raise unless the bound is one of them."""
-    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+    parameters = estimator.get_params(deep=False) if is_estimator else {}
     if "max_disparity" not in parameters:
         raise TypeError(
             "fairness_path needs an estimator with the parameter max_disparity, such as "

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from skfair.exceptions import NoFeasibleModelWarning
 from skfair.utils.text import listed
+from skfair.utils.validation import check_number
 
 Limit = float | tuple[float | None, float | None]
 
@@ -114,6 +115,9 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
     >>> rule({"mean_test_accuracy": [0.9, 0.8, 0.7], "mean_test_gap": [-0.2, -0.04, -0.01]})
     1
     """
+    if not isinstance(limit, Mapping):
+        raise TypeError(f"limit must be a dict of bounds by score, got {limit!r}.")
+    check_number(slack, "slack", low=0)
     for name, bound in limit.items():
         ends = bound if isinstance(bound, tuple) else (None, bound)
         if len(ends) != 2 or not all(end is None or isinstance(end, Real) for end in ends):

@@ -9,6 +9,7 @@ there are folds, and the parts differ by at most one row in total.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.utils.validation import _num_samples
 from skfair.utils.columns import take_columns
 from skfair.utils.factorize import IntArray
 from skfair.utils.groups import encode_groups
-from skfair.utils.validation import check_labels
+from skfair.utils.validation import check_labels, check_number
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -235,6 +236,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
                 f"test_size={self.test_size} and train_size={self.train_size} leave {rest} of "
                 f"{n_samples} rows for training, {n_train} are wanted. Make them smaller."
             )
+        check_number(self.n_splits, "n_splits", low=1, kind=Integral)
         rng = check_random_state(self.random_state)
         for _ in range(self.n_splits):
             order = _by_cell(cells, rng)

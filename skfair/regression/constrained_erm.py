@@ -18,6 +18,7 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.losses import make_loss
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.fitting import fit_method
+from skfair.utils.validation import check_numbers
 
 
 class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
@@ -205,12 +206,17 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             y_numeric=True,
         )
         loss = make_loss(self.loss, self._task)
-        y = np.asarray(data.y, dtype=np.float64)
+        y = check_numbers(data.y, "y")
         middle = float(np.average(y, weights=data.sample_weight)) if self.fit_intercept else 0.0
         size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
         squares = ((y - middle) / size) ** 2
         spread = size * float(np.sqrt(np.average(squares, weights=data.sample_weight)))
         spread = spread if spread > 0 and loss.degree else 1.0
+        if not 1e-150 < spread < 1e150:
+            raise ValueError(
+                f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
+                "y by a power of ten."
+            )
 
         def unit(rule: BoundConstraint) -> float:
             return spread if rule.moment.unit == "score" else spread**loss.degree

@@ -18,6 +18,7 @@ Glossary: c -> ``strong_convexity``, L -> ``lipschitz``, T -> ``max_iter``, g^a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from sklearn.utils import check_random_state
 
 from skfair.solvers.base import SolverResult, Status
 from skfair.utils.history import History
+from skfair.utils.validation import check_number
 
 FloatArray = NDArray[np.float64]
 Gradient = Callable[[FloatArray, np.random.RandomState], FloatArray]
@@ -130,6 +132,13 @@ def alternating_gradient(
     array([0.25])
     """
     _check_numbers(n_a, n_b, max_iter)
+    for name, gradient in {"grad_a": grad_a, "grad_b": grad_b}.items():
+        if not callable(gradient):
+            raise TypeError(
+                f"{name} must be a function of the point and a generator, got {gradient!r}."
+            )
+    if tol is not None:
+        check_number(tol, "tol", low=0)
     length = _step_lengths(step, n_a + n_b, strong_convexity, lipschitz)
     rng = check_random_state(random_state)
     x = np.array(x0, dtype=np.float64)
@@ -161,13 +170,14 @@ def alternating_gradient(
 
 def _check_numbers(n_a: int, n_b: int, max_iter: int) -> None:
     """Raise unless there is at least one step to make."""
-    if min(n_a, n_b) < 0 or n_a + n_b == 0:
+    check_number(n_a, "n_a", low=0, kind=Integral)
+    check_number(n_b, "n_b", low=0, kind=Integral)
+    check_number(max_iter, "max_iter", low=1, kind=Integral)
+    if n_a + n_b == 0:
         raise ValueError(
-            f"n_a and n_b must be at least 0 and not both 0, got n_a={n_a} and n_b={n_b}. Pass the "
-            "number of gradient steps on each function, for example n_a=3 and n_b=1."
+            "n_a and n_b must not both be 0. Pass the number of gradient steps on each function, "
+            "for example n_a=3 and n_b=1."
         )
-    if max_iter < 1:
-        raise ValueError(f"max_iter must be at least 1, got {max_iter}.")
 
 
 def _step_lengths(
@@ -175,8 +185,8 @@ def _step_lengths(
 ) -> Callable[[int], float]:
     """Return the function t -> length of the steps of iteration t."""
     for name, value in {"strong_convexity": strong_convexity, "lipschitz": lipschitz}.items():
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be above 0, got {value}.")
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
+            raise ValueError(f"{name} must be a number above 0, got {value!r}.")
     longest = np.inf if lipschitz is None else 1 / (lipschitz * n_total)
     if step == "harmonic":
         if strong_convexity is None:
@@ -188,7 +198,7 @@ def _step_lengths(
         return lambda t: min(first / (t + 1), longest)
     if callable(step):
         return lambda t: min(float(step(t)), longest)
-    if isinstance(step, str) or not step > 0:
+    if not isinstance(step, Real) or not float(step) > 0:
         raise ValueError(
             "step must be 'harmonic', a number above 0 or a function of the iteration, got "
             f"{step!r}."

@@ -34,6 +34,12 @@ def read_columns(sensitive_features: Any) -> Columns:
     columns: Columns
     if isinstance(sensitive_features, Mapping):
         columns = [(str(name), _one_column(v)) for name, v in sensitive_features.items()]
+        for name, values in columns:
+            if getattr(values, "ndim", 1) != 1:
+                raise ValueError(
+                    f"The column {name!r} of sensitive_features must be 1-dimensional, got the "
+                    f"shape {values.shape}."
+                )
     elif hasattr(sensitive_features, "columns"):  # pandas, polars and friends
         frame = sensitive_features
         columns = [(str(name), _one_column(frame[name])) for name in frame.columns]
@@ -57,7 +63,12 @@ def _one_column(values: Any) -> Any:
         return np.asarray(values)
     if hasattr(values, "array"):  # a pandas extension array
         return values.array
-    return np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    if not array.ndim:
+        raise TypeError(
+            f"sensitive_features must hold one value per row in each column, got {values!r}."
+        )
+    return array
 
 
 def _array_columns(values: Any) -> list[Any]:

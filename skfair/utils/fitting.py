@@ -221,7 +221,7 @@ class SensitiveFeaturesMixin:
                     "partial_fit got no sensitive_features, but the first part of the stream had "
                     "them. Pass the groups of every part."
                 )
-            codes = np.zeros((1, X.shape[0] if hasattr(X, "shape") else len(X)), np.int64)
+            codes = np.zeros((1, _num_samples(X)), np.int64)
         n_groups = self._group_levels.n_groups
         counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
         return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
@@ -236,6 +236,6 @@ class SensitiveFeaturesMixin:
             if self.sensitive_columns is None:
                 return None
             sensitive_features = take_columns(X, self.sensitive_columns)
-        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
         return self._group_levels.encode(sensitive_features, n_samples=n_samples)

@@ -131,5 +131,5 @@ def check_interval(interval: Any) -> FloatArray:
             f"{interval!r}."
         )
     if np.any(pairs[1:, 0] < pairs[:-1, 1]):
-        raise ValueError(f"The intervals of a union must not overlap, got {interval!r}.")
+        raise ValueError(f"interval is a union whose parts overlap, got {interval!r}.")
     return pairs

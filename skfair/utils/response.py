@@ -18,6 +18,8 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
     """Return the first of the wanted methods that the estimator has."""
+    if not isinstance(wanted, Sequence):
+        raise TypeError(f"response_method must be a name or a list of names, got {wanted!r}.")
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if hasattr(estimator, name):

@@ -6,6 +6,7 @@ Each returns a plain numpy array, or raises an error that names the argument.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ def one_dimensional(values: Any, name: str) -> Any:
         raise ValueError(f"{name} is None. Pass one value per row.")
     if not isinstance(getattr(values, "dtype", None), np.dtype) and hasattr(values, "array"):
         return values.array  # a pandas Series of extension dtype: no copy, no object array
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"The rows of {name} differ in length.") from error
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -146,3 +150,44 @@ def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
             f"{name} has {n_rows} rows but the other arguments have {n_samples}. Pass one value "
             "per row."
         )
+
+
+def check_number(
+    value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: Any = Real
+) -> None:
+    """Raise unless an option is a number of the kind from ``low`` to ``high``."""
+    if isinstance(value, kind) and low <= value <= high:  # NaN fails too
+        return
+    what = "an integer" if kind is Integral else "a number"
+    extent = f" from {low:g} to {high:g}" if np.isfinite([low, high]).any() else ""
+    raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
+
+
+def check_probability(value: Any, name: str) -> None:
+    """Raise unless an option is a number strictly between 0 and 1."""
+    if not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
+
+
+def is_strict(zero_division: Any) -> bool:
+    """Whether an undefined rate is an error; the other choice is NaN."""
+    if isinstance(zero_division, str) and zero_division == "raise":
+        return True
+    if isinstance(zero_division, Real) and np.isnan(float(zero_division)):
+        return False
+    raise ValueError(f"zero_division must be 'raise' or numpy.nan, got {zero_division!r}.")
+
+
+def check_numbers(values: Any, name: str) -> FloatArray:
+    """Return values of any shape as float64, or raise an error that names them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got {values!r}.") from error
+
+
+def check_names(values: Any, name: str) -> list[str]:
+    """Return a list of names as text."""
+    if isinstance(values, str) or not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must be a list of names, got {values!r}.")
+    return [str(value) for value in values]

@@ -20,7 +20,8 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
 from skfair.constraints.moments import Moment, Rate
-from skfair.solvers import ALNewton
+from skfair.exceptions import MissingGroupsWarning
+from skfair.solvers import SOLVERS, ALNewton
 
 METRICS = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -531,3 +532,36 @@ def test_callback_can_stop():
     assert model.status_ == "stopped"
     assert len(calls) == 1
     assert stopping == ALNewton()
+
+
+def test_a_stream_may_have_other_groups_than_the_fit_before_it():
+    X, y, group = people(n=200)
+    model = ConstrainedERMClassifier(random_state=0)
+    with pytest.warns(MissingGroupsWarning):
+        model.fit(X, y)
+    model.partial_fit(X, y, sensitive_features=group)
+    assert model.multipliers_.size > 0
+
+
+@pytest.mark.parametrize("weights", [{0: 0, 1: 0}, {0: -1, 1: 1}])
+def test_class_weights_that_are_none(weights):
+    X, y, group = people(n=100)
+    with pytest.raises(ValueError, match="class_weight=.* must give weights >= 0"):
+        ConstrainedERMClassifier(class_weight=weights).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (ALNewton(rho=0), r"ALNewton\(rho=0\): rho must be a number above 0"),
+        (ALNewton(rho="large"), "rho must be a number"),
+        (ALNewton(rho=float("nan")), "rho must be a number"),
+        (SOLVERS["ssg"](schedule="none"), r"SSG\(schedule='none'\): schedule must be one of"),
+        (SOLVERS["plada"](eta=-1.0), r"eta must be a number above 0"),
+        (SOLVERS["ipp_ssg"](n_inner=2.5), "n_inner must be an integer above 0"),
+    ],
+)
+def test_solvers_say_which_parameter_is_wrong(solver, message):
+    X, y, group = people(n=100)
+    with pytest.raises(ValueError, match=message):
+        ConstrainedERMClassifier(solver=solver).fit(X, y, sensitive_features=group)

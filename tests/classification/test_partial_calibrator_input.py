@@ -105,7 +105,7 @@ def test_one_group_is_the_plain_scorer():
         ((-0.1, 0.4), "0 <= low < high <= 1"),
         ((0.5, 1.1), "0 <= low < high <= 1"),
         ((0.2, 0.2), "0 <= low < high <= 1"),
-        ([(0.1, 0.4), (0.3, 0.5)], "must not overlap"),
+        ([(0.1, 0.4), (0.3, 0.5)], "parts overlap"),
         ("top", "pair"),
         ({"f": (0.1, 0.4)}, "no entry for group"),
         ({"f": (0.1, 0.4), "x": (0.1, 0.4)}, "no group 'x'"),

@@ -62,7 +62,7 @@ def gap(scores, group=GROUP, interval=PAIR):
         ({"interval": (0.5, 0.2)}, r"0 <= low < high <= 1"),
         ({"interval": 0.3}, r"must be a pair \(low, high\).*got 0\.3"),
         ({"interval": "top"}, r"must be a pair"),
-        ({"interval": [(0, 0.3), (0.2, 0.5)]}, r"must not overlap, got \[\(0, 0\.3\)"),
+        ({"interval": [(0, 0.3), (0.2, 0.5)]}, r"parts overlap, got \[\(0, 0\.3\)"),
         ({"interval": {"a": (0, 0.3)}}, r"no entry for group 'b'"),
         ({"interval": {"a": PAIR, "b": PAIR, "z": PAIR}}, r"no group 'z'. The groups are 'a', 'b'"),
         ({"interval": (0, 0.003)}, r"less than one row of a group.*'a' 0\.5, 'b' 0\.7"),

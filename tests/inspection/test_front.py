@@ -176,5 +176,5 @@ def test_wrong_arguments():
         FairnessFrontDisplay.from_clusterings([1], [1], point_names=["a"], selected="z")
     with pytest.raises(ValueError, match="selected='z' is not the name.*there are no point_names"):
         FairnessFrontDisplay.from_clusterings([1], [1], selected="z")
-    with pytest.raises(ValueError, match="selected=1 is not a position in 1 points"):
+    with pytest.raises(ValueError, match="selected must be an integer from -1 to 0, got 1"):
         FairnessFrontDisplay.from_clusterings([1], [1], selected=1)

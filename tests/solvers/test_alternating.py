@@ -212,12 +212,15 @@ def test_same_seed_same_bits():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_a": 0, "n_b": 0}, "not both 0, got n_a=0 and n_b=0"),
-        ({"n_a": -1}, "at least 0"),
-        ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
+        ({"n_a": 0, "n_b": 0}, "n_a and n_b must not both be 0"),
+        ({"n_a": -1}, "n_a must be an integer from 0"),
+        ({"max_iter": 0}, "max_iter must be an integer from 1 to inf, got 0"),
         ({"step": "harmonic"}, "needs strong_convexity"),
-        ({"step": "harmonic", "strong_convexity": 0.0}, "strong_convexity must be above 0, got 0"),
-        ({"lipschitz": -1.0}, "lipschitz must be above 0"),
+        (
+            {"step": "harmonic", "strong_convexity": 0.0},
+            "strong_convexity must be a number above 0",
+        ),
+        ({"lipschitz": -1.0}, "lipschitz must be a number above 0"),
         ({"step": "constant"}, "got 'constant'"),
         ({"step": 0.0}, "got 0.0"),
     ],

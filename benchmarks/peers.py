@@ -1,0 +1,95 @@
+"""What other libraries offer for the same tasks, on the same rows.
+
+Each table sets peers against our estimator at equal disparity on the training rows; how, is told in
+``_peer_tasks``. Disparities of all are measured by ``skfair.metrics``. A peer that cannot be
+imported, or that fails, is left out with the reason.
+"""
+
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmarks._peer_clusters import k_means, spectral
+from benchmarks._peer_labels import labels, networks
+from benchmarks._peer_tasks import FIGURES, SEEDS
+from benchmarks.harness import Table, alternate, data_folder
+from skfair import metrics
+
+TITLES = {
+    "labels": ("linear classifiers, groups not used to predict", "accuracy"),
+    "aware": ("group-aware decisions; ours is PartialParityClassifier", "accuracy"),
+    "networks": ("networks, mean probabilities bounded by 0.05", "accuracy"),
+    "clusters": ("five clusters; ours is FairKMeans", "cost / k-means"),
+    "spectral": ("spectral clustering; ours is FairSpectralClustering", "normalised cut"),
+}
+METRICS = (
+    "demographic_parity_difference",
+    "demographic_parity_ratio",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
+    "equalized_odds_ratio",
+)
+
+
+def measures(quick: bool) -> dict[str, list[dict[str, Any]]]:
+    """Compare metrics of the same name on random labels of five groups."""
+    try:
+        theirs = import_module("fairlearn.metrics")
+    except Exception as error:  # as in _peer_tasks
+        return {"metrics": [{"peer": "fairlearn", "skipped": f"{type(error).__name__}: {error}"}]}
+    n, rng = 20_000 if quick else 500_000, np.random.default_rng(SEEDS[0])
+    groups = rng.integers(5, size=n)
+    y = rng.integers(2, size=n)
+    predicted = (rng.random(n) < 0.3 + 0.05 * groups + 0.2 * y).astype(int)
+    rows = []
+    for name in METRICS:
+        calls = {
+            kind: partial(getattr(library, name), y, predicted, sensitive_features=groups)
+            for kind, library in (("theirs", theirs), ("ours", metrics))
+        }
+        times = alternate(calls, 1 if quick else 5)
+        off = abs(calls["theirs"]() - calls["ours"]())
+        ratio = times["theirs"]["cpu"] / times["ours"]["cpu"]
+        rows.append({"peer": "fairlearn", "data": f"{n} rows", "what": name, "off": float(off)})
+        rows[-1]["ratio"] = ratio
+    print("   metrics: done", flush=True)
+    return {"metrics": rows}
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    results: dict[str, Any] = measures(quick)
+    if data_folder() is None:
+        return results | {name: [{"skipped": "no data"}] for name in TITLES}
+    for task in (labels, networks, k_means, spectral):
+        results |= task(quick)
+    return results
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    shown = {}
+    for slug, (title, score) in TITLES.items():
+        columns = ["peer", "what is compared", "data", "ours with"]
+        for figure in (score, "disparity, training", "disparity, test"):
+            columns += [figure, f"{figure}: ours"]
+        rows = [cells(row) for row in results[slug]]
+        shown[slug] = Table(title, [*columns, "CPU, peer / ours"], rows)
+    columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / ours"]
+    rows = []
+    for row in results["metrics"]:
+        last = [f"skipped: {row['skipped']}", ""] if "skipped" in row else [row["off"]]
+        last += [row["ratio"]] if "ratio" in row else []
+        rows.append([row["peer"], row.get("what", ""), row.get("data", ""), *last])
+    return shown | {"metrics": Table("metrics of the same names", columns, rows)}
+
+
+def cells(row: dict[str, Any]) -> list[Any]:
+    """Return a row of a table; what was skipped has its reason in place of figures."""
+    start = [row.get("peer", ""), row.get("what", ""), row.get("data", "")]
+    if "skipped" in row:
+        return [*start, f"skipped: {row['skipped']}", *[""] * 7]
+    shown = []
+    for key in FIGURES:
+        shown += [f"{value:.4f}" for value in row[key]] if row[key] else ["", ""]
+    return [*start, row["ours"], *shown, float(row["ratio"])]

@@ -1,0 +1,316 @@
+"""What is a good and what is an odd value of each argument, found by the argument's name.
+
+An entry of :data:`ARGUMENTS` is (good, odd): a function of the sample or a list to choose from,
+and the odd values that are tried besides :data:`~tests.fuzz.values.JUNK` (a dict spoils the good
+value instead). ``"function.argument"`` goes before ``"argument"``. A public function with an
+argument that is not here has no strategy, and ``test_fuzz.py`` fails.
+"""
+
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier
+from skfair.cluster import FairKMeans
+from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.losses import LOSSES
+from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
+from skfair.solvers import DC_SOLVERS, SOLVERS
+from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
+
+BOOLEAN = ([True, False], [2, "yes", np.True_])
+NUMBER = ([0.5, 0.1, 1.0], [-0.5, 7, 1e9])
+COUNT = ([1, 2, 3, 5], [-3, 0, 2.0, np.int8(2), 40])
+WORD = ([None, "a name"], ["", "$x_1$"])
+SEED = ([0, 1], [None, -1, np.random.RandomState(0), np.random.default_rng(0), 2**40])
+ROUTE = ([None], ["sex", 0, [0], [0, 1], 99, -1, ["zz"], [[0]], 1.5, [True, False, True], "0"])
+INTERVALS = [
+    (0.3, 0.1),
+    (0, 0),
+    (0, 1),
+    (-0.1, 0.5),
+    (0.2, 0.2),
+    (0.2, 0.2 + 1e-12),
+    {"g0": (0, 0.3), "g1": (0.1, 0.5)},
+    {"zzz": (0, 0.3)},
+    {},
+    (float("nan"), 0.5),
+    (0.1,),
+    [(0.0, 0.2), (0.5, 0.7)],
+    [(0.0, 0.3), (0.2, 0.7)],
+    [[0.0, 0.2], [0.5]],
+    ("a", "b"),
+    {"g0": 0.3, "g1": None},
+]
+
+
+def labels_of(sample):
+    return sample.clusters
+
+
+def fitted(sample):
+    """A model that knows only half of what a case may show it."""
+    X = np.nan_to_num(np.clip(sample.X, -9, 9))
+    y = np.arange(sample.n) % 2
+    return LogisticRegression().fit(X, y) if sample.n > 1 else LogisticRegression()
+
+
+def fitted_clusters(sample):
+    return FairKMeans(1, min_balance=0.0, n_init=1, max_iter=2).fit(
+        np.clip(sample.X, -9, 9), sensitive_features=sample.groups
+    )
+
+
+def path_of(sample):
+    return FairnessPath(np.array([0.2, 0.1]), [0, 1], np.array([0.1, 0.05]), np.array([0.8, 0.7]))
+
+
+MODELS = [
+    LogisticRegression(),
+    LogisticRegression,
+    KMeans(2),
+    DummyClassifier(),
+    make_pipeline(StandardScaler(), LogisticRegression()),
+    ConstrainedERMClassifier(max_iter=5),
+]
+SHARES = [{"g0": 0.5, "g1": 0.5}, {"g0": -1}, {"zz": 1}, {"g0": float("nan")}, [0.2, 0.8], [0, 0]]
+PEOPLE = [{"g0": (0.0, 1.0), "g1": (1.0, 1.0)}, {"g0": (0, -1)}, {"g0": 3}, {}, {1: (0, 0)}]
+
+
+def options(*good):
+    return list(good), ["nonsense", good[0].upper()]
+
+
+def pairs(shape):
+    """Numbers between 0 and 1 of a shape that may depend on nothing."""
+    return lambda sample: sample.rng.random(shape)
+
+
+ARGUMENTS = {
+    # rows
+    "X": (lambda s: s.X, ODD_MATRICES),
+    "X_test": (lambda s: s.X[::-1], ODD_MATRICES),
+    "y": (lambda s: s.y, ODD_VECTORS),
+    "y_test": (lambda s: s.y[::-1], ODD_VECTORS),
+    "y_true": (lambda s: s.y, ODD_VECTORS),
+    "y_pred": (lambda s: s.predicted, ODD_VECTORS),
+    "y_score": (lambda s: s.scores, ODD_VECTORS),
+    "labels": (labels_of, ODD_VECTORS),
+    "sensitive_features": (lambda s: s.groups, ODD_VECTORS),
+    "sensitive_features_test": (lambda s: s.groups[::-1], ODD_VECTORS),
+    "sample_weight": (lambda s: s.weights, ODD_VECTORS),
+    "affinity": (lambda s: s.affinity, ODD_MATRICES),
+    "centers": (lambda s: s.X[:3].repeat(3, axis=0)[:3], ODD_MATRICES),
+    "groups": ([None], []),
+    "classes": ([None, [0, 1]], [[0], [0, 0], [[0, 1]], ["a", "b"], [2, 3], [0, float("nan")]]),
+    # metrics
+    "intersectional": BOOLEAN,
+    "pos_label": ([1], [0, 2, "w1", None, True, 1.0, np.int8(1)]),
+    "reference": options("pairwise", "overall"),
+    "agg": options("worst", "mean"),
+    "zero_division": (["raise", float("nan")], [0.0, 2.0, "warn"]),
+    "ties": options("half", "ignore"),
+    "loss": (sorted(LOSSES), ["nonsense", LOSSES["log_loss"](), LOSSES["log_loss"]]),
+    "task": options("classification", "regression"),
+    "given": options("all", "positive", "negative", "class"),
+    "interval": ([(0.0, 0.3), (0.2, 0.8)], INTERVALS),
+    "normalize": BOOLEAN,
+    "threshold": ([0.0, 0.5, -1], [1e300]),
+    "rank_within": options("group", "class"),
+    "rate": ([None, 0.3], [-0.1, 1.2]),
+    "step": ([0.05, 0.2], [1e-3, 3.0]),
+    "min_width": ([0.1, 0.5], [1.0, 2.0]),
+    "relative": BOOLEAN,
+    "mean": BOOLEAN,
+    "cost": ([2.0], [0.0]),
+    "reference_cost": ([1.0], [0.0]),
+    "ref_cost": ([2.0], [0.0]),
+    **dict.fromkeys(["ref_balance", "ideal_cost", "ideal_balance"], ([None, 0.0, 1.0], [3.0])),
+    **dict.fromkeys(["costs", "costs_a", "costs_b"], (lambda s: 1 + s.rng.random(4), ODD_VECTORS)),
+    **dict.fromkeys(["balances", "balances_a", "balances_b"], (pairs(4), ODD_VECTORS)),
+    "metric": (
+        [metrics.statistical_parity_gap, metrics.wasserstein_gap],
+        [metrics.demographic_parity_difference, metrics.group_report, metrics.kmeans_cost, max],
+    ),
+    "make_fairness_scorer.metric": (
+        [metrics.demographic_parity_difference, metrics.group_auc_gap, "wasserstein_gap"],
+        [metrics.group_report, "nonsense", max],
+    ),
+    "fairness_path.metric": ([None, metrics.demographic_parity_difference], [max]),
+    "n_permutations": COUNT,
+    "n_bootstrap": ([5, 10], [0, -1, 2.5]),
+    "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
+    "random_state": SEED,
+    "greater_is_better": ([None, True, False], ["yes"]),
+    "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
+    "sensitive_columns": ROUTE,
+    **dict.fromkeys(
+        ["group_report.interval", "GroupRatesDisplay.from_estimator.interval"],
+        (["wilson", "bootstrap", None], ["normal"]),
+    ),
+    "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
+    "get_scorer.name": (metrics.get_scorer_names(), ["nonsense", "neg_accuracy"]),
+    # estimators; the other parameters come from their constraints
+    "constraint": (
+        sorted(CONSTRAINTS),
+        [["demographic_parity", "equal_opportunity"], DemographicParity(0.1), DemographicParity],
+    ),
+    "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9]),
+    "solver": (["auto"], [*SOLVERS, *DC_SOLVERS, SOLVERS["plada"], SOLVERS["alm"]()]),
+    "temperatures": ([(1, 4)], [(0,), (-1, 2), [[1]], (1e300,), (4, 1), ("a",)]),
+    "hidden_layer_sizes": ([(), (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), "ab"]),
+    "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
+    "share_bounds": ([None, 0.2], [0.0, -0.1, 2, *PEOPLE]),
+    "min_balance": ([0.8, None, 0.0], [1.0, 1.5]),
+    "init": (["k-means++", "random"], [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((2, 9))]),
+    "kernel_params": ([None], [{"gamma": 1}, {"zzz": 1}]),
+    "ParetoFairKMeans.balances": (
+        [3],
+        [[0.1, 0.9], [2.0], [], [float("nan")], [0.5, 0.5], [[0.1]], 1],
+    ),
+    "estimator": ([LogisticRegression()], MODELS),
+    "cv": ([2, 3], ["prefit", KFold(2), StratifiedSensitiveKFold(2), [([0], [1])], 100]),
+    "n_jobs": ([None, 1], [0, 2.5]),
+    # model selection
+    "score": (["accuracy"], ["gap", "nonsense"]),
+    "limit": ([{"gap": 0.05}], [{"gap": (0.1, None)}, {"gap": (1,)}, {"zz": 1}, {"gap": "a"}]),
+    "slack": NUMBER,
+    "max_disparities": ([(0.2, 0.05)], [[], [0.05, 0.2], [-1.0], [[0.1]], (float("nan"),)]),
+    "scoring": (["accuracy"], ["neg_log_loss", "nonsense", metrics.get_scorer_names()[0], len]),
+    "n_splits": ([2, 3], [1, 0, 100, 2.0]),
+    "shuffle": BOOLEAN,
+    **dict.fromkeys(["test_size", "train_size"], ([0.3, 0.5], [0, 5, 1.0, 100, -1, 1e-9])),
+    # data sets
+    "variant": options("equal", "unequal"),
+    "n_samples": ([40, 60], [1, 2, 3, 7, 10, -5, 20.0]),
+    "n_clusters": ([2, 3], [5, 10, 50]),
+    "n_groups": ([2, 3], [1, 5, 50]),
+    **dict.fromkeys(["separation", "elongation", "cluster_std", "scale"], NUMBER),
+    **dict.fromkeys(["density", "group_purity", "group_probability", "missing_rate"], NUMBER),
+    "bias": NUMBER,
+    "probabilities": ([(1.5, 0.6, 0.8, 0.1)], [(1, 2), (0, 0, 0, 0), (-1, 1, 1, 1), (9, 9, 9, 9)]),
+    **dict.fromkeys(["sparse_output", "as_frame", "return_X_y", "cache"], BOOLEAN),
+    "dtype": ([np.float64, np.float32], ["int8", "nonsense", complex]),
+    "group_shares": ([None], [{"sex": {"f": 0.5, "m": 0.5}}, *SHARES]),
+    "distributions": ([None, {"a": (2, 3), "b": (3, 2)}], PEOPLE),
+    "data_home": ([None], ["nowhere", 3]),
+    "folder": ([None], ["nowhere", 3, "/dev/null"]),
+    "load_local.name": (["adult", "compas"], ["nonsense", "../adult"]),
+    # displays
+    "ax": ([None], []),
+    "name": WORD,
+    "kind": options("point", "bar"),
+    **{f"GroupScoreDisplay{m}.kind": options("density", "hist") for m in (".plot", "")},
+    **{
+        f"GroupScoreDisplay.from_{m}.kind": options("density", "hist")
+        for m in ("estimator", "predictions")
+    },
+    "rates": ([None, "selection_rate"], ["nonsense", ["selection_rate", "selection_rate"], []]),
+    "layout": options("overlay", "rows"),
+    "bins": ([5, "auto"], [0, -1, [0, 1, 2]]),
+    "bw_method": (["scott", 0.5], [0.0, -1.0]),
+    "bounds": ([None, (0, 1)], [(1, 0), (0,), (float("nan"), 1), (-1e9, 1e9)]),
+    "CCDFCurveDisplay.from_estimator.reference": ([None, "g0"], ["zz"]),
+    "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
+    **dict.fromkeys(["show_knee", "show_bounds", "larger_is_fairer"], BOOLEAN),
+    "columns": ([None, "objective"], [["objective", "zz"], []]),
+    "ConvergenceDisplay.plot.x": options("iteration", "seconds"),
+    "ConvergenceDisplay.from_estimator.x": options("iteration", "seconds"),
+    "history": (
+        lambda s: {"objective": s.rng.random(5)},
+        [{}, {"a": [1], "b": [1, 2]}, {"a": "b"}],
+    ),
+    **dict.fromkeys(["x", "accuracies", "disparities"], (pairs(4), ODD_VECTORS)),
+    "FairnessFrontDisplay.y": (pairs(4), ODD_VECTORS),
+    **dict.fromkeys(["x_label", "y_label", "score_name"], (["a name"], [""])),
+    **dict.fromkeys(["x_better", "y_better"], options("lower", "higher")),
+    "point_names": ([None, list("abcd")], [["a"], [1, 2, 3, 4]]),
+    "selected": ([None, 0, 3], [4, -1, "zz"]),
+    "values": (pairs((1, 2)), ODD_MATRICES),
+    "GroupRatesDisplay.rates": ([["selection_rate"]], [["a", "b"], []]),
+    "overall": (pairs(1), ODD_VECTORS),
+    "group_names": ([["a", "b"]], [["a"], [], "ab", [1, 2]]),
+    "CCDFCurveDisplay.group_names": ([["b"]], [["a", "b"], []]),
+    **dict.fromkeys(["low", "high"], (lambda s: np.array([[0.1, 0.2]]), ODD_MATRICES)),
+    **dict.fromkeys(["overall_low", "overall_high"], ([None, [0.1]], [[0.1, 0.2]])),
+    "GroupRatesDisplay.n_samples": ([None, [3, 4]], [[3]]),
+    "n_overall": ([None, 7], [-1]),
+    "scores": (lambda s: [s.rng.normal(size=9), s.rng.normal(size=5)], [[[]], [[1.0], [np.nan]]]),
+    "weights": ([None], [[np.ones(9), np.ones(5)], [np.ones(9)], [np.zeros(9), -np.ones(5)]]),
+    "GroupScoreDisplay.interval": ([None], [[[(0, 0.3)]], [[(0, 0.3)], [(0.5, 2)]]]),
+    "reference_rates": ([[[0.0, 0.5, 1.0]]], [[], [[0.5]], [[0, np.nan]]]),
+    "group_rates": ([[[0.0, 0.2, 1.0]]], [[], [[0.5]], [[0, 2.0]]]),
+    "reference_name": (["a"], [""]),
+    "reference_interval": ([None, [(0.0, 0.3)]], [(0.0, 0.3), [(2, 3)]]),
+    "group_interval": ([None, [[(0.0, 0.3)]]], [[], [(0, 1)]]),
+    "shares": (lambda s: np.full((2, 3), 0.5), ODD_MATRICES),
+    "overall_shares": ([[0.5, 0.5]], [[0.5], [np.nan, 1]]),
+    "cluster_names": ([["0", "1", "2"]], [["0"], [0, 1, 2]]),
+    "sizes": ([[3, 4, 5]], [[3], [0, 0, 0], [-1, 1, 2]]),
+    "attribute_of_group": ([None, [0, 0]], [[0, 1], [0], [5, 7]]),
+    **dict.fromkeys(
+        ["train_disparities", "train_scores", "test_disparities", "test_scores"],
+        (pairs(3), ODD_VECTORS),
+    ),
+    "path": (path_of, []),
+    **{
+        f"{name}.from_estimator.estimator": (fitted, MODELS)
+        for name in (
+            "GroupRatesDisplay",
+            "GroupScoreDisplay",
+            "CCDFCurveDisplay",
+            "ConvergenceDisplay",
+        )
+    },
+    "ClusterCompositionDisplay.from_estimator.estimator": (fitted_clusters, MODELS),
+    # solvers
+    **dict.fromkeys(["grad_a", "grad_b"], ([lambda x, rng: x - 1, lambda x, rng: 0 * x], [0.5])),
+    "x0": ([[5.0], [[1.0, 2.0]]], [[], 3.0, [np.nan]]),
+    **dict.fromkeys(["n_a", "n_b"], COUNT),
+    "alternating_gradient.step": (["harmonic", 0.1, lambda t: 0.1], ["slow", -0.1]),
+    **dict.fromkeys(["strong_convexity", "lipschitz", "tol"], ([1.0, 0.1], [None])),
+    "max_iter": ([3, 8], [0, 40]),
+    "average": BOOLEAN,
+    "callback": ([None], [lambda theta: True]),
+    # methods
+    "digits": ([3, 0], [-1, 400]),
+    "index": ([None], [0, 1, -1, 99]),
+    "input_features": ([None], [["a", "b", "c"], ["a"]]),
+    "estimators": ([[1, 2]], [[], [1]]),
+}
+
+
+def known(function: str, argument: str) -> bool:
+    return f"{function}.{argument}" in ARGUMENTS or argument in ARGUMENTS
+
+
+def value(draw, function: str, argument: str, sample, is_odd: bool):
+    """Draw (what it is, value) of one argument.
+
+    The constructor of a display gets what its class methods have computed: no junk there.
+    """
+    entry = ARGUMENTS.get(f"{function}.{argument}", ARGUMENTS.get(argument))
+    good, odd = entry
+    made = good(sample) if callable(good) else draw(st.sampled_from(good))
+    if not is_odd:
+        return "", made
+    if argument == "sensitive_features" and draw(st.booleans()):
+        made = sample.two_attributes if draw(st.booleans()) else pd.Series(sample.groups)
+    if isinstance(odd, dict) and draw(st.integers(0, 5)):
+        try:
+            return spoil(draw, made, odd)
+        except AttributeError:
+            return "", made
+    is_display = function.endswith("Display")
+    if not isinstance(odd, dict) and odd and (is_display or draw(st.booleans())):
+        return "odd", draw(st.sampled_from(odd))
+    if is_display:
+        return "", made
+    return "junk", draw(st.sampled_from(JUNK))

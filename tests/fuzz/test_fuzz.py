@@ -1,0 +1,74 @@
+"""A few hundred cases of the fuzzer, and planted faults that it must see."""
+
+import numpy as np
+import pytest
+
+from skfair.utils.groups import encode_groups
+from tests.fuzz import verdict
+from tests.fuzz.__main__ import run, summary
+from tests.fuzz.cases import Case, uncovered
+from tests.fuzz.verdict import Hang, judge
+from tests.fuzz.workers import Worker, crash
+
+
+def test_every_public_name_and_argument_has_a_strategy():
+    """A new one without values in ``tests/fuzz/parameters.py`` fails here."""
+    assert uncovered() == []
+
+
+@pytest.mark.slow
+def test_a_few_hundred_cases():
+    records = run(300, seed=0, progress=None)
+    assert len(records) >= 300
+    assert not any(record.verdict.is_fault for record in records), summary(records, 0.0)
+
+
+def raising(error):
+    def run():
+        raise error
+
+    return run
+
+
+ROWS = np.zeros(3)
+PLANTED = {
+    "an accident": (raising(IndexError("list index out of range")), "undocumented exception"),
+    "a subclass": (raising(np.linalg.LinAlgError("Singular matrix")), "undocumented exception"),
+    "numpy's words": (lambda: np.zeros(3) + np.zeros(2), "message names nothing"),
+    "a tuple index": (raising(ValueError("low > high")), "message names nothing"),
+    "not a number": (lambda: float("nan"), "returns NaN"),
+    "writes": (lambda: ROWS.fill(1.0), "changes its input"),
+    "no fault": (lambda: 0.5, "accepted"),
+    "our words": (lambda: encode_groups(None), "rejected"),
+    "sees its argument": (raising(ValueError("slack must be a number")), "rejected"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_are_judged(name):
+    action, expected = PLANTED[name]
+    assert judge(Case(name, {"slack", "sensitive_features"}, [ROWS], action)).kind == expected
+
+
+def test_a_slow_case_is_stopped(monkeypatch):
+    monkeypatch.setattr(verdict, "SECONDS", 0.05)
+
+    def forever():
+        while True:
+            try:
+                sum(range(100))
+            except Exception:
+                raise AssertionError("a handler of Exception must not see the timer") from None
+
+    assert judge(Case("forever", set(), [], forever)).kind == "longer than 0.05 s"
+    assert not issubclass(Hang, Exception)
+
+
+def test_a_crash_is_seen():
+    worker = Worker(crash)
+    harmless, fatal = worker.records("skfair.nothing", 5, 3)
+    assert not harmless.verdict.is_fault
+    assert fatal.verdict.kind == "crash"
+    assert fatal.title == "fatal"
+    assert fatal.replay == "skfair.nothing:5:1"
+    worker.stop()

@@ -1,0 +1,148 @@
+"""Run one case and judge it: accepted, rejected as documented, or a fault."""
+
+import math
+import os
+import re
+import signal
+import socket
+import traceback
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.exceptions import SolverError
+from tests.fuzz.cases import Case
+
+SECONDS = 10
+# Subclasses are not meant: an IndexError or a LinAlgError is an accident.
+DOCUMENTED = (ValueError, TypeError, InvalidParameterError, NotFittedError, SolverError)
+# Data sets that are not there.
+FILES = (FileNotFoundError, ConnectionError)
+# An error of the data names what is wrong in them rather than an argument.
+IN_THE_DATA = r"group|class|column|row|label|cluster|sample|point|iteration|attribute|cell|scorer"
+
+
+class Hang(BaseException):
+    """The case took too long; no handler of ``Exception`` may swallow it."""
+
+
+@dataclass
+class Verdict:
+    """What became of a case; ``place`` and ``message`` group the faults."""
+
+    kind: str  # "accepted", "rejected" or what is wrong
+    message: str = ""
+    place: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_fault(self):
+        return self.kind not in ("accepted", "rejected")
+
+
+def prepare_process():
+    """Make this process safe for fuzzing: no network, no data folder, no display, no warnings."""
+
+    def refuse(*args, **kwargs):
+        raise ConnectionError("there is no network in a fuzzed process")
+
+    socket.socket.connect = refuse
+    os.environ.pop("SKFAIR_DATA", None)
+    os.environ["MPLBACKEND"] = "Agg"
+    warnings.simplefilter("ignore")
+    import matplotlib.font_manager  # noqa: F401  its first import would count as a slow case
+
+    from skfair.datasets import _openml
+
+    _openml.fetch_openml = refuse  # its retries wait for seconds
+
+
+def judge(case: Case) -> Verdict:
+    """Run a case under a timer of CPU time, which does not depend on what else the machine does."""
+
+    def ring(signum, frame):
+        raise Hang
+
+    before = [(one, one.copy()) for one in case.arrays if type(one) is np.ndarray]
+    previous = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    np.random.seed(0)  # noqa: NPY002  random_state=None draws from here, also in a replay
+    try:
+        result = case.run()
+    except Hang as error:
+        return Verdict(f"longer than {SECONDS} s", "", place_of(error))
+    except Exception as error:
+        return judge_error(case, error)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)
+    if any(not same(one, other) for one, other in before):
+        return Verdict("changes its input")
+    return judge_result(case, result)
+
+
+def judge_error(case: Case, error: Exception) -> Verdict:
+    """Is the exception documented, and does its message name what is wrong?"""
+    message = str(error)
+    found = Verdict("rejected", f"{type(error).__name__}: {message}", place_of(error))
+    if is_from_scikit_learn(error) or is_missing_method(error):
+        return found
+    if type(error) not in DOCUMENTED + FILES:
+        found.kind = "undocumented exception"
+    elif not names_something(case, message):
+        found.kind = "message names nothing"
+    return found
+
+
+def names_something(case: Case, message: str) -> bool:
+    """Does it name an argument, show its value or name a part of the data?"""
+    if re.search(rf"\b({IN_THE_DATA})(s|es)?\b", message) or "'nonsense'" in message:
+        return True
+    # Displays call the labels of an estimator y_true; a scorer misses arguments of its metric.
+    names = case.names | {"y_true", "interval"}
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names)
+
+
+def is_from_scikit_learn(error: Exception) -> bool:
+    """scikit-learn's checks of data have messages of their own, as in every estimator of it."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [number for number, file in enumerate(files) if f"{os.sep}skfair{os.sep}" in file]
+    # A method that an estimator inherits from scikit-learn has no line of ours.
+    called = files[ours[-1] + 1 :][:1] if ours else files
+    is_theirs = any(f"{os.sep}sklearn{os.sep}" in file for file in called)
+    return is_theirs and isinstance(error, ValueError | TypeError)
+
+
+def is_missing_method(error: Exception) -> bool:
+    """An estimator without the method that a score needs is an AttributeError, as in sklearn."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return type(error) is AttributeError and (last.line or "").startswith("raise AttributeError")
+
+
+def judge_result(case: Case, result) -> Verdict:
+    """A number must be one, unless NaN was asked for. Sums of huge numbers may be infinite."""
+    # The coefficient of determination of one row is NaN, with a warning, as in scikit-learn.
+    is_expected = case.allows_nan or ("Regressor" in case.title and "[1 rows" in case.title)
+    if isinstance(result, float) and math.isnan(result) and not is_expected:
+        return Verdict("returns NaN")
+    return Verdict("accepted")
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    try:
+        return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+    except (TypeError, ValueError):  # objects that do not compare
+        return True
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of skfair, where a fault has to be mended."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [one for one in frames if f"{os.sep}skfair{os.sep}" in one.filename]
+    if not ours:
+        return "outside"
+    name = ours[-1].filename.rpartition(f"{os.sep}skfair{os.sep}")[2]
+    return f"skfair/{name}:{ours[-1].lineno}"

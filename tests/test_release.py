@@ -1,0 +1,203 @@
+"""What a user may rely on beyond one process and one fit; ``test_common.py`` has the rest.
+
+Models travel to other processes, do not depend on the number of threads, do not disturb each other
+and leave no memory behind.
+"""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from joblib.externals.loky import get_reusable_executor
+from sklearn.base import clone, is_clusterer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.utils.response import takes_groups
+from tests.test_common import DISCOVERED, fit, outcome, seeded
+
+ROOT = Path(__file__).parent.parent
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
+N_FITS = 30
+CHEAP = {
+    "max_iter": 2,
+    "n_init": 1,
+    "n_clusters": 2,
+    "balances": 2,
+    "cv": 2,
+    "enforce": "surrogate",
+}
+each = pytest.mark.parametrize("name", DISCOVERED)
+
+
+def people(n=300):
+    rng = np.random.default_rng(12)
+    groups = rng.permutation(np.repeat(["f", "m"], n // 2))
+    X = rng.normal(size=(n, 3)) + (groups == "m")[:, None] * [1.0, 0, 0]
+    y = (X[:, 1] + rng.normal(size=n) > 0).astype(int)
+    return X, y, groups
+
+
+def fitted(name, n=300):
+    """Fit an estimator by name: what a worker of any kind is asked to do."""
+    X, y, groups = people(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # filters are not safe between threads
+        return fit(seeded(DISCOVERED[name]), X, y, sensitive_features=groups)
+
+
+def predicted(model):
+    X, _, groups = people()
+    return outcome(model, X, groups)
+
+
+# Another process: it predicts with the models of a folder, and with models that it fits itself.
+ELSEWHERE = """
+import joblib, numpy, pathlib, pickle, sys
+folder, found = pathlib.Path(sys.argv[1]), {}
+(X, y, extra), names = joblib.load(folder / "data"), sys.argv[3:]
+for name in names:
+    (new, fit_args, predict_args) = pickle.loads((folder / name).read_bytes())
+    models = {
+        "pickle": pickle.loads((folder / f"{name}.pickle").read_bytes()),
+        "joblib": joblib.load(folder / f"{name}.joblib"),
+        "fit": new.fit(*fit_args, **extra),
+    }
+    for way, model in models.items():
+        has_method = hasattr(model, "predict")
+        found[f"{name} {way}"] = model.predict(X, **predict_args) if has_method else model.labels_
+numpy.savez(folder / f"{sys.argv[2]}.npz", **found)
+"""
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: fitted(name) for name in DISCOVERED}
+
+
+@pytest.fixture(scope="module")
+def answers(models, tmp_path_factory):
+    """Predictions of two other processes, one with one thread and one with two."""
+    folder = tmp_path_factory.mktemp("models")
+    X, y, groups = people()
+    joblib.dump((X, y, {"sensitive_features": groups}), folder / "data")
+    for name, model in models.items():
+        (folder / f"{name}.pickle").write_bytes(pickle.dumps(model))
+        joblib.dump(model, folder / f"{name}.joblib")
+        fit_args = (X,) if is_clusterer(model) else (X, y)
+        is_aware = hasattr(model, "predict") and takes_groups(model, "predict")
+        extra = {"sensitive_features": groups} if is_aware else {}
+        (folder / name).write_bytes(pickle.dumps((seeded(type(model)), fit_args, extra)))
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", ELSEWHERE, str(folder), n_threads, *models],
+            env=os.environ | dict.fromkeys(THREADS, n_threads),
+            cwd=ROOT,
+        )
+        for n_threads in ("1", "2")
+    ]
+    assert [process.wait(300) for process in started] == [0, 0]
+    return {n: np.load(folder / f"{n}.npz") for n in ("1", "2")}
+
+
+@pytest.mark.slow
+@each
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_models_travel_to_another_process(name, n_threads, models, answers):
+    expected = predicted(models[name])
+    assert np.array_equal(answers[n_threads][f"{name} pickle"], expected)
+    assert np.array_equal(answers[n_threads][f"{name} joblib"], expected)
+
+
+@pytest.mark.slow
+@each
+def test_one_and_two_threads_agree(name, models, answers):
+    assert np.array_equal(answers["1"][f"{name} fit"], answers["2"][f"{name} fit"])
+    assert np.array_equal(answers["1"][f"{name} fit"], predicted(models[name]))
+
+
+@pytest.mark.slow
+def test_fits_in_two_processes_of_loky(models):
+    X, y, groups = people()
+    parallel = joblib.Parallel(n_jobs=2, backend="loky")
+    try:
+        fits = parallel(
+            joblib.delayed(seeded(DISCOVERED[name]).fit)(
+                X, None if is_clusterer(model) else y, sensitive_features=groups
+            )
+            for name, model in models.items()
+        )
+    finally:
+        get_reusable_executor().shutdown(wait=True)
+    for (name, model), other in zip(models.items(), fits, strict=True):
+        assert np.array_equal(predicted(other), predicted(model)), name
+
+
+def test_different_estimators_at_the_same_time(models):
+    """Each estimator beside every other one, and predictions beside fits."""
+    names = [*models, *reversed(models)]
+    with ThreadPoolExecutor(4) as pool:
+        fits = [pool.submit(fitted, name) for name in names]
+        predictions = [pool.submit(predicted, models[name]) for name in names]
+        for name, model, prediction in zip(names, fits, predictions, strict=True):
+            assert np.array_equal(predicted(model.result()), predicted(models[name])), name
+            assert np.array_equal(prediction.result(), predicted(models[name])), name
+
+
+@each
+def test_frames_on_request(name, models):
+    """What transforms takes part in ``set_output``; the others do not pretend to."""
+    model, (X, _, _) = pickle.loads(pickle.dumps(models[name])), people()
+    if not hasattr(model, "transform"):
+        assert not hasattr(model, "set_output")
+        return
+    plain = model.transform(X)
+    frame = model.set_output(transform="pandas").transform(X)
+    assert frame.columns.tolist() == model.get_feature_names_out().tolist()
+    assert np.array_equal(frame.to_numpy(), plain)
+
+
+@each
+def test_the_picture_of_a_pipeline(name):
+    """Unfitted and inside a pipeline; ``test_common`` looks at fitted estimators."""
+    estimator = seeded(DISCOVERED[name])
+    for shown in (estimator, make_pipeline(StandardScaler(), estimator)):
+        assert name in shown._repr_html_()
+
+
+@pytest.mark.slow
+@each
+def test_fits_leave_no_memory_behind(name):
+    """Thirty fits of each estimator, 210 in all.
+
+    One array with a number per row is 2400 bytes. numpy and Python keep some hundred bytes per fit
+    at first, because they do not give small blocks back at once.
+    """
+    X, y, groups = people()
+    estimator = seeded(DISCOVERED[name])
+    estimator.set_params(**{k: v for k, v in CHEAP.items() if k in estimator.get_params()})
+
+    def memory_after(n_fits):
+        for _ in range(n_fits):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit(clone(estimator), X, y, sensitive_features=groups)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = memory_after(4)  # caches fill
+        growth = memory_after(N_FITS) - before
+    finally:
+        tracemalloc.stop()
+    assert growth < 1800 * N_FITS
