@@ -177,7 +177,7 @@ def test_the_picture_of_a_pipeline(name):
 @pytest.mark.slow
 @each
 def test_fits_leave_no_memory_behind(name):
-    """Thirty fits of each estimator, 210 in all.
+    """Thirty fits of each estimator, 210 in all, after thirty others.
 
     One array with a number per row is 2400 bytes. numpy and Python keep some hundred bytes per fit
     at first, because they do not give small blocks back at once.
@@ -196,7 +196,7 @@ def test_fits_leave_no_memory_behind(name):
 
     tracemalloc.start()
     try:
-        before = memory_after(4)  # caches fill
+        before = memory_after(N_FITS)  # caches fill
         growth = memory_after(N_FITS) - before
     finally:
         tracemalloc.stop()

@@ -256,7 +256,7 @@ def test_movement_in_the_last_tenth_decides_the_status():
         ({"temperature": (1.0, 0.1, 0.01)}, "a pair of them"),
         ({"sharpness": 0.0}, "sharpness must be above 0"),
         ({"batch_size": 0}, "batch_size must be at least 1 or None, got 0"),
-        ({"n_a": 0, "n_b": 0}, "not both 0"),
+        ({"n_a": 0, "n_b": 0}, "must not both be 0"),
     ],
 )
 def test_bad_parameters(options, message):
