@@ -10,12 +10,12 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-bounds test-nojit fuzz lint doc bench bench-check release clean
+.PHONY: help demo test test-bounds test-nojit fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    run the quick start: audit, choose and train; tables and a picture"
 	@echo "make test    install the test extra and run every test and doctest"
 	@echo "make lint    ruff and mypy"
-	@echo "make doc     build the site into doc/_build/html"
+	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
 	@echo "make bench-check   did something become slower against other libraries?"
 	@echo "make fuzz    20000 odd inputs to everything that is public; CASES=... SEED=..."
@@ -56,6 +56,9 @@ lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 
 doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html
+
+doc-look: $(VENV)/.stamp-doc
+	$(BIN)/python doc/look.py
 
 bench: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick) $(if $(KEEP),--keep)

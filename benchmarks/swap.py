@@ -134,7 +134,7 @@ def children(rounds: int, quick: bool) -> dict[str, Any]:
     rows = rng.integers(len(X_all), size=100_000)
     X_large = X_all[rows] + rng.normal(scale=1e-3, size=(rows.size, X.shape[1]))
     codes_large = codes_all[rows]
-    n_iter = 100 if quick else 300
+    n_iter = 20 if quick else 300
     results: dict[str, Any] = {}
     print(f"   Adult, K=10, {n_iter} iterations, 200 points; microseconds of CPU per child")
     print(
@@ -144,7 +144,7 @@ def children(rounds: int, quick: bool) -> dict[str, Any]:
         times: dict[str, list[Any]] = {"plain": [], "ours": [], "large": []}
         for r in range(rounds + 1):  # the first round compiles
             options = {"swap_candidates": n_candidates, "random_state": r}
-            times["plain"].append(plain(X, codes, 4 if quick else 6, n_candidates, r))
+            times["plain"].append(plain(X, codes, 2 if quick else 6, n_candidates, r))
             times["ours"].append(ours(X, codes, n_iter, **options))
             times["large"].append(ours(X_large, codes_large, n_iter, **options))
         slow = median(times["plain"][1:])
@@ -196,7 +196,7 @@ def epoch(rounds: int) -> dict[str, Any]:
 
 def main(*, quick: bool = False) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    rounds = 3 if quick else 5
+    rounds = 1 if quick else 5
     if data_folder() is not None:
         results["children"] = children(rounds, quick)
     results["epoch"] = epoch(rounds)

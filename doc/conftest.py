@@ -3,7 +3,7 @@
 import pytest
 from sklearn import config_context
 
-collect_ignore = ["conf.py", "_build", "auto_examples", "generated"]
+collect_ignore = ["conf.py", "look.py", "_build", "auto_examples", "generated"]
 
 
 @pytest.fixture(autouse=True)

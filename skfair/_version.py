@@ -1,3 +1,3 @@
 """The version of skfair, read by the build and by users."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0rc1"

@@ -1,6 +1,7 @@
 """scikit-learn's checks and our own, on every estimator that the package offers."""
 
 import copy
+import inspect
 import pickle
 import re
 import warnings
@@ -209,5 +210,5 @@ def test_fitted_attributes_are_documented(data):
     for estimator_class in DISCOVERED.values():
         estimator = fit(seeded(estimator_class), X, y, sensitive_features=groups)
         fitted = {name for name in vars(estimator) if name.endswith("_") and name[0] != "_"}
-        documented = set(re.findall(r"^    (\w+_) :", estimator_class.__doc__, re.M))
+        documented = set(re.findall(r"^(\w+_) :", inspect.getdoc(estimator_class), re.M))
         assert fitted <= documented | {"feature_names_in_"}, estimator_class

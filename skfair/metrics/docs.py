@@ -3,53 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
 from typing import TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 _PARAGRAPHS = {
     "y_true_unused": """y_true : array-like of shape (n_samples,) or None
-        Not used; accepted so that all metrics of scores are called alike.""",
+    Not used; accepted so that all metrics of scores are called alike.""",
     "y_true": """y_true : array-like of shape (n_samples,)
-        True labels.""",
+    True labels.""",
     "y_score": """y_score : array-like of shape (n_samples,)
-        Scores, probabilities of the positive class or values of a decision function; larger means
-        more positive.""",
+    Scores, probabilities of the positive class or values of a decision function; larger means
+    more positive.""",
     "groups": """sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.""",
+    The group of each row; several columns are several attributes.""",
     "options": """sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows; 2 counts like the same row twice.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or each is compared for itself and all comparisons
-        are pooled.""",
+    Weights of the rows; 2 counts like the same row twice.
+intersectional : bool, default=True
+    Whether several attributes are crossed, or each is compared for itself and all comparisons
+    are pooled.""",
     "agg": """agg : {"worst", "mean"}, default="worst"
-        Report the worst pair of groups or the mean over all pairs.""",
+    Report the worst pair of groups or the mean over all pairs.""",
     "interval": """interval : (float, float), list of such pairs, or dict
-        Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` are the ranks from
-        the best 5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a
-        dict maps each group to its own.""",
+    Percentile interval of the scores counted from the top: ``(0.05, 0.3)`` are the ranks from
+    the best 5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a
+    dict maps each group to its own.""",
     "normalize": """normalize : bool, default=True
-        Divide by the length of the interval, so that the value is a difference of conditional
-        probabilities in [0, 1] (Definition 4.2). False leaves shares of the whole group.""",
+    Divide by the length of the interval, so that the value is a difference of conditional
+    probabilities in [0, 1] (Definition 4.2). False leaves shares of the whole group.""",
     "threshold": """threshold : float, default=0.0
-        Scores above it are decided positively; 0 suits a decision function, 0.5 a probability.""",
+    Scores above it are decided positively; 0 suits a decision function, 0.5 a probability.""",
     "pos_label": """pos_label : label, default=1
-        The class that counts as positive.""",
+    The class that counts as positive.""",
     "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
-        What to do when a group has no row to compute its rate from: raise a ``ValueError`` that
-        names it, or return NaN.""",
+    What to do when a group has no row to compute its rate from: raise a ``ValueError`` that
+    names it, or return NaN.""",
     "rank_within": """rank_within : {"group", "class"}, default="group"
-        Whether the rank of a row is taken among its group (Definitions A.2 and A.3) or among the
-        rows of its group and class (constraints (50) and (56)). These are different metrics.""",
+    Whether the rank of a row is taken among its group (Definitions A.2 and A.3) or among the
+    rows of its group and class (constraints (50) and (56)). These are different metrics.""",
     "ties": """ties : {"half", "geq"}, default="half"
-        A tie counts half, or as a win (the paper's ">=", which is not symmetric in the groups).""",
+    A tie counts half, or as a win (the paper's ">=", which is not symmetric in the groups).""",
     "gap": """gap : float
-        0 is parity. With a single group there is nothing to compare and the value is 0.""",
+    0 is parity. With a single group there is nothing to compare and the value is 0.""",
 }
 
 
 def fill_doc(function: _Function) -> _Function:
     """Replace ``%(name)s`` in a docstring by the shared paragraph of that name."""
     if function.__doc__ is not None:  # python -OO strips docstrings
-        function.__doc__ = function.__doc__ % _PARAGRAPHS
+        # From Python 3.13 on docstrings come without their indentation, before with it.
+        function.__doc__ = cleandoc(function.__doc__) % _PARAGRAPHS
     return function

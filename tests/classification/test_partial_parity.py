@@ -1,5 +1,6 @@
 """PartialParityClassifier: the promise, what is learned, and who may use it."""
 
+import inspect
 import re
 import warnings
 from functools import cache
@@ -233,8 +234,8 @@ def test_surrogate_enforcement_solves_the_smooth_problem():
 @pytest.mark.parametrize("mode", MODES)
 def test_all_documented_attributes_are_set(mode):
     model = fit((0.1, 0.6), max_disparity=0.2, **MODES[mode])
-    text = PartialParityClassifier.__doc__.split("Attributes\n")[1].split("See Also")[0]
-    documented = set(re.findall(r"^    (\w+_) :", text, re.MULTILINE)) - {"feature_names_in_"}
+    text = inspect.getdoc(PartialParityClassifier).split("Attributes\n")[1].split("See Also")[0]
+    documented = set(re.findall(r"^(\w+_) :", text, re.MULTILINE)) - {"feature_names_in_"}
     assert documented == {name for name in vars(model) if name.endswith("_")}
 
 
