@@ -354,6 +354,8 @@ def scipy_solution(who, rules, bound, **options):
     """The point and multipliers that SLSQP finds for the naive twin, in terms of the problem."""
     problem = build(who, rules, bound, **options)
     found = twin(who, rules, bound, **options).slsqp()
+    if "multipliers" not in found:
+        pytest.skip("this version of scipy reports no multipliers")
     theta = problem.model.standardised(found.x[:-1], found.x[-1])
     return problem, theta, found
 
