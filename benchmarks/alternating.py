@@ -1,5 +1,6 @@
 """Alternating gradient descent: rate and weight on quadratics; the front of smooth k-means."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,13 @@ def convergence(n_a: int, n_b: int, n_iter: int, seed: int = 0) -> tuple[float, 
 
 
 def smooth_front(
-    X: Any, codes: Any, n_clusters: int, *, n_total: int = 10, seed: int = 1
+    X: Any, codes: Any, n_clusters: int, splits: Sequence[int], *, n_total: int = 10, seed: int = 1
 ) -> list[dict[str, float]]:
     """Return cost and balance of smooth fair k-means for the splits of n_total steps."""
     centers = kmeans_plusplus(X, n_clusters, random_state=seed)[0]
     n_groups = int(codes.max()) + 1
     points = []
-    for n_a in (10, 9, 8, 7, 5, 2):
+    for n_a in splits:
         found = smooth_fair_kmeans(
             X,
             codes,
@@ -102,12 +103,16 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     for name, n_clusters in [("adult", 5)] if quick else [("adult", 5), ("bank", 5)]:
         X, codes = fair_clustering_sample(name)
         best = KMeans(n_clusters, n_init=10, random_state=0).fit(X).inertia_ / len(X)
-        points: list[dict[str, float]] = []
+        splits, points = (9, 5) if quick else (10, 9, 8, 7, 5, 2), []
         timed = alternate(
-            {"front": lambda X=X, c=codes, k=n_clusters, p=points: p.extend(smooth_front(X, c, k))},
+            {
+                "front": lambda X=X, c=codes, k=n_clusters, s=splits, p=points: p.extend(
+                    smooth_front(X, c, k, s)
+                )
+            },
             rounds=1,
         )
-        points = points[:6]
+        points = points[: len(splits)]
         results[f"smooth {name} K={n_clusters}"] = {**timed["front"], "points": points}
         print(f"   smooth fair k-means, {name} K={n_clusters}: {timed['front']['cpu']:.2f} s")
         for point in points:
