@@ -195,7 +195,7 @@ def solvers(results: dict[str, Any], quick: bool) -> None:
     )
     for title, k, also, times in cases[:2] if quick else cases:
         shift = 0.0 if "rbf" in title else None
-        rounds = 1 if quick else 5 if title == lastfm else 3
+        rounds = 1 if quick else 5 if title == lastfm else 2
         runs = [
             race(*draws[title](seed), k, seed, rounds, shift=shift, also=also)
             for seed in SEEDS[: 1 if quick else 3]
@@ -325,7 +325,7 @@ def scale(results: dict[str, Any], quick: bool) -> None:
         ("rbf", 3000 if quick else 20_000, {"peak memory, GB": "<= 4"}),
     ):
         runs = []
-        for seed in SEEDS[: 1 if quick else 3]:
+        for seed in SEEDS[: 1 if quick or affinity == "rbf" else 3]:
             runs.append(in_new_process(fit_piece, affinity=affinity, n=n, seed=seed))
         show(results, f"{affinity}, n={n}, d=10, k=10", runs, bar)
 

@@ -116,6 +116,9 @@ def stage_benchmarks():
     for record in sorted(RECORDS.glob("*.json")):
         if hasattr(module_of(record.stem), "tables"):
             show(record.stem, read(record.stem)["results"], target, say=lambda text: None)
+    for path in target.glob("*.csv"):  # the cells are text, not markup
+        text = re.sub(r"([|*`_\\])", r"\\\1", path.read_text())
+        path.write_text(re.sub(r"(?<=,)-(?=,|$)", r"\\-", text, flags=re.MULTILINE))
 
 
 def remove(paths):

@@ -32,7 +32,7 @@ FAULTS = """() => {
     if (image.complete && !image.naturalWidth) faults.push('picture missing: ' + image.src);
   return faults;
 }"""
-LINKS = "() => [...document.querySelectorAll('a[href]')].map(a => a.href)"
+LINKS = "() => [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
 ANCHORS = "() => [...document.querySelectorAll('[id]')].map(e => e.id)"
 
 
@@ -48,7 +48,9 @@ def looked_at(page: Page, address: str, name: str) -> Iterator[str]:
             page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
             for fault in page.evaluate(FAULTS):
                 yield f"{name} ({theme}, {width}): {fault}"
-            page.screenshot(path=SHOTS / f"{name.replace('/', '.')}-{theme}-{width}.png")
+            page.screenshot(
+                full_page=True, path=SHOTS / f"{name.replace('/', '.')}-{theme}-{width}.png"
+            )
     yield from (f"{name}: {error}" for error in errors)
 
 
