@@ -41,10 +41,11 @@ test: $(VENV)/.stamp-test
 test-bounds: $(VENV)/.stamp-test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/numba-bounds $(BIN)/python -m pytest -n $(WORKERS) tests
 
-# Kernels run as Python, so that their lines count; only small inputs are quick enough.
+# Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
+NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints tests/cluster/test_similarity.py \
+	$(addprefix tests/solvers/test_,repair.py thresholds.py fair_cut.py prices.py swap.py)
 test-nojit: $(VENV)/.stamp-test
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) tests/test_kernels.py \
-	--cov=skfair._kernels --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)

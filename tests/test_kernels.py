@@ -6,13 +6,14 @@ import pytest
 from skfair._kernels import sorted_pairs as kernels
 from skfair.metrics.sorted_scores import SortedScores
 from tests import naive
+from tests.python_kernels import as_python
 
 
 @pytest.fixture(params=["compiled", "python"])
 def kernel(request):
     def pick(name):
         compiled = getattr(kernels, name)
-        return compiled if request.param == "compiled" else compiled.py_func
+        return compiled if request.param == "compiled" else as_python(compiled)
 
     return pick
 

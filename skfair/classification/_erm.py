@@ -358,7 +358,13 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             rng = check_random_state(self.random_state)
             start, lam = problem.start(rng), None
             if hasattr(self, "_last_model"):
-                last = problem.model.standardised(*self._last_model[1])
+                n_before, last = self._last_model
+                if n_before != problem.model.n_parameters:
+                    raise ValueError(
+                        f"The fit before had {n_before} parameters and the columns of X make "
+                        f"{problem.model.n_parameters}. Pass the same columns to partial_fit."
+                    )
+                last = problem.model.standardised(*last)
                 start = problem.centered(np.concatenate([last, np.zeros(problem.n_centers)]))
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     lam = self.multipliers_

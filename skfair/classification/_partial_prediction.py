@@ -24,7 +24,7 @@ from skfair.solvers.partial_strict import EXACT
 from skfair.solvers.repair import GroupMaps, choose_cuts, score_blocks
 from skfair.utils.groups import GroupEncoding, GroupLevels
 from skfair.utils.intervals import Intervals
-from skfair.utils.validation import check_probability, check_weights, one_dimensional
+from skfair.utils.validation import check_labels, check_probability, check_weights
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -224,9 +224,10 @@ class PartialPrediction(ClassifierMixin):
         groups = self._read_part_groups(X, sensitive_features)
         if y is None and self.constraint in ("equal_opportunity", "equalized_odds"):
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
-        positive = (
-            np.ones(groups.n_samples) if y is None else one_dimensional(y, "y") == self.classes_[1]
-        )
+        positive = np.ones(groups.n_samples)
+        if y is not None:
+            codes, levels = check_labels(y, "y", groups.n_samples)
+            positive = np.array([level == self.classes_[1] for level in levels])[codes]
         weights = check_weights(sample_weight, groups.n_samples)
         groups.check_nonempty(sample_weight=weights)
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)

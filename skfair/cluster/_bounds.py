@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from skfair.problems.representation import Rules, balance_rules, share_rules
 from skfair.utils.groups import GroupEncoding
 from skfair.utils.text import listed
+from skfair.utils.validation import check_number
 
 FloatArray = NDArray[np.float64]
 
@@ -72,6 +73,7 @@ def representation_rules(
         return share_rules(groups, lower, upper, person)
     if not min_balance or groups.n_groups == groups.n_attributes:
         return Rules(np.zeros((0, groups.n_groups)), np.zeros(0))
+    check_number(min_balance, "min_balance", 0, 1)
     attained = data_balances(groups, sums)
     if relative_balance:
         betas = min_balance * attained

@@ -148,6 +148,7 @@ def make_loans(
     """
     import pandas as pd
 
+    n_samples = int(n_samples)  # numpy refuses True
     rng = check_random_state(random_state)
     shares = _check_group_shares(group_shares)
     sensitive = pd.DataFrame(

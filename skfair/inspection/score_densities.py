@@ -420,6 +420,11 @@ class GroupScoreDisplay:
         scores, weights = scores[weights > 0], weights[weights > 0]
         n_effective = weights.sum() ** 2 / (weights**2).sum()
         low, high = scores.min(), scores.max()
+        if high - low > 1e150:
+            raise ValueError(
+                f"scores from {low:g} to {high:g} are too far apart for a density. Divide them, or "
+                "pass kind='hist'."
+            )
         # Equal up to rounding, so close that squares vanish, or one row that outweighs all others:
         # nothing to estimate from.
         smallest = max(1e-9 * max(abs(low), abs(high)), 1e-150)

@@ -129,6 +129,8 @@ def normalized_cut(affinity: Any, labels: Any) -> float:
     0.667
     """
     affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
+    if affinity.dtype.kind not in "biuf":
+        raise ValueError(f"affinity must hold numbers, got the dtype {affinity.dtype}.")
     n_nodes, n_columns = affinity.shape
     if n_nodes != n_columns:
         raise ValueError(

@@ -156,7 +156,8 @@ def check_number(
     value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: Any = Real
 ) -> None:
     """Raise unless an option is a number of the kind from ``low`` to ``high``."""
-    if isinstance(value, kind) and low <= value <= high:  # NaN fails too
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if is_number and low <= value <= high:  # NaN fails too
         return
     what = "an integer" if kind is Integral else "a number"
     extent = f" from {low:g} to {high:g}" if np.isfinite([low, high]).any() else ""

@@ -22,7 +22,9 @@ DOCUMENTED = (ValueError, TypeError, InvalidParameterError, NotFittedError, Solv
 # Data sets that are not there.
 FILES = (FileNotFoundError, ConnectionError)
 # An error of the data names what is wrong in them rather than an argument.
-IN_THE_DATA = r"group|class|column|row|label|cluster|sample|point|iteration|attribute|cell|scorer"
+IN_THE_DATA = (
+    r"keyword|group|class|column|row|label|cluster|sample|point|iteration|attribute|cell|scorer"
+)
 
 
 class Hang(BaseException):

@@ -7,6 +7,7 @@ from scipy import sparse
 from skfair._kernels import linear as kernels
 from skfair.models import LinearScore
 from skfair.models.linear import BLOCK_ROWS
+from tests.python_kernels import as_python
 
 each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
 each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-5), (np.float64, 1e-12)])
@@ -342,7 +343,7 @@ def test_long_sums_of_single_precision():
 def kernel(request):
     def pick(name):
         compiled = getattr(kernels, name)
-        return compiled if request.param == "compiled" else compiled.py_func
+        return compiled if request.param == "compiled" else as_python(compiled)
 
     return pick
 

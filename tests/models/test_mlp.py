@@ -14,6 +14,7 @@ from skfair.models import LinearScore, MLPScore, mlp_scores
 from skfair.models import mlp as module
 from skfair.problems.constrained_erm import ConstrainedERM
 from tests.naive import mlp as naive
+from tests.python_kernels import as_python
 from tests.small_problems import people
 
 SIZES = [(), (4,), (6, 3), (5, 4, 3)]
@@ -384,6 +385,6 @@ def test_kernels(is_compiled, storage, dtype, tol):
         ("add_transposed_rows_times", slopes, sums),
     ):
         kernel = getattr(kernels, name)
-        (kernel if is_compiled else kernel.py_func)(*arrays, factor, out)
+        (kernel if is_compiled else as_python(kernel))(*arrays, factor, out)
     assert np.allclose(product, naive.rows_times(X, SOME_ROWS, weights), atol=10 * tol)
     assert np.allclose(sums, 1 + naive.transposed_rows_times(X, SOME_ROWS, slopes), atol=10 * tol)

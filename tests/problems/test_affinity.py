@@ -7,6 +7,7 @@ from scipy import sparse
 from skfair._kernels import products
 from skfair.problems import affinity as module
 from skfair.problems.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
+from tests.python_kernels import as_python
 
 
 def factor(n=37, m=5, seed=0):
@@ -52,7 +53,7 @@ def test_narrow_product(compiled, shape, monkeypatch):
     rng = np.random.default_rng(0)
     weights, rows, out = rng.normal(size=(n_rows, n)), rng.normal(size=(b, n)), np.ones((b, n))
     kernel = products.add_narrow_product
-    (kernel if compiled else kernel.py_func)(weights, rows, out)
+    (kernel if compiled else as_python(kernel))(weights, rows, out)
     assert np.allclose(out, 1 + rows[:, :n_rows] @ weights)
 
 

@@ -14,6 +14,7 @@ from skfair.solvers.fair_cut import Cut, improve_by_moves, round_to_rules
 from skfair.solvers.prices import assign
 from skfair.utils.groups import encode_groups
 from tests.naive.spectral import normalised_cut
+from tests.python_kernels import as_python
 
 
 def graph(n, seed, density=0.4):
@@ -79,7 +80,7 @@ def test_the_linearisation_is_the_slope_of_the_cut():
 def improve(request, monkeypatch):
     if request.param == "python":
         for name in ("_share_inside", "_breaks_more", "_relabel", "improve_cut"):
-            monkeypatch.setattr(cuts, name, getattr(cuts, name).py_func)
+            monkeypatch.setattr(cuts, name, as_python(getattr(cuts, name)))
 
 
 @forms

@@ -18,6 +18,7 @@ from skfair.problems.representation import (
 from skfair.solvers import prices as solver
 from skfair.solvers.prices import assign, fair_lloyd, maximise_dual
 from skfair.utils.groups import encode_groups
+from tests.python_kernels import as_python
 
 
 def random_problem(seed, n=60, n_clusters=3, n_groups=2, beta=0.7, weights=None, dtype=float):
@@ -135,7 +136,7 @@ def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
     D, price = rng.random((30, n_clusters)).astype(dtype), rng.normal(size=(3, n_clusters))
     cells, weights, t = rng.integers(0, 3, 30), rng.random(30), temperature
     counts = np.zeros((n_clusters, 3))
-    kernel = kernels.soft_assign if compiled else kernels.soft_assign.py_func
+    kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
     value = kernel(D, price, cells, weights, t, counts)
     V = D + price[cells]
     shares = np.exp(-(V - V.min(axis=1, keepdims=True)) / t)
@@ -153,7 +154,7 @@ def test_hard_assignment_and_sums_equal_numpy(compiled):
     D, price = rng.random((30, 4)), rng.normal(size=(3, 4))
     cells, weights = rng.integers(0, 3, 30), rng.random(30)
     labels, counts = np.empty(30, np.int64), np.zeros((4, 3))
-    pick = (lambda f: f) if compiled else (lambda f: f.py_func)
+    pick = (lambda f: f) if compiled else as_python
     value = pick(kernels.hard_assign)(D, price, cells, weights, labels, counts)
     V = D + price[cells]
     assert np.array_equal(labels, V.argmin(axis=1))
@@ -175,7 +176,7 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
     weights = np.where(rng.random(n) < 0.1, 0.0, 1.0)
     row = np.empty((k, k, s, kept), np.int64)
     cost, size = np.empty(row.shape), np.zeros(row.shape[:3], np.int64)
-    kernel = kernels.cheapest_moves if compiled else kernels.cheapest_moves.py_func
+    kernel = kernels.cheapest_moves if compiled else as_python(kernels.cheapest_moves)
     for start in (0, 50):
         part = slice(start, start + 50)
         kernel(D[part], labels[part], cells[part], weights[part], start, row, cost, size)
@@ -193,7 +194,7 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
 def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch):
     if not compiled:
         names = [n for n in dir(kernels) if hasattr(getattr(kernels, n), "py_func")]
-        plain = {name: getattr(kernels, name).py_func for name in names}
+        plain = {name: as_python(getattr(kernels, name)) for name in names}
         for name in names:
             monkeypatch.setattr(kernels, name, plain[name])
     problem, centers = random_problem(seed, 60, 3, 3, 0.8)

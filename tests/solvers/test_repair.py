@@ -15,6 +15,7 @@ from skfair.utils.groups import encode_groups
 from skfair.utils.intervals import Intervals
 from tests import naive
 from tests.naive import repair as twin
+from tests.python_kernels import as_python
 
 PARITY, OPPORTUNITY, ODDS = ["ends"], ["positive"], ["positive", "negative"]
 EXACT = 1e-9
@@ -149,7 +150,7 @@ def spreads_and_gain(case, cuts, kinds):
 def kernel(request, monkeypatch):
     if request.param == "python":
         for name in ("best_cuts", "middle_levels"):
-            monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
+            monkeypatch.setattr(kernels, name, as_python(getattr(kernels, name)))
 
 
 @pytest.mark.parametrize("kinds", [PARITY, OPPORTUNITY, ODDS], ids=lambda kinds: "+".join(kinds))

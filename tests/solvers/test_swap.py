@@ -12,6 +12,7 @@ from skfair.solvers import swap
 from skfair.solvers.swap import swap_descent
 from skfair.solvers.swap_front import swap_front
 from tests.naive.swap import SwapTwin, reachable_balance, thinned
+from tests.python_kernels import as_python
 
 
 def make(seed, n=60, d=3, n_groups=2, n_clusters=4, dtype=np.float64, offset=0.0):
@@ -115,7 +116,7 @@ def python_kernels(monkeypatch):
     """Run a test with the plain Python source of the kernels, which spares some compiling."""
     for name, thing in list(vars(swaps).items()):
         if hasattr(thing, "py_func"):
-            monkeypatch.setattr(swaps, name, thing.py_func)
+            monkeypatch.setattr(swaps, name, as_python(thing))
 
 
 @pytest.fixture(params=["compiled", "python"])

@@ -9,6 +9,7 @@ from skfair.losses import make_loss
 from skfair.solvers.thresholds import ThresholdScan
 from skfair.utils.groups import encode_groups
 from tests.naive import erm as naive
+from tests.python_kernels import as_python
 
 RATE_RULES = [
     "demographic_parity",
@@ -22,8 +23,8 @@ RATE_RULES = [
 @pytest.fixture(params=["compiled", "python"], autouse=True)
 def kernel(request, monkeypatch):
     if request.param == "python":
-        plain = kernels._largest_disparity.py_func
-        scan = kernels.scan_thresholds.py_func
+        plain = as_python(kernels._largest_disparity)
+        scan = as_python(kernels.scan_thresholds)
         monkeypatch.setitem(scan.__globals__, "_largest_disparity", plain)
         monkeypatch.setattr(kernels, "scan_thresholds", scan)
 

@@ -6,6 +6,7 @@ import pytest
 from skfair._kernels import soft_steps as kernels
 from skfair.constraints.partial.surrogates import PARTS, Surrogate
 from tests.naive import partial as naive
+from tests.python_kernels import as_python
 
 STEPS = [
     Surrogate("ramp", 0.5),
@@ -59,7 +60,7 @@ def test_parts_are_convex_and_differ_by_the_step(step):
 def test_kernels(step, part, is_compiled):
     """Rates by loops; slopes are the derivatives of sums of rates."""
     rates_of, slopes_of, steps_at = (
-        made if is_compiled else made.py_func
+        made if is_compiled else as_python(made)
         for made in (kernels.soft_rates, kernels.soft_rate_slopes, kernels.steps)
     )
     rng = np.random.default_rng(0)
