@@ -199,7 +199,7 @@ def write(name: str, results: Any, folder: Path = OUTPUT) -> Path:
         "results": results,
     }
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    path.write_text(json.dumps(record) + "\n")
     return path
 
 

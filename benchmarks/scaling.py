@@ -23,6 +23,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.regression import ConstrainedERMRegressor
 
 SEEDS = (3501, 3502)
 N_UPPER = 3  # points that the exponents are fitted to
@@ -44,6 +45,10 @@ class Study(NamedTuple):
 def erm(size: Sizes) -> Any:
     # Attributes are limited one by one: two constraints each.
     return ConstrainedERMClassifier(intersectional=size["attributes"] == 1)
+
+
+def regressor(size: Sizes) -> Any:
+    return ConstrainedERMRegressor()
 
 
 def repair(size: Sizes) -> Any:
@@ -138,6 +143,11 @@ STUDIES = {
             "groups": (*GROUPS, 32),
             "attributes": (2, 4, 8, 16),
         },
+    ),
+    "ConstrainedERMRegressor": Study(
+        regressor,
+        LABELLED,
+        {"n": (8000, 32_000, 128_000, 512_000), "d": D, "groups": (*GROUPS, 32)},
     ),
     "PartialParityClassifier, repair": Study(
         repair,
