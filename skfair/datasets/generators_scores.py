@@ -101,6 +101,7 @@ def make_group_scores(
     """
     laws = _check_distributions(_DEFAULT_DISTRIBUTIONS if distributions is None else distributions)
     shares = _check_shares(group_shares, len(laws))
+    n_samples = int(n_samples)  # numpy refuses True
     rng = check_random_state(random_state)
     code = rng.permutation(np.repeat(np.arange(len(laws)), split_counts(n_samples, shares)))
     mean, deviation = np.array(list(laws.values()), dtype=np.float64).T

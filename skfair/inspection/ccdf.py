@@ -139,6 +139,10 @@ class CCDFCurveDisplay:
             if group_interval is None
             else [np.atleast_2d(np.asarray(pairs, dtype=np.float64)) for pairs in group_interval]
         )
+        if self.group_interval is not None:
+            check_same_length(
+                "curve", group_interval=self.group_interval, group_names=self.group_names
+            )
         self.name = name
 
     @classmethod

@@ -356,7 +356,12 @@ class GroupScoreDisplay:
         if in_rows:
             label_rows(ax, self.group_names, [f"n = {values.size:,}" for values in self.scores])
         if kind == "hist":
-            edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
+            try:
+                edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
+            except ValueError as error:
+                raise ValueError(
+                    f"bins={bins!r} does not fit the scores (y_score): {error}"
+                ) from error
             outlines = [self._histogram(g, edges) for g in range(n_groups)]
         else:
             outlines = [self._density(g, bw_method) for g in range(n_groups)]

@@ -132,6 +132,8 @@ def alternating_gradient(
     array([0.25])
     """
     _check_numbers(n_a, n_b, max_iter)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of the point, got {callback!r}.")
     for name, gradient in {"grad_a": grad_a, "grad_b": grad_b}.items():
         if not callable(gradient):
             raise TypeError(

@@ -31,6 +31,9 @@ MAY_BE_ZERO = {
     "weight",
 }
 
+# Upper ends, which may be absent.
+MAY_BE_INFINITE = {"max_multiplier", "rho_max", "u_max"}
+
 # Shares and probabilities.
 AT_MOST_ONE = {"mixing", "p0", "shrink", "tracking"}
 
@@ -115,6 +118,8 @@ def check_parameters(solver: Any) -> None:
             if not is_number or not (value > 0 or (value == 0 and low_end == "at least 0")):
                 what = "an integer" if kind is int else "a number"
                 raise ValueError(f"{said}: {field.name} must be {what} {low_end}.")
+            if value == np.inf and field.name not in MAY_BE_INFINITE:
+                raise ValueError(f"{said}: {field.name} must be finite.")
             if field.name in AT_MOST_ONE and value > 1:
                 raise ValueError(f"{said}: {field.name} must be at most 1.")
         elif options and value not in options:

@@ -18,6 +18,10 @@ from skfair.utils.text import listed
 
 def column_positions(X: Any, columns: Any) -> list[int]:
     """Return the positions in X of the named or numbered columns; raise for unknown ones."""
+    if not isinstance(columns, str | Integral | Iterable):
+        raise TypeError(
+            f"sensitive_columns must be a name, a position or a list of them, got {columns!r}."
+        )
     wanted = [columns] if isinstance(columns, str | Integral) else list(columns)
     if not wanted:
         raise ValueError("sensitive_columns is empty. Name at least one column, or pass None.")

@@ -103,8 +103,9 @@ def names_something(case: Case, message: str) -> bool:
     """Does it name an argument, show its value or name a part of the data?"""
     if re.search(rf"\b({IN_THE_DATA})(s|es)?\b", message) or "'nonsense'" in message:
         return True
-    # Displays call the labels of an estimator y_true; a scorer misses arguments of its metric.
-    names = case.names | {"y_true", "interval"}
+    # Displays call the labels of an estimator y_true; a scorer misses arguments of its metric, and
+    # a metric of labels calls what it gets y_pred.
+    names = case.names | {"y_true", "y_pred", "interval"}
     return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in names)
 
 
