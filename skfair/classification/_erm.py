@@ -102,7 +102,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             values = tuple(float(value) for value in np.atleast_1d(self.temperatures))
         except (TypeError, ValueError):
             values = ()
-        is_usable = all(0 < value < np.inf for value in values)
+        is_usable = all(0 < value < 1e100 for value in values)
         if not values or not is_usable or list(values) != sorted(values):
             raise ValueError(
                 f"temperatures must be positive and rising, got {self.temperatures!r}. The larger, "

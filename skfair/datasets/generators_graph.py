@@ -250,7 +250,10 @@ def _edge_probabilities(
     factors: Sequence[float], scale: float | None, n_samples: int
 ) -> npt.NDArray[np.float64]:
     """Return the four edge probabilities a, b, c, d after scaling, each in [0, 1]."""
-    array = np.asarray(factors, dtype=np.float64)
+    try:
+        array = np.asarray(factors, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.shape != (4,) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
             f"probabilities={factors!r} is not usable. Pass four non-negative numbers "

@@ -442,7 +442,8 @@ class GroupRatesDisplay:
             np.append(groups[rate], np.nan if overall is None else overall[rate])
             for groups, overall in ((self.low, self.overall_low), (self.high, self.overall_high))
         ]
-        return np.stack([values - ends[0], ends[1] - values])
+        # Few rows that are drawn again may all lie on one side of the rate.
+        return np.maximum(np.stack([values - ends[0], ends[1] - values]), 0.0)
 
 
 def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:

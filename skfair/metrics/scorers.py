@@ -102,9 +102,15 @@ class FairnessScorer(_BaseScorer):
         response_method: Any,
         sensitive_columns: Any = None,
     ) -> None:
+        try:
+            parameters = inspect.signature(metric).parameters
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"metric must be a metric of skfair.metrics, got {metric!r}."
+            ) from error
         self._inputs = [
             name
-            for name, parameter in inspect.signature(metric).parameters.items()
+            for name, parameter in parameters.items()
             if parameter.kind is not parameter.KEYWORD_ONLY and name in _RESPONSES
         ]
         defaults = [_RESPONSES[name] for name in self._inputs if _RESPONSES[name] is not None]

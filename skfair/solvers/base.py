@@ -35,7 +35,7 @@ MAY_BE_ZERO = {
 MAY_BE_INFINITE = {"max_multiplier", "rho_max", "u_max"}
 
 # Shares and probabilities.
-AT_MOST_ONE = {"mixing", "p0", "shrink", "tracking"}
+AT_MOST_ONE = {"alpha_hat", "mixing", "p0", "shrink", "tracking"}
 
 SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers")
 

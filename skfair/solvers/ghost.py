@@ -317,7 +317,7 @@ def solve_quadratic(
         return -float(gradient @ d + 0.5 * tau * (d @ d) + lam @ excess), -excess
 
     if lam.size:
-        options: Any = {"ftol": 1e-15, "gtol": 1e-10}
+        options: Any = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}
         bounds = [(0, None)] * lam.size
         found = minimize(
             minus_dual, lam, jac=True, method="L-BFGS-B", bounds=bounds, options=options
