@@ -98,7 +98,10 @@ def noise_floor(
     if isinstance(sensitive_features, dict):
         import pandas as pd
 
-        sensitive_features = pd.DataFrame(sensitive_features)
+        try:
+            sensitive_features = pd.DataFrame(sensitive_features)
+        except ValueError as error:
+            raise ValueError(f"sensitive_features: {error}.") from error
     if hasattr(sensitive_features, "reset_index"):
         # Permuted labels of a pandas index would look like rows out of order.
         sensitive_features = sensitive_features.reset_index(drop=True)
