@@ -25,7 +25,7 @@ from skfair.problems.constrained_erm import LinearConstrainedERM
 from skfair.problems.objectives import OBJECTIVES, MeanLoss, Objective
 from skfair.problems.partial_parity import PartialParityProblem
 from skfair.solvers import ALLBFGS, ALNewton
-from skfair.solvers.base import check_parameters
+from skfair.solvers.base import check_needs
 from skfair.solvers.dc import DC_SOLVERS
 from skfair.solvers.partial_strict import ROUNDS, PartialResult, solve_partially
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
@@ -131,6 +131,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
         if solver is None or promise.is_vacuous:
             return self._fit_freely(free, shares, params)
+        check_needs(solver, free)
         zero = self._fixed_threshold()
         start = np.zeros(model.n_parameters)  # as in the paper
         surrogate, n_rounds, retries = self._surrogate(solver), 1, []
@@ -186,7 +187,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _make_solver(self) -> Any:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
         if not isinstance(self.solver, str):
-            check_parameters(self.solver)
             return self.solver
         name = self.solver
         if name == "auto":
