@@ -28,7 +28,7 @@ from skfair.models import LinearScore, MLPScore
 from skfair.models.columns import Units
 from skfair.models.mlp import mlp_scores
 from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs, check_parameters
+from skfair.solvers.base import SOLVERS, SolverResult, check_needs
 from skfair.solvers.strict import StrictResult, solve_strictly
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
 from skfair.utils.validation import check_weights
@@ -102,11 +102,11 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             values = tuple(float(value) for value in np.atleast_1d(self.temperatures))
         except (TypeError, ValueError):
             values = ()
-        is_usable = all(0 < value < 1e100 for value in values)
+        is_usable = all(0 < value < 1e100 for value in values)  # squares must not overflow
         if not values or not is_usable or list(values) != sorted(values):
             raise ValueError(
                 f"temperatures must be positive and rising, got {self.temperatures!r}. The larger, "
-                "the closer the smooth rates are to the true ones."
+                "the closer the smooth rates are to the true ones; 1e100 is too large."
             )
         return values
 
@@ -202,11 +202,16 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         """Return the parameters of the last fit, if they are wanted and fit this problem."""
         if not self.warm_start or not hasattr(self, "_last_model"):
             return None
+        return self._last_theta(problem)
+
+    def _last_theta(self, problem: ConstrainedERM) -> FloatArray:
+        """Return the parameters of the last fit; raise if the columns of X are others."""
         n_before, last = self._last_model
         if n_before != problem.model.n_parameters:
             raise ValueError(
-                f"warm_start=True, but the last fit had {n_before} parameters and this one has "
-                f"{problem.model.n_parameters}. Pass the same columns, or use warm_start=False."
+                f"The last fit had {n_before} parameters and the columns of X make "
+                f"{problem.model.n_parameters}, so it cannot be continued. Pass the same columns, "
+                "or use warm_start=False (in partial_fit: a new estimator)."
             )
         # Kept for the columns as they are: the rows may be others, with other means and scales.
         return np.asarray(problem.model.standardised(*last))
@@ -353,18 +358,12 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 f"partial_fit needs a stochastic solver, got solver={self.solver!r}. Use 'auto' or "
                 "'alm'."
             )
-        check_parameters(solver)
+        check_needs(solver, problem)
         if not hasattr(self, "_stream"):
             rng = check_random_state(self.random_state)
             start, lam = problem.start(rng), None
             if hasattr(self, "_last_model"):
-                n_before, last = self._last_model
-                if n_before != problem.model.n_parameters:
-                    raise ValueError(
-                        f"The fit before had {n_before} parameters and the columns of X make "
-                        f"{problem.model.n_parameters}. Pass the same columns to partial_fit."
-                    )
-                last = problem.model.standardised(*last)
+                last = self._last_theta(problem)
                 start = problem.centered(np.concatenate([last, np.zeros(problem.n_centers)]))
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     lam = self.multipliers_

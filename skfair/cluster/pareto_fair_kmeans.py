@@ -28,7 +28,7 @@ from skfair.solvers.price_front import FrontPoint, price_front
 from skfair.utils.callbacks import Callback, report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
-from skfair.utils.validation import check_number
+from skfair.utils.validation import check_number, check_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -263,10 +263,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         """Return the relative balances to ask for, the two ends included."""
         if isinstance(self.balances, Integral):
             return np.linspace(0, 1, int(self.balances))
-        try:
-            targets = np.unique(np.append(np.asarray(self.balances, dtype=np.float64), (0.0, 1.0)))
-        except (TypeError, ValueError):
-            targets = np.array([np.nan])
+        targets = np.unique(np.append(check_numbers(self.balances, "balances"), (0.0, 1.0)))
         if not (targets[0] >= 0 and targets[-1] <= 1):  # NaN sorts last and fails too
             raise ValueError(
                 f"balances must lie in [0, 1] (shares of the sample's balance), got "

@@ -22,6 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, validate_params
 from sklearn.utils._sparse import _align_api_if_sparse
 
+from skfair.utils.validation import check_numbers
+
 IntArray = npt.NDArray[np.int64]
 
 # Random numbers drawn at once: 2**21 doubles are 16 MB.
@@ -250,10 +252,7 @@ def _edge_probabilities(
     factors: Sequence[float], scale: float | None, n_samples: int
 ) -> npt.NDArray[np.float64]:
     """Return the four edge probabilities a, b, c, d after scaling, each in [0, 1]."""
-    try:
-        array = np.asarray(factors, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
+    array = check_numbers(factors, "probabilities")
     if array.shape != (4,) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
             f"probabilities={factors!r} is not usable. Pass four non-negative numbers "

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
 from skfair.datasets._packing import split_counts
+from skfair.utils.validation import check_numbers
 
 _DEFAULT_DISTRIBUTIONS: Mapping[Hashable, tuple[float, float]] = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
 
@@ -137,10 +138,7 @@ def _check_shares(group_shares: Sequence[float] | None, n_groups: int) -> list[f
     """Return one share per group."""
     if group_shares is None:
         return [1 / n_groups] * n_groups
-    try:
-        shares = np.asarray(group_shares, dtype=np.float64)
-    except (TypeError, ValueError):
-        shares = np.empty(0)
+    shares = check_numbers(group_shares, "group_shares")
     if (
         shares.shape != (n_groups,)
         or (shares < 0).any()

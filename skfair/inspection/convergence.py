@@ -18,6 +18,7 @@ from skfair.inspection._style import (
     with_options,
 )
 from skfair.utils.text import listed, plural
+from skfair.utils.validation import check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,12 +87,7 @@ class ConvergenceDisplay:
             )
         self.history: dict[str, FloatArray] = {}
         for column, given in history.items():
-            try:
-                self.history[str(column)] = np.asarray(given, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"The column {column!r} of history must be numbers, got {given!r}."
-                ) from error
+            self.history[str(column)] = check_numbers(given, f"The column {column!r} of history")
         for column, values in self.history.items():
             if values.ndim != 1 or not values.size:
                 raise ValueError(
