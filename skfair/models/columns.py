@@ -62,7 +62,7 @@ def column_units(
     """
     n = X.shape[0]
     weights = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray):
             origin, first, second = _dense_sums(X, weights)
         else:
@@ -72,9 +72,14 @@ def column_units(
         variance[variance <= 1e-15 * first**2] = 0.0
         mean = origin + first
         scale = np.sqrt(variance if centered else variance + mean**2)
-    is_usable = (scale > 0) & np.isfinite(scale)
+    overflowing = np.flatnonzero(~np.isfinite(scale))
+    if overflowing.size:
+        raise ValueError(
+            f"X has columns whose squares overflow, the first of them is column {overflowing[0]}. "
+            "Divide X by its largest value, for example with sklearn.preprocessing.MaxAbsScaler."
+        )
     middle = mean if centered else np.zeros_like(mean)
-    return Units(middle, np.where(is_usable, scale, 1.0), scale == 0)
+    return Units(middle, np.where(scale > 0, scale, 1.0), scale == 0)
 
 
 def _dense_sums(X: NDArray[Any], weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

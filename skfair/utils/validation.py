@@ -60,6 +60,7 @@ def check_clusters(
     codes, levels = check_labels(labels, "labels", n_samples)
     if n_clusters is None:
         return codes, len(levels)
+    check_number(n_clusters, "n_clusters", 1, kind=Integral)
     strangers = [level for level in levels if level not in range(n_clusters)]
     if strangers:
         raise ValueError(

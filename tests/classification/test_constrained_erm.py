@@ -253,6 +253,14 @@ def test_extreme_scales(unit, dtype, loss):
     assert model.train_disparity_ <= 0.05
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": "ipp_ssg"}, {"hidden_layer_sizes": (4,)}])
+def test_columns_whose_squares_overflow_are_refused(options):
+    X, y, group = people(n=200)
+    X[:, 2] *= 1e200
+    with pytest.raises(ValueError, match="squares overflow, the first of them is column 2"):
+        ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=group)
+
+
 def test_hidden_layers():
     X, y, group = people(n=800)
     model = ConstrainedERMClassifier(max_disparity=0.05, hidden_layer_sizes=(8,), max_iter=300)
