@@ -34,9 +34,20 @@ from skfair.utils.groups import (
     encode_groups,
     one_group,
 )
+from skfair.utils.partitions import align, meta_of
+from skfair.utils.row_blocks import Training, read_training
 from skfair.utils.validation import check_weights
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+_BOTH_GIVEN = (
+    "sensitive_features was passed to fit although sensitive_columns={!r} says that X holds them. "
+    "Use one of the two."
+)
+_NOTHING_LEFT = (
+    "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
+)
 
 
 def fit_method(method: Method) -> Method:
@@ -144,10 +155,7 @@ class SensitiveFeaturesMixin:
             groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
         else:
             if sensitive_features is not None:
-                raise ValueError(
-                    "sensitive_features was passed to fit although sensitive_columns="
-                    f"{self.sensitive_columns!r} says that X holds them. Use one of the two."
-                )
+                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
             validate_data(self, X, skip_check_array=True)
             X_model, y, groups = self._split_columns(X, y, supervised, check_params)
         names = getattr(self, "feature_names_in_", None)
@@ -159,6 +167,51 @@ class SensitiveFeaturesMixin:
         groups.warn_small(stacklevel=6)
         return FitData(X_model, y, check_weights(sample_weight, groups.n_samples), groups)
 
+    def _read_training(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **check_params: Any,
+    ) -> Training:
+        """Validate the Dask collections that ``fit`` got, where their blocks are."""
+        if not hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
+                "collection. Pass X as one too, or compute() the others."
+            )
+        meta = meta_of(X)
+        validate_data(self, meta, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
+        kept: Any = None
+        if self.sensitive_columns is not None:
+            if sensitive_features is not None:
+                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+            sensitive = column_positions(meta, self.sensitive_columns)
+            kept = np.arange(len(features))
+            kept = np.setdiff1d(kept, sensitive) if self.drop_sensitive else kept
+            if not kept.size:
+                raise ValueError(_NOTHING_LEFT)
+        elif sensitive_features is None:
+            self._warn_without_groups(stacklevel=6)
+        training = read_training(
+            align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight),
+            positions=kept,
+            sensitive_columns=self.sensitive_columns,
+            intersectional=self.intersectional,
+            names=None if names is None else features if kept is None else features[kept],
+            **check_params,
+        )
+        self._model_positions = kept
+        self.model_features_ = features if kept is None else features[kept]
+        self.groups_ = np.array(training.groups.names, dtype=object)
+        self._group_levels = training.groups.levels
+        training.groups.warn_small(stacklevel=6)
+        return training
+
     def _split_columns(
         self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
     ) -> tuple[Any, Any, GroupEncoding]:
@@ -168,10 +221,7 @@ class SensitiveFeaturesMixin:
         everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
         kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
         if not kept.size:
-            raise ValueError(
-                "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn "
-                "from."
-            )
+            raise ValueError(_NOTHING_LEFT)
         self._model_positions = kept
         rest = keep_columns(X, kept)
         if check_params.get("skip_check_array"):
@@ -187,19 +237,22 @@ class SensitiveFeaturesMixin:
     ) -> GroupEncoding:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
-            warnings.warn(
-                f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
-                "constraint is active. Pass fit(..., sensitive_features=...) or set "
-                "sensitive_columns.",
-                MissingGroupsWarning,
-                stacklevel=7,
-            )
+            self._warn_without_groups(stacklevel=8)
             return one_group(n_samples)
         return encode_groups(
             sensitive_features,
             n_samples=n_samples,
             intersectional=self.intersectional,
             like=like,
+        )
+
+    def _warn_without_groups(self, stacklevel: int) -> None:
+        warnings.warn(
+            f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
+            "constraint is active. Pass fit(..., sensitive_features=...) or set "
+            "sensitive_columns.",
+            MissingGroupsWarning,
+            stacklevel=stacklevel,
         )
 
     def _read_features(self, X: Any, **check_params: Any) -> Any:

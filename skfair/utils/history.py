@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skfair.utils.partitions import bytes_exchanged
+
 
 class History:
     """Records named numbers per iteration together with the CPU seconds so far.
 
-    Missing values are NaN, so columns that a solver reports only now and then line up.
+    Missing values are NaN, so columns that a solver reports only now and then line up. Where the
+    rows are elsewhere, ``bytes`` counts what was exchanged with them since the row before.
 
     Examples
     --------
@@ -26,12 +29,17 @@ class History:
 
     def __init__(self) -> None:
         self._start = time.process_time()
+        self._bytes = bytes_exchanged()
         self._columns: dict[str, list[float]] = {}
         self._n_rows = 0
 
     def record(self, **values: float) -> None:
-        """Append one row; ``seconds`` is added."""
-        for name, value in {**values, "seconds": time.process_time() - self._start}.items():
+        """Append one row; ``seconds`` (and ``bytes``, if there were any) are added."""
+        values["seconds"] = time.process_time() - self._start
+        before, self._bytes = self._bytes, bytes_exchanged()
+        if self._bytes > before:
+            values["bytes"] = self._bytes - before
+        for name, value in values.items():
             column = self._columns.setdefault(name, [])
             column.extend([np.nan] * (self._n_rows - len(column)))
             column.append(float(value))

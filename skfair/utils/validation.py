@@ -123,8 +123,11 @@ def check_scores(values: Any, name: str = "y_score", n_samples: int | None = Non
     return scores
 
 
-def check_weights(values: Any, n_samples: int) -> FloatArray | None:
-    """Return sample weights as float64, or None for no weights; negative or all-zero raise."""
+def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> FloatArray | None:
+    """Return sample weights as float64, or None for no weights; negative or all-zero raise.
+
+    Some of the weights (``are_all=False``) may all be 0.
+    """
     if values is None:
         return None
     try:
@@ -137,7 +140,7 @@ def check_weights(values: Any, n_samples: int) -> FloatArray | None:
         raise ValueError(
             f"sample_weight has negative values (smallest: {weights.min():g}). Pass weights >= 0."
         )
-    if not weights.any():
+    if are_all and not weights.any():
         raise ValueError("sample_weight is zero for every row.")
     return weights
 

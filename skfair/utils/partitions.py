@@ -1,0 +1,454 @@
+"""Rows that live elsewhere: Dask collections as blocks, and sums over these blocks.
+
+What a solver needs of the rows is a sum over them, so a function runs on every block where the
+block is and only what it returns travels: numbers, whatever the number of rows. Dask decides where
+and when (threads of this process, or the workers of the ``distributed`` client, if there is one);
+here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
+one and the result is the same.
+
+Partial results are added along a tree whose shape depends on the number of blocks only, so sums are
+the same in every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+# How many results are added up at a time.
+FAN_IN = 8
+# Blocks of at most this many bytes in all are kept in the memory of this process; more are read
+# again in every pass.
+KEPT_BYTES = 1 << 30
+# Blocks that lie together are visited by one task: lists of at most this many bytes, but several
+# for each thread.
+LIST_BYTES, LISTS_PER_THREAD = 1 << 26, 2
+# A message of more bytes travels once to each worker, as a task of its own, which takes time.
+SMALL_BYTES = 1 << 16
+
+_exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
+
+
+def is_lazy(*collections: Any) -> bool:
+    """Whether one of some objects is a Dask collection (or a dict of columns that has one).
+
+    Examples
+    --------
+    >>> from skfair.utils.partitions import is_lazy
+    >>> is_lazy([1, 2], None)
+    False
+    """
+    return any(
+        hasattr(one, "__dask_graph__")
+        or (isinstance(one, Mapping) and any(hasattr(v, "__dask_graph__") for v in one.values()))
+        for one in collections
+    )
+
+
+def bytes_exchanged() -> float:
+    """Return how many bytes this thread has sent to blocks and got from them so far."""
+    return _exchanged.get()
+
+
+class Partitions:
+    """Blocks of rows, and functions that run on each of them where it is.
+
+    Parameters
+    ----------
+    lists : sequence of Delayed
+        Lists of blocks; those of a list lie together, and one task visits them.
+    lengths : sequence of int, default=None
+        Number of blocks in each list; by default every element is a block, not a list.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from skfair.utils.partitions import align
+    >>> rows = align(X=da.arange(6, chunks=2))
+    >>> rows.collect(lambda block: int(block["X"].sum()))
+    [1, 5, 9]
+    >>> rows.total(lambda block: int(block["X"].sum()))
+    15
+    """
+
+    def __init__(self, lists: Sequence[Any], lengths: Sequence[int] | None = None) -> None:
+        self._lists = list(lists) if lengths is not None else [[block] for block in lists]
+        self._lengths = [1] * len(self._lists) if lengths is None else list(lengths)
+
+    def __len__(self) -> int:
+        return sum(self._lengths)
+
+    def then(
+        self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
+    ) -> Partitions:
+        """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
+        return Partitions(self._tasks(function, shared, each), self._lengths)
+
+    def collect(
+        self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Run a function on every block and return what it returns, in the order of the blocks."""
+        found = [one for part in _compute(self._tasks(function, shared, each)) for one in part]
+        self._count_bytes(shared, each, _size(found))
+        return found
+
+    def total(
+        self,
+        function: Callable[..., Any],
+        *shared: Any,
+        each: Sequence[Any] | None = None,
+        combine: Callable[[list[Any]], Any] | None = None,
+    ) -> Any:
+        """Run a function on every block and add up what it returns: numbers, arrays, or tuples.
+
+        ``combine`` makes one result of a list of them, if they are not to be added.
+        """
+        from dask import delayed
+
+        combine = add if combine is None else combine
+        tasks = self._tasks(function, shared, each, combine)
+        while len(tasks) > FAN_IN:
+            tasks = [
+                delayed(combine, pure=False)(tasks[start : start + FAN_IN])
+                for start in range(0, len(tasks), FAN_IN)
+            ]
+        found = combine(_compute(tasks))
+        self._count_bytes(shared, each, len(self._lists) * _size(found))
+        return found
+
+    def keep(self) -> Partitions:
+        """Return the blocks, computed and held where there is room for them.
+
+        The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
+        cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass. Small
+        neighbours are put into one list, since a task costs milliseconds.
+        """
+        from dask import delayed, persist
+
+        client = _client()
+        if client is None and sum(self.collect(_size)) > KEPT_BYTES:
+            return self
+        with _clear_errors():
+            kept = Partitions(persist(*self._lists), self._lengths)
+            sizes = kept.collect(_size)
+            n_threads = 1 if client is None else max(1, sum(client.nthreads().values()))
+            limit = min(LIST_BYTES, sum(sizes) / (LISTS_PER_THREAD * n_threads))
+            lengths = _runs(sizes, limit)
+            starts = np.cumsum([0, *lengths])
+            blocks = kept._single()
+            lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts.tolist())]
+            return Partitions(persist(*lists), lengths)
+
+    def to_array(
+        self,
+        function: Callable[..., Any],
+        *shared: Any,
+        each: Sequence[Any] | None = None,
+        dtype: Any,
+        sizes: Sequence[float] | None = None,
+        n_columns: int | None = None,
+    ) -> Any:
+        """Return the arrays that a function makes of the blocks as one Dask array.
+
+        Without the ``sizes`` of the blocks the array has chunks of unknown length.
+        """
+        import dask.array as da
+
+        sizes = [np.nan] * len(self) if sizes is None else sizes
+        rest = () if n_columns is None else (n_columns,)
+        meta = np.empty((0,) * (1 + len(rest)), dtype)
+        blocks = self.then(function, *shared, each=each)._single()
+        return da.concatenate(
+            [
+                da.from_delayed(block, shape=(size, *rest), dtype=dtype, meta=meta)
+                for block, size in zip(blocks, sizes, strict=True)
+            ],
+            axis=0,
+            allow_unknown_chunksizes=True,
+        )
+
+    def _single(self) -> list[Any]:
+        """Return the blocks one by one."""
+        return [
+            part[i]
+            for part, length in zip(self._lists, self._lengths, strict=True)
+            for i in range(length)
+        ]
+
+    def _tasks(
+        self,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+        each: Sequence[Any] | None,
+        combine: Callable[[list[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return one task per list: the results of its blocks, combined if so wanted."""
+        from dask import delayed
+
+        run = delayed(_run, pure=False, traverse=False)
+        # A large message is a node of the graph, so that it travels once to each worker.
+        message = (function, shared, combine)
+        if _size(shared) > SMALL_BYTES:
+            message = delayed(message, traverse=False, pure=False)
+        own = [()] * len(self) if each is None else [(one,) for one in each]
+        starts = np.cumsum([0, *self._lengths]).tolist()
+        return [
+            run(i, message, blocks, own[i:j])
+            for blocks, (i, j) in zip(self._lists, pairwise(starts), strict=True)
+        ]
+
+    def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
+        """Count what a call has sent and got back, one message for each list of blocks."""
+        sent = len(self._lists) * _size(shared) + (0 if each is None else _size(list(each)))
+        _exchanged.set(_exchanged.get() + sent + n_back)
+
+
+def _runs(sizes: Sequence[int], limit: float) -> list[int]:
+    """Return the lengths of runs of neighbours that have at most a limit of bytes together."""
+    lengths, inside = [0], 0.0
+    for size in sizes:
+        if lengths[-1] and inside + size > limit:
+            lengths.append(0)
+            inside = 0.0
+        lengths[-1] += 1
+        inside += size
+    return lengths
+
+
+def align(**columns: Any) -> Partitions:
+    """Return the blocks of rows that belong together: dicts of what each collection has of them.
+
+    Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
+    unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
+    too. None stays away; a dict of columns is read as a dict.
+    """
+    from dask import delayed
+
+    flat: dict[tuple[str, str | None], Any] = {}
+    for name, values in columns.items():
+        if isinstance(values, Mapping):
+            flat |= {(name, key): column for key, column in values.items()}
+        elif values is not None:
+            flat[name, None] = values
+    first = next(values for values in flat.values() if is_lazy(values))
+    sizes = _known_sizes(first)
+    lists = {key: _blocks_of(values, sizes) for key, values in flat.items() if is_lazy(values)}
+    n_blocks = len(_blocks_of(first, sizes))
+    for (name, _), blocks in lists.items():
+        if len(blocks) != n_blocks:
+            raise ValueError(
+                f"{name} has {len(blocks)} partitions, but {next(iter(lists))[0]} has {n_blocks}, "
+                "and the lengths of the partitions are not known. Pass collections that were split "
+                "alike, for example columns of one DataFrame, or call compute_chunk_sizes()."
+            )
+    here = [key for key, values in flat.items() if not is_lazy(values)]
+    if here:
+        if sizes is None:
+            sizes = Partitions(next(iter(lists.values()))).collect(_n_rows)
+        for key in here:
+            lists[key] = _cut(flat[key], sizes, key[0])
+    bundle = delayed(_bundle, pure=False)
+    return Partitions(
+        [
+            bundle(number, list(lists), blocks)
+            for number, blocks in enumerate(zip(*lists.values(), strict=True))
+        ]
+    )
+
+
+def by_block(n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64) -> Any:
+    """Decorate a method of a fitted estimator that makes one result per row of X.
+
+    On a Dask collection it returns a Dask array, whose blocks are made where the rows are.
+    ``dtype`` is a dtype or a function of the estimator.
+    """
+
+    def decorate(method: Any) -> Any:
+        import functools
+
+        @functools.wraps(method)
+        def wrapper(self: Any, X: Any, **params: Any) -> Any:
+            if not is_lazy(X, *params.values()):
+                return method(self, X, **params)
+            options = {name: one for name, one in params.items() if not is_lazy(one)}
+            rows = align(X=X, **{name: one for name, one in params.items() if is_lazy(one)})
+            found_type = dtype(self) if callable(dtype) and not isinstance(dtype, type) else dtype
+            return rows.to_array(
+                _call_method,
+                method.__name__,
+                without_rows(self),
+                options,
+                dtype=found_type,
+                sizes=_known_sizes(X),
+                n_columns=None if n_columns is None else n_columns(self),
+            )
+
+        return wrapper
+
+    return decorate
+
+
+def without_rows(estimator: Any) -> Any:
+    """Return a light copy of an estimator, without the results per row of its fit."""
+    light = copy.copy(estimator)
+    for name, value in vars(estimator).items():
+        if is_lazy(value) or name in ("labels_", "history_"):
+            light.__dict__.pop(name)
+    return light
+
+
+def _call_method(block: dict[str, Any], name: str, estimator: Any, options: dict[str, Any]) -> Any:
+    return np.asarray(getattr(estimator, name)(**block, **options))
+
+
+def add(results: list[Any]) -> Any:
+    """Add numbers, arrays, or tuples and lists of them entry by entry."""
+    first = results[0]
+    if isinstance(first, tuple | list):
+        entries = [add(list(column)) for column in zip(*results, strict=True)]
+        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+    return sum(results[1:], start=first)
+
+
+def meta_of(X: Any) -> Any:
+    """Return no rows of a collection: an empty frame or array with its columns."""
+    if hasattr(X, "columns"):
+        return X._meta
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
+    return np.empty((0, int(X.shape[1])), X.dtype)
+
+
+def _run(first: int, message: Any, blocks: list[Any], more: list[Any]) -> Any:
+    """Run a function on the blocks of a list; an error says which block it was."""
+    function, shared, combine = message
+    results = []
+    for number, (block, own) in enumerate(zip(blocks, more, strict=True), first):
+        try:
+            results.append(function(block, *shared, *own))
+        except (ValueError, TypeError) as error:
+            if str(error).startswith("Partition "):
+                raise
+            raise type(error)(f"Partition {number}: {error}") from error
+    return results if combine is None else combine(results)
+
+
+def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
+    """Put the parts of one block together and check that they have the same rows."""
+    lengths = {name: _n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
+    out: dict[str, Any] = {}
+    for (name, column), part in zip(keys, blocks, strict=True):
+        if column is None:
+            out[name] = part
+        else:
+            out.setdefault(name, {})[column] = part
+    return out
+
+
+def _n_rows(part: Any) -> int:
+    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
+
+
+def _known_sizes(collection: Any) -> list[int] | None:
+    """Return the numbers of rows of the blocks, if they are known."""
+    chunks = getattr(collection, "chunks", None)
+    if chunks is None or np.isnan(chunks[0]).any():
+        return None
+    return [int(size) for size in chunks[0]]
+
+
+def _blocks_of(collection: Any, sizes: list[int] | None) -> list[Any]:
+    """Return the blocks of rows of a collection as delayed objects."""
+    if hasattr(collection, "rechunk"):
+        own = _known_sizes(collection)
+        if own is not None and sizes is not None and own != sizes:
+            if sum(own) != sum(sizes):
+                raise ValueError(f"Collections of {sum(sizes)} and of {sum(own)} rows were passed.")
+            collection = collection.rechunk({0: tuple(sizes)})
+        if collection.ndim > 1:
+            collection = collection.rechunk({1: -1})
+        return list(collection.to_delayed().ravel())
+    return list(collection.to_delayed())
+
+
+def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:
+    """Cut rows that are here into blocks of given lengths."""
+    from dask import delayed
+
+    values = values if hasattr(values, "shape") else np.asarray(values)
+    if _n_rows(values) != sum(sizes):
+        raise ValueError(f"{name} has {_n_rows(values)} rows but X has {sum(sizes)}.")
+    take = values.iloc if hasattr(values, "iloc") else values
+    ends = np.cumsum([0, *sizes])
+    return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]
+
+
+def _client() -> Any:
+    """Return the client of the cluster that Dask would use, or None."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    from dask.base import get_scheduler
+
+    scheduler = get_scheduler()
+    if scheduler is not None and not hasattr(scheduler, "__self__"):
+        return None  # another scheduler was chosen
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def _compute(tasks: list[Any]) -> list[Any]:
+    from dask import compute
+
+    with _clear_errors():
+        return list(compute(*tasks, optimize_graph=False))
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Say what to do when the cluster is gone."""
+    try:
+        yield
+    except Exception as error:
+        name = type(error).__name__
+        lost = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClientClosed")
+        if name in lost or isinstance(error, TimeoutError | ConnectionError):
+            raise ConnectionError(
+                f"The connection to the Dask cluster was lost ({name}: {error}). The estimator is "
+                "as it was before; start a client and call it again."
+            ) from error
+        if name == "KilledWorker":
+            raise MemoryError(
+                f"Workers of the Dask cluster died repeatedly on the same block ({error}), most "
+                "likely for want of memory. Use smaller partitions or more memory per worker."
+            ) from error
+        raise
+
+
+def _size(value: Any) -> int:
+    """Return the number of bytes of arrays in a structure, and 8 for anything else."""
+    if value is None or isinstance(value, type):
+        return 0
+    if isinstance(value, tuple | list):
+        return sum(_size(one) for one in value)
+    if isinstance(value, dict):
+        return sum(_size(one) for one in value.values())
+    if hasattr(value, "memory_usage"):
+        return int(np.sum(value.memory_usage(deep=True)))
+    if hasattr(value, "data") and hasattr(value, "indices"):  # CSR
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    return sum(_size(one) for one in vars(value).values()) if hasattr(value, "__dict__") else 8

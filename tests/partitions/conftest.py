@@ -1,0 +1,16 @@
+"""One small cluster of worker processes for all tests of this folder."""
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A client of two workers of one thread each."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=None
+        ) as found,
+        distributed.Client(found, set_as_default=False) as client,
+    ):
+        yield client
