@@ -21,16 +21,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.models.columns import Units
 from skfair.models.mlp import mlp_scores
 from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
+from skfair.problems.partitioned_erm import PartitionedERM
+from skfair.problems.rule_rows import RuledProblem
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
 from skfair.solvers.strict import StrictResult, solve_strictly
 from skfair.utils.fitting import FitData, SensitiveFeaturesMixin
+from skfair.utils.row_blocks import Training
 from skfair.utils.validation import check_weights
 
 FloatArray = NDArray[np.float64]
@@ -138,17 +141,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     ) -> ConstrainedERM:
         """Build the problem; ``bound_factors`` turns bounds into the units of the targets."""
         rows = TrainingRows(data.groups, targets, data.sample_weight, loss, class_names)
-        rules = make_constraints(self.constraint, self._task)
-        if data.groups.n_groups == data.groups.n_attributes:
-            rules = []
-        if not rules and data.groups.levels.attributes:
-            warnings.warn(
-                f"sensitive_features has a single group, {data.groups.names[0]!r}, so no fairness "
-                "rule is active.",
-                UserWarning,
-                stacklevel=7,
-            )
-        bound = _unique_names([rule.prepare(rows, self.max_disparity) for rule in rules])
+        _, bound = self._prepared(rows)
         if bound_factors is not None:
             bound = [rule.scaled(bound_factors(rule)) for rule in bound]
         n_rows = targets.size if loss_weights is None else float(loss_weights.sum())
@@ -168,14 +161,57 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             model, loss, targets, bound, sample_weight=loss_weights, alpha=alpha
         )
 
+    def _make_partitioned(
+        self,
+        data: Training,
+        targets: FloatArray,
+        loss: Loss,
+        class_names: Any,
+        loss_weights: FloatArray,
+    ) -> PartitionedERM:
+        """Build the problem of rows in blocks from the table of their kinds."""
+        if self._layers():
+            raise ValueError(
+                "hidden_layer_sizes is not for Dask collections: networks are trained on batches. "
+                "Use partial_fit on parts of the rows, or a linear model."
+            )
+        rows = TrainingRows(data.groups, targets, data.weights, loss, class_names)
+        rules, bound = self._prepared(rows)
+        alpha = 1 / float(loss_weights.sum()) if self.alpha is None else float(self.alpha)
+        return PartitionedERM(
+            data,
+            targets,
+            loss_weights,
+            rules,
+            bound,
+            loss,
+            class_names,
+            fit_intercept=self.fit_intercept,
+            alpha=alpha,
+        )
+
+    def _prepared(self, rows: TrainingRows) -> tuple[list[Constraint], list[BoundConstraint]]:
+        """Return the rules, and the same bound to the rows."""
+        rules = make_constraints(self.constraint, self._task)
+        if rows.groups.n_groups == rows.groups.n_attributes:
+            rules = []
+        if not rules and rows.groups.levels.attributes:
+            warnings.warn(
+                f"sensitive_features has a single group, {rows.groups.names[0]!r}, so no fairness "
+                "rule is active.",
+                UserWarning,
+                stacklevel=8,
+            )
+        return rules, _unique_names([rule.prepare(rows, self.max_disparity) for rule in rules])
+
     # --- solution ------------------------------------------------------------------------------
 
     def _optimise(
-        self, problem: ConstrainedERM, theta0: FloatArray | None, callback: Any
+        self, problem: RuledProblem, theta0: FloatArray | None, callback: Any
     ) -> StrictResult:
         """Run the solver, within the outer loop if the promise is strict."""
         rng = check_random_state(self.random_state)
-        is_linear = isinstance(problem, LinearConstrainedERM)
+        is_linear = hasattr(problem, "hessian")
         solver = self._make_solver(is_linear, problem.model.n_parameters)
         check_needs(solver, problem)
         self._is_stochastic = bool(getattr(solver, "is_stochastic", False))
@@ -198,13 +234,13 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         found: SolverResult = solver.solve(problem, start, None, **params)
         return StrictResult(found, 0.0, 1.0, True, False, problem.lower, problem.upper, n_solves=1)
 
-    def _warm_theta(self, problem: ConstrainedERM) -> FloatArray | None:
+    def _warm_theta(self, problem: RuledProblem) -> FloatArray | None:
         """Return the parameters of the last fit, if they are wanted and fit this problem."""
         if not self.warm_start or not hasattr(self, "_last_model"):
             return None
         return self._last_theta(problem)
 
-    def _last_theta(self, problem: ConstrainedERM) -> FloatArray:
+    def _last_theta(self, problem: RuledProblem) -> FloatArray:
         """Return the parameters of the last fit; raise if the columns of X are others."""
         n_before, last = self._last_model
         if n_before != problem.model.n_parameters:
@@ -253,9 +289,9 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
 
     def _store_solution(
         self,
-        problem: ConstrainedERM,
+        problem: RuledProblem,
         found: StrictResult,
-        scores: FloatArray,
+        scores: Any,
         unit: Callable[[BoundConstraint], float] = lambda rule: 1.0,
         objective_unit: float = 1.0,
     ) -> None:
@@ -309,31 +345,32 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 stacklevel=6,
             )
 
-    def _is_nearly_constant(self, problem: ConstrainedERM, scores: FloatArray) -> bool:
+    def _is_nearly_constant(self, problem: RuledProblem, scores: Any) -> bool:
         """Whether one class is predicted for far fewer rows than have it."""
         if self._task != "classification":
             return False
-        weights = problem.everything.loss_weights
-        predicted, actual = float(weights @ (scores > 0)), float(weights @ (problem.targets > 0))
+        predicted, actual = problem.decide(scores).positive, problem.positive_share
         if not 0 < actual < 1:  # a class without weight
             return False
         return min(predicted / actual, (1 - predicted) / (1 - actual)) < NEARLY_CONSTANT
 
     def _store_disparities(
         self,
-        problem: ConstrainedERM,
-        scores: FloatArray,
+        problem: RuledProblem,
+        scores: Any,
         unit: Callable[[BoundConstraint], float] = lambda rule: 1.0,
     ) -> dict[str, float]:
         """Store the strict disparities of rows whose scores are given."""
-        by_rule = {rule.name: unit(rule) * rule.disparity(scores) for rule in problem.rules}
+        means = problem.decide(scores).means
+        found = [(rule, unit(rule), one) for rule, one in zip(problem.rules, means, strict=True)]
+        by_rule = {rule.name: size * rule.disparity_of_means(one) for rule, size, one in found}
         self.train_disparity_ = max(by_rule.values(), default=0.0)
         self.train_disparities_ = by_rule
         self.disparity_by_group_ = {
-            (name if len(problem.rules) == 1 else f"{rule.name}: {name}"): float(value)
-            for rule in problem.rules
+            (name if len(found) == 1 else f"{rule.name}: {name}"): float(value)
+            for rule, size, one in found
             for name, value in zip(
-                rule.rate_names, unit(rule) * rule.differences(scores), strict=True
+                rule.rate_names, size * rule.differences_of_means(one), strict=True
             )
         }
         return by_rule

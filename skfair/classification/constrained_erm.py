@@ -22,8 +22,12 @@ from skfair.classification._classes import read_classes
 from skfair.classification._erm import ConstrainedERMBase
 from skfair.losses import make_loss
 from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.partitioned_erm import LinearScores, PartitionedERM
+from skfair.problems.rule_rows import RuledProblem
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.fitting import FitData, fit_method
+from skfair.utils.partitions import align, by_block, is_lazy, without_rows
+from skfair.utils.row_blocks import Training
 from skfair.utils.text import listed
 
 FloatArray = NDArray[np.float64]
@@ -42,6 +46,14 @@ def _has_probabilities(estimator: ConstrainedERMClassifier) -> bool:
             "log-odds."
         )
     return True
+
+
+def _right_and_all(block: dict[str, Any], model: ConstrainedERMClassifier) -> tuple[float, float]:
+    """Return the weight of right predictions in a block, and the weight of all."""
+    weights = block.get("sample_weight")
+    weights = np.ones(len(block["y"])) if weights is None else np.asarray(weights)
+    right = model.predict(block["X"]) == np.asarray(block["y"])
+    return float(weights @ right), float(weights.sum())
 
 
 class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
@@ -258,22 +270,26 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The fitted estimator.
         """
         self.__dict__.pop("_stream", None)
-        data = self._read_fit_data(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            **_CHECKS,
-        )
-        self.classes_ = read_classes(data.y)
-        problem = self._classification_problem(data)
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        problem: RuledProblem
+        if is_lazy(X, y, *given.values()):
+            problem = self._partitioned_problem(self._read_training(X, y, **given, **_CHECKS))
+        else:
+            data = self._read_fit_data(X, y, **given, **_CHECKS)
+            self.classes_ = read_classes(data.y)
+            problem = self._classification_problem(data)
         dtype = problem.model.X.dtype
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta, dtype)
         ) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)
         self._set_model(self._state(problem, found.result.theta, dtype, found.shift))
-        self._store_solution(problem, found, self._raw_scores(data.X))
+        if isinstance(problem, PartitionedERM):
+            weights = self.coef_[0].astype(np.float64)
+            scores: Any = LinearScores(weights, float(self.intercept_[0]))
+        else:
+            scores = self._raw_scores(data.X)
+        self._store_solution(problem, found, scores)
         return self
 
     @fit_method
@@ -335,6 +351,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self._store_disparities(problem, self._raw_scores(data.X))
         return self
 
+    @by_block()
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the scores of rows; a positive score predicts the positive class.
 
@@ -352,6 +369,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         X = self._read_features(X, **_CHECKS)
         return self._raw_scores(X)
 
+    @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of rows.
 
@@ -368,7 +386,31 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         is_positive = self.decision_function(X) > 0  # checks that there is a model
         return np.asarray(self.classes_[is_positive.astype(np.intp)])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their true classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            Weighted share of the rows whose class is predicted.
+        """
+        if not is_lazy(X, y, sample_weight):
+            return float(super().score(X, y, sample_weight))
+        rows = align(X=X, y=y, sample_weight=sample_weight)
+        right, total = rows.total(_right_and_all, without_rows(self))
+        return float(right / total)
+
     @available_if(_has_probabilities)
+    @by_block(n_columns=lambda model: 2)
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of both classes.
 
@@ -389,6 +431,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return np.column_stack([1 - positive, positive])
 
     @available_if(_has_probabilities)
+    @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
 
@@ -415,6 +458,17 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             self._loss_weights(data.y, data.sample_weight),
         )
 
+    def _partitioned_problem(self, data: Training) -> PartitionedERM:
+        """Build the problem of rows in blocks."""
+        self.classes_ = read_classes(data.classes)
+        return self._make_partitioned(
+            data,
+            np.where(data.classes == self.classes_[1], 1.0, -1.0),
+            make_loss(self.loss, self._task),
+            tuple(self.classes_.tolist()),
+            np.asarray(self._loss_weights(data.classes, data.weights)),
+        )
+
     def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
         """Return the weights of rows in the loss: class times sample weights."""
         if self.class_weight is None:
@@ -431,7 +485,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return weights if sample_weight is None else weights * sample_weight
 
     def _state(
-        self, problem: ConstrainedERM, theta: FloatArray, dtype: Any, shift: float = 0.0
+        self, problem: RuledProblem, theta: FloatArray, dtype: Any, shift: float = 0.0
     ) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
         return self._store_model(problem.model, problem.model_part(theta), dtype, shift=shift)

@@ -145,7 +145,10 @@ class BoundConstraint:
 
     def differences(self, scores: FloatArray) -> FloatArray:
         """Return each group's strict rate minus the overall one; under "bounded" the rate."""
-        means = self.means(self.moment.strict(scores))
+        return self.differences_of_means(self.means(self.moment.strict(scores)))
+
+    def differences_of_means(self, means: FloatArray) -> FloatArray:
+        """Return the differences that cell means amount to."""
         reference = 0.0 if self.comparison == "bounded" else self.overall @ means
         return np.asarray(self.rates @ means - reference)
 

@@ -62,11 +62,35 @@ def column_units(
     """
     n = X.shape[0]
     weights = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    origin = column_origin(X)
+    return units_of_sums(origin, *column_sums(X, weights, origin), centered=centered)
+
+
+def column_origin(X: Any) -> FloatArray:
+    """Return a value of each column; 0 for CSR columns with zeros that are not stored."""
+    if isinstance(X, np.ndarray):
+        return X[0].astype(np.float64)
+    origin = np.zeros(X.shape[1])
+    origin[X.indices] = X.data  # any of them
+    origin[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
+    return origin
+
+
+def column_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return weighted sums of the distances from an origin, and of their squares.
+
+    They can be added over blocks of rows, with weights that add up to 1 over all of them.
+    """
+    with np.errstate(over="ignore"):
+        sums = _dense_sums if isinstance(X, np.ndarray) else _sparse_sums
+        return sums(X, weights, origin)
+
+
+def units_of_sums(
+    origin: FloatArray, first: FloatArray, second: FloatArray, *, centered: bool = True
+) -> Units:
+    """Return the units that the sums of :func:`column_sums` over all rows amount to."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if isinstance(X, np.ndarray):
-            origin, first, second = _dense_sums(X, weights)
-        else:
-            origin, first, second = _sparse_sums(X, weights)
         variance = np.maximum(second - first**2, 0.0)
         # What rounding leaves of a column that hardly varies around another value than its origin.
         variance[variance <= 1e-15 * first**2] = 0.0
@@ -82,29 +106,27 @@ def column_units(
     return Units(middle, np.where(scale > 0, scale, 1.0), scale == 0)
 
 
-def _dense_sums(X: NDArray[Any], weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the first row and the weighted first and second moments of the distances from it."""
-    origin = X[0].astype(np.float64)
+def _dense_sums(
+    X: NDArray[Any], weights: FloatArray, origin: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start in range(0, X.shape[0], BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
         apart = X[block] - origin
         first += weights[block] @ apart
         second += weights[block] @ np.square(apart, out=apart)
-    return origin, first, second
+    return first, second
 
 
-def _sparse_sums(X: Any, weights: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same from 0, or from a stored value for columns without zeros that are not stored."""
+def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sum over the stored values, and over the zeros that are not stored."""
     d = X.shape[1]
-    stored = np.bincount(X.indices, minlength=d)
-    origin = np.zeros(d)
-    origin[X.indices] = X.data  # any of them
-    origin[stored < X.shape[0]] = 0.0
-    apart = X.data - origin[X.indices]
     entry_weights = np.repeat(weights, np.diff(X.indptr))
-    moments = [
-        np.bincount(X.indices, entry_weights * power, minlength=d).astype(np.float64)
-        for power in (apart, apart**2)
-    ]
-    return origin, moments[0], moments[1]
+    unstored = weights.sum() - np.bincount(X.indices, entry_weights, minlength=d)
+    apart = X.data - origin[X.indices]
+    first, second = (
+        np.bincount(X.indices, entry_weights * apart**power, minlength=d)
+        + unstored * (-origin) ** power
+        for power in (1, 2)
+    )
+    return first, second

@@ -9,6 +9,7 @@ Dense rows that are mostly zero (one-hot codes) are kept as CSR, which is much c
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,23 +33,35 @@ class LinearScore(ScoreModel):
         Whether the last parameter is an intercept.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows in means and deviations of the columns.
+    units : Units, default=None
+        Means and deviations, of rows that these are a part of; by default those of the rows.
     """
 
     def __init__(
-        self, X: Any, *, fit_intercept: bool = True, sample_weight: FloatArray | None = None
+        self,
+        X: Any,
+        *,
+        fit_intercept: bool = True,
+        sample_weight: FloatArray | None = None,
+        units: Units | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.n_samples, self.n_features = X.shape
         self.n_parameters = self.n_features + int(fit_intercept)
-        X = compact_rows(X)
-        # Without an intercept nothing would take up the shift.
-        self.units = column_units(X, sample_weight, centered=fit_intercept)
+        if units is None:
+            X = compact_rows(X)
+            # Without an intercept nothing would take up the shift.
+            units = column_units(X, sample_weight, centered=fit_intercept)
+        self.units = units
         if X.dtype == np.float32 and not _fits_single_precision(self.units):
             X = X.astype(np.float64)
         self.X = X
         self.is_sparse = sparse.issparse(X)
-        # A CSC twin makes pull-backs gathers instead of scatters.
-        self._transposed = X.T.tocsr() if self.is_sparse else None
+
+    @cached_property
+    def _transposed(self) -> Any:
+        """A CSC twin, which makes pull-backs gathers instead of scatters."""
+        return self.X.T.tocsr() if self.is_sparse else None
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return zeros."""
@@ -163,7 +176,7 @@ class LinearScore(ScoreModel):
         X = self.X
         sparse_gram(X.data, X.indices, X.indptr, weights, raw)
         raw += np.triu(raw, 1).T
-        first = np.asarray(self._transposed @ weights, dtype=np.float64)  # type: ignore[operator]
+        first = np.asarray(self._transposed @ weights, dtype=np.float64)
         total = weights.sum()
         outer = np.outer(self.mean, first - 0.5 * total * self.mean)
         out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models.base import ScoreModel
 from skfair.models.linear import MANY_COLUMNS, LinearScore
+from skfair.problems.rule_rows import Decisions, RuledProblem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -70,7 +70,7 @@ class Evaluation:
     scores: FloatArray  # (n_batch,)
 
 
-class ConstrainedERM:
+class ConstrainedERM(RuledProblem):
     """The problem of one fit.
 
     Parameters
@@ -88,12 +88,6 @@ class ConstrainedERM:
     alpha : float, default=0.0
         Weight of the penalty.
 
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds; whoever enforces strict rates moves them between solves.
-    temperature : float
-        Steepness of the smooth rates.
     """
 
     def __init__(
@@ -109,34 +103,15 @@ class ConstrainedERM:
         self.model = model
         self.loss = loss
         self.targets = targets
-        self.rules = list(constraints)
         self.alpha = alpha
-        self.temperature = 1.0
         self._last: tuple[float, Evaluation] | None = None
         n = targets.size
         weights = (
             np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
         )
+        self._set_rules(constraints)
         self.everything = Batch(None, weights, [rule.row_weights for rule in self.rules])
-
-        centers: list[IntArray] = [np.empty(0, np.int64)]
-        n_centers = 0
-        for rule in self.rules:
-            centers.append(np.where(rule.centers < 0, -1, rule.centers + n_centers))
-            n_centers += rule.n_centers
-        self._centers = np.concatenate(centers)
-        self.n_centers = n_centers
-        self._starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
-        self.n_constraints = int(self._starts[-1])
-        self.n_parameters = model.n_parameters + n_centers
-        self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in self.rules)])
-        self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in self.rules)])
-        self._matrices = [_handy(rule.matrix) for rule in self.rules]
         self._samplers: list[_Sampler] | None = None  # made when rows are first drawn
-
-    def start(self, rng: np.random.RandomState) -> FloatArray:
-        """Return parameters to start from."""
-        return self.centered(self.model.start(rng))
 
     def relaxed(self) -> ConstrainedERM:
         """Return the problem without its rules."""
@@ -148,33 +123,6 @@ class ConstrainedERM:
             sample_weight=self.everything.loss_weights,
             alpha=self.alpha,
         )
-
-    def centered(self, theta: FloatArray) -> FloatArray:
-        """Return model parameters with every centre in the middle of the rates around it."""
-        theta = np.concatenate([self.model_part(theta), np.zeros(self.n_centers)])
-        if self.n_centers:
-            theta[self.model.n_parameters :] = self._middles(self.evaluate(theta).constraints)
-        return theta
-
-    def from_centers(self, values: FloatArray) -> FloatArray:
-        """Measure values of the constraint rows from the middle of the rates of each centre."""
-        if not self.n_centers:
-            return values
-        middles = self._middles(values)
-        return values - np.where(self._centers >= 0, middles[self._centers], 0.0)
-
-    def _middles(self, values: FloatArray) -> FloatArray:
-        """Return the middle of the values that belong to each centre."""
-        has = self._centers >= 0
-        highest = np.full(self.n_centers, -np.inf)
-        lowest = np.full(self.n_centers, np.inf)
-        np.maximum.at(highest, self._centers[has], values[has])
-        np.minimum.at(lowest, self._centers[has], values[has])
-        return 0.5 * (highest + lowest)
-
-    def model_part(self, theta: FloatArray) -> FloatArray:
-        """Return the parameters of the model, without centres."""
-        return theta[: self.model.n_parameters]
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
         """Evaluate objective and constraints: one pass through the model.
@@ -237,7 +185,7 @@ class ConstrainedERM:
         slopes = objective * at.loss_slope
         if multipliers is not None:
             for k, rule in enumerate(self.rules):
-                pull = self._matrices[k].T @ multipliers[self._starts[k] : self._starts[k + 1]]
+                pull = self._pull(k, multipliers)
                 cells = rule.cells if at.batch.rows is None else rule.cells[at.batch.rows]
                 slopes = slopes + at.moment_slopes[k] * pull[cells]
         gradient = self.model.pullback(at.tape, slopes)
@@ -245,11 +193,7 @@ class ConstrainedERM:
             gradient = gradient + objective * at.penalty_gradient
         if not self.n_centers:
             return gradient
-        of_centers = np.zeros(self.n_centers)
-        if multipliers is not None:
-            has = self._centers >= 0
-            of_centers -= np.bincount(self._centers[has], multipliers[has], self.n_centers)
-        return np.concatenate([gradient, of_centers])
+        return np.concatenate([gradient, self._center_gradient(multipliers)])
 
     def jacobian(self, at: Evaluation, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None), (n_which, n_parameters)."""
@@ -280,32 +224,23 @@ class ConstrainedERM:
             [self.model.pullback(at.tape, slopes * row[cells]) for row in rows_of_matrix]
         )
 
-    def violation(self, at: Evaluation) -> float:
-        """Return by how much the worst constraint is missed."""
-        if not self.n_constraints:
-            return 0.0
-        beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
-        return max(0.0, float(beyond.max()))
-
-    def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
-        """Return how far a point is from the first-order conditions.
-
-        ``stationarity`` is the largest entry of the gradient of the Lagrangian (in standardised
-        coordinates for linear models), ``feasibility`` the largest violation, ``complementarity``
-        the largest multiplier times the distance from its bound.
-        """
-        gradient = self.gradient(at, multipliers)
-        room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
-        slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
-        return {
-            "stationarity": float(np.abs(gradient).max()),
-            "feasibility": self.violation(at),
-            "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
-        }
-
     def scores(self, theta: FloatArray) -> FloatArray:
         """Return the scores of all rows."""
         return self.evaluate(theta).scores
+
+    def decide(self, scores: FloatArray) -> Decisions:
+        """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""
+        weights, is_positive = self.everything.loss_weights, scores > 0
+        return Decisions(
+            [rule.means(rule.moment.strict(scores)) for rule in self.rules],
+            float(weights @ (is_positive == (self.targets > 0))),
+            float(weights @ is_positive),
+        )
+
+    @property
+    def positive_share(self) -> float:
+        """Weighted share of the rows with a positive target."""
+        return float(self.everything.loss_weights @ (self.targets > 0))
 
     def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
         """Draw rows for the loss, and equally many rows for every cell of every rule.
@@ -340,12 +275,6 @@ class ConstrainedERM:
                 return k
         return None
 
-    def _center_values(self, theta: FloatArray) -> Any:
-        if not self.n_centers:
-            return 0.0
-        values = theta[self.model.n_parameters :]
-        return np.where(self._centers >= 0, values[self._centers], 0.0)
-
 
 class LinearConstrainedERM(ConstrainedERM):
     """The problem for linear scores, which adds second derivatives."""
@@ -356,7 +285,7 @@ class LinearConstrainedERM(ConstrainedERM):
         """Return the second derivative of the Lagrangian: one weighted Gram matrix."""
         weights = at.loss_curvature
         for k, rule in enumerate(self.rules):
-            pull = self._matrices[k].T @ multipliers[self._starts[k] : self._starts[k + 1]]
+            pull = self._pull(k, multipliers)
             if pull.any():
                 weights = weights + at.moment_curvatures[k] * pull[rule.cells]
         p = self.model.n_parameters
@@ -371,16 +300,6 @@ def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | Non
     masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
     by_rule = masses[rule.cells] * rule.row_weights
     return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
-
-
-def _handy(matrix: sparse.csr_array) -> Any:
-    """Return a small matrix, or one that is far from sparse, as an array.
-
-    Setting up a sparse product costs tens of microseconds, and an entry several times a dense one.
-    """
-    size = float(np.prod(matrix.shape))
-    is_dense = size <= 1e4 or (matrix.nnz > 0.2 * size and size <= 1e7)
-    return matrix.toarray() if is_dense else matrix
 
 
 class _Sampler:

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.rule_rows import RuledProblem
 from skfair.solvers.base import SolverResult
-from skfair.solvers.thresholds import ThresholdScan
+from skfair.solvers.threshold_search import make_scan
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +34,7 @@ SLACK = 0.004  # accuracy that a lower temperature may cost
 USED = 0.85  # share of a bound from which on it counts as reached
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates
+ROUNDING = 1e-12  # accuracies that differ by less are the same
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 
 
@@ -75,7 +76,7 @@ class _Candidate(NamedTuple):
 
 
 def solve_strictly(
-    problem: ConstrainedERM,
+    problem: RuledProblem,
     solver: Any,
     theta0: FloatArray,
     *,
@@ -88,7 +89,7 @@ def solve_strictly(
 
     Parameters
     ----------
-    problem : ConstrainedERM
+    problem : RuledProblem
         The problem; its bounds are those that the true values must keep. Left as it was.
     solver : object
         A solver of the registry.
@@ -125,7 +126,7 @@ class _Seen(NamedTuple):
 class _StrictPath:
     def __init__(
         self,
-        problem: ConstrainedERM,
+        problem: RuledProblem,
         solver: Any,
         min_gap: Any,
         is_classifier: bool,
@@ -150,8 +151,7 @@ class _StrictPath:
         self.max_rounds = 2 if getattr(solver, "is_stochastic", False) else MAX_ROUNDS
         self.scan = None
         if is_classifier and all(rule.moment.is_rate for rule in problem.rules):
-            weights = problem.everything.loss_weights
-            self.scan = ThresholdScan(problem.rules, problem.targets, weights)
+            self.scan = make_scan(problem)
 
     def run(self, theta0: FloatArray, temperatures: Sequence[float]) -> StrictResult:
         problem = self.problem
@@ -166,7 +166,7 @@ class _StrictPath:
         if self._compare(theta, lam).violation <= 0:  # the rules do not bind
             return first.kept._replace(shift=0.0, is_feasible=True, is_constant=False)
         candidates = [first]
-        free_quality = self._quality(result, problem.scores(theta))
+        free_quality = self._quality(result)
         offsets = np.zeros(problem.n_constraints)
         best = first.quality if first.kept.is_feasible else -np.inf
         for temperature in temperatures if self.has_rates else temperatures[:1]:
@@ -200,23 +200,22 @@ class _StrictPath:
         return self._choose(candidates)
 
     def _solve(
-        self, problem: ConstrainedERM, theta: FloatArray, lam: FloatArray | None, tol: float
+        self, problem: RuledProblem, theta: FloatArray, lam: FloatArray | None, tol: float
     ) -> SolverResult:
         self.n_solves += 1
         found: SolverResult = self.solver.solve(problem, theta, lam, tol=tol, **self.params)
         return found
 
-    def _true_constraints(self, scores: FloatArray) -> FloatArray:
+    def _true_constraints(self, theta: FloatArray) -> FloatArray:
         """Return the constraint rows for true moments, every centre in the middle of its rates."""
-        values = [
-            rule.matrix @ rule.means(rule.moment.strict(scores)) for rule in self.problem.rules
-        ]
+        means = self.problem.decide(self.problem.scores(theta)).means
+        values = [rule.matrix @ one for rule, one in zip(self.problem.rules, means, strict=True)]
         return self.problem.from_centers(np.concatenate([np.empty(0), *values]))
 
     def _compare(self, theta: FloatArray, lam: FloatArray) -> _Seen:
         """Compare true with smooth values of the constraints."""
         at = self.problem.evaluate(theta)
-        true = self._true_constraints(self.problem.scores(theta))
+        true = self._true_constraints(theta)
         beyond = np.maximum(self.lower - true, true - self.upper)
         size = np.where(np.isfinite(self.lower), np.abs(true), true)
         return _Seen(
@@ -234,10 +233,15 @@ class _StrictPath:
             quality, excess, shift = found.accuracy, found.excess, found.shift
             is_feasible, is_constant = found.is_feasible, found.is_constant
         else:
+            means = problem.decide(scores).means
             excess = max(
-                (rule.disparity(scores) - rule.max_disparity for rule in problem.rules), default=0.0
+                (
+                    rule.disparity_of_means(one) - rule.max_disparity
+                    for rule, one in zip(problem.rules, means, strict=True)
+                ),
+                default=0.0,
             )
-            quality = self._quality(result, scores)
+            quality = self._quality(result)
             is_feasible, is_constant, shift = excess <= 0, False, 0.0
         bounds = problem.lower, problem.upper
         kept = StrictResult(
@@ -245,10 +249,9 @@ class _StrictPath:
         )
         return _Candidate(quality, excess, kept)
 
-    def _quality(self, result: SolverResult, scores: FloatArray) -> float:
-        weights = self.problem.everything.loss_weights
+    def _quality(self, result: SolverResult) -> float:
         if self.is_classifier and self.has_rates:
-            return float(weights @ ((scores > 0) == (self.problem.targets > 0)))
+            return self.problem.decide(self.problem.scores(result.theta)).right
         return -self.free.evaluate(self.problem.model_part(result.theta)).objective
 
     def _choose(self, candidates: list[_Candidate]) -> StrictResult:
@@ -258,8 +261,8 @@ class _StrictPath:
             return min(candidates, key=lambda c: c.excess).kept
         best = max(c.quality for c in feasible)
         slack = SLACK if self.has_rates and self.is_classifier else 0.0
-        good = [c for c in feasible if c.quality >= best - slack]
+        good = [c for c in feasible if c.quality >= best - slack - ROUNDING]
         lowest = min(c.kept.temperature for c in good)
-        return max(
-            (c for c in good if c.kept.temperature == lowest), key=lambda c: c.quality
-        ).kept._replace(n_solves=self.n_solves)
+        coolest = [c for c in good if c.kept.temperature == lowest]
+        best = max(c.quality for c in coolest) - ROUNDING
+        return next(c for c in coolest if c.quality >= best).kept._replace(n_solves=self.n_solves)

@@ -34,7 +34,7 @@ from skfair.utils.groups import (
     encode_groups,
     one_group,
 )
-from skfair.utils.partitions import align, meta_of
+from skfair.utils.partitions import align, is_lazy, meta_of
 from skfair.utils.row_blocks import Training, read_training
 from skfair.utils.validation import check_weights
 
@@ -141,6 +141,7 @@ class SensitiveFeaturesMixin:
 
         With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
         """
+        self._refuse_lazy(X, y, sensitive_features, sample_weight)
         if isinstance(sensitive_features, str):
             raise TypeError(
                 f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
@@ -255,8 +256,17 @@ class SensitiveFeaturesMixin:
             stacklevel=stacklevel,
         )
 
+    def _refuse_lazy(self, *given: Any) -> None:
+        """Raise for Dask collections: reading them here would gather all their rows."""
+        if is_lazy(*given):
+            raise TypeError(
+                f"{type(self).__name__} does not read Dask collections here. Pass the parts one "
+                "by one, or all rows with .compute() if they fit into memory."
+            )
+
     def _read_features(self, X: Any, **check_params: Any) -> Any:
         """Validate X at prediction and return the columns that the model uses."""
+        self._refuse_lazy(X)
         if self._model_positions is None:
             return validate_data(self, X, reset=False, **check_params)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -267,6 +277,7 @@ class SensitiveFeaturesMixin:
 
     def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:
         """Return the encoding of a later part of a stream, in the groups of the first part."""
+        self._refuse_lazy(X, sensitive_features)
         codes = self._read_groups(X, sensitive_features)
         if codes is None:
             if self._group_levels.attributes:

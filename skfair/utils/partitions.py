@@ -416,6 +416,10 @@ def _compute(tasks: list[Any]) -> list[Any]:
         return list(compute(*tasks, optimize_graph=False))
 
 
+# What errors of a cluster that is gone are called; "distributed" may not be installed.
+_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedClientError")
+
+
 @contextlib.contextmanager
 def _clear_errors() -> Iterator[None]:
     """Say what to do when the cluster is gone."""
@@ -423,8 +427,7 @@ def _clear_errors() -> Iterator[None]:
         yield
     except Exception as error:
         name = type(error).__name__
-        lost = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClientClosed")
-        if name in lost or isinstance(error, TimeoutError | ConnectionError):
+        if name in _LOST or isinstance(error, TimeoutError | ConnectionError):
             raise ConnectionError(
                 f"The connection to the Dask cluster was lost ({name}: {error}). The estimator is "
                 "as it was before; start a client and call it again."

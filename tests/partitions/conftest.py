@@ -9,7 +9,7 @@ def cluster():
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=None
+            n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=":0"
         ) as found,
         distributed.Client(found, set_as_default=False) as client,
     ):
