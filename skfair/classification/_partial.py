@@ -36,6 +36,7 @@ from skfair.utils.groups import GroupEncoding
 from skfair.utils.intervals import Intervals
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
+from skfair.utils.weighted_rows import WeightedRows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -88,6 +89,8 @@ class Promise(NamedTuple):
         The intervals on which shares have to agree: those of the user, or under "ccdf" for
         statistical parity all of them together, longer by the bound, since the ranks of other
         groups at their thresholds lie there.
+    behind : WeightedRows or None
+        Set if the rows are few weighted ones that stand for those of Dask collections.
     """
 
     rule: str
@@ -98,6 +101,7 @@ class Promise(NamedTuple):
     targets: FloatArray
     weights: FloatArray | None
     intervals: Intervals
+    behind: WeightedRows | None = None
 
     @property
     def is_vacuous(self) -> bool:
@@ -191,11 +195,40 @@ class Promise(NamedTuple):
     def counts(self) -> FloatArray:
         """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
         counted = None if self.weights is None else (self.weights > 0).astype(float)
+        if self.behind is not None:
+            counted = np.where(self.behind.weights > 0, self.behind.counts, 0.0)
         if self.rule not in ("equal_opportunity", "equalized_odds"):
             return np.asarray(self.groups.sums(counted), dtype=float)[:, None]
         classes = (self.targets > 0).astype(np.int64)
         table = self.groups.cross_counts(classes, 2, counted)
         return np.asarray(table[:, 1:] if self.rule == "equal_opportunity" else table, dtype=float)
+
+    def kept_by_bins(self) -> tuple[Promise, float]:
+        """Return what to keep by rows in bins so that all rows keep this promise, and the gap.
+
+        Maps rise, so the scores of a bin stay between those of its neighbours: the share of a group
+        above any score is that of the bins, or less by at most the share of one bin. Two such
+        shares differ by at most that much more than the bins show; probabilities that one group
+        outranks the other, by twice as much. Rates at thresholds between bins are exact.
+        """
+        if self.behind is None or self.is_vacuous or self.rule in RATE_RULES:
+            return self, 0.0
+        error = share = self.behind.resolution()
+        promise = self
+        if self.rule == "group_auc" or self.scale == "conditional":
+            lengths = Intervals(self.interval, self.groups.levels).lengths
+            error = share / float(lengths.min()) * (2 if self.rule == "group_auc" else 1)
+        else:  # the ranks of all rows may lie in the interval where those of the bins do not
+            wider = Intervals(self.interval, self.groups.levels).widened(share)
+            promise = self._replace(interval=[tuple(pair) for pair in wider.bounds[0].tolist()])
+        if error > 0.5 * self.bound:
+            warn_user(
+                f"Bins of scores hold up to {share:.2g} of a group, which leaves the disparity of "
+                f"all rows open by {error:.2g}; max_disparity={self.bound:g} was asked. Ask for "
+                "more, choose a longer interval or merge small groups."
+            )
+        # A bin is moved as a whole: less than its share cannot be asked of the bins.
+        return promise._replace(bound=max(self.bound - error, error)), error
 
 
 def make_promise(
@@ -210,6 +243,7 @@ def make_promise(
     *,
     uses_interval: bool = True,
     by_class: bool = False,
+    behind: WeightedRows | None = None,
 ) -> Promise:
     """Read the promise from parameters and groups; raise or warn where it makes no sense.
 
@@ -232,7 +266,7 @@ def make_promise(
             f"equally long; got {interval!r}. Use scale='conditional'."
         )
     promise = Promise(
-        rule, interval, scale, float(max_disparity), groups, targets, weights, intervals
+        rule, interval, scale, float(max_disparity), groups, targets, weights, intervals, behind
     )
     if uses_interval:
         _check_rows_inside(promise)
@@ -316,12 +350,18 @@ def repair_scores(
     """
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
+
+    def thresholds(levels: Sequence[Sequence[FloatArray]], tolerance: float) -> FloatArray:
+        chosen = choose_cuts(blocks, levels, tolerance, threshold).thresholds
+        bins = None if promise.behind is None else promise.behind.bins
+        return chosen if bins is None else bins.between(chosen)
+
     if groups.n_groups == 1:
-        cuts = choose_cuts(blocks, [[np.zeros(blocks[0].ends.size)]], 1.0, threshold)
-        return Repaired(shift_maps(blocks, cuts.thresholds), promise.bound)
+        cuts = thresholds([[np.zeros(blocks[0].ends.size)]], 1.0)
+        return Repaired(shift_maps(blocks, cuts), promise.bound)
     if promise.rule not in ("statistical_parity", "group_auc"):
-        cuts = choose_cuts(blocks, _levels(promise, blocks), promise.tolerance, threshold)
-        return Repaired(shift_maps(blocks, cuts.thresholds), promise.bound)
+        cuts = thresholds(_levels(promise, blocks), promise.tolerance)
+        return Repaired(shift_maps(blocks, cuts), promise.bound)
 
     as_they_are = np.inf if threshold is None else promise.measure(scores - threshold)
     unmoved = shift_maps(blocks, np.full(groups.n_groups, threshold or 0.0))
@@ -332,10 +372,9 @@ def repair_scores(
 
     def bands(tolerance: float, n_knots: int | None = None) -> tuple[GroupMaps, float]:
         aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
-        cuts = choose_cuts(blocks, _levels(promise, blocks), aim, threshold)
         maps, _ = band_maps(
             blocks,
-            cuts.thresholds,
+            thresholds(_levels(promise, blocks), aim),
             promise.intervals,
             aim,
             margin=ROOM_ELSEWHERE * noise,

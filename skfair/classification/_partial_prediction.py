@@ -24,10 +24,17 @@ from skfair.solvers.partial_strict import EXACT
 from skfair.solvers.repair import GroupMaps, choose_cuts, score_blocks
 from skfair.utils.groups import GroupEncoding, GroupLevels
 from skfair.utils.intervals import Intervals
+from skfair.utils.partitions import by_block, is_lazy
 from skfair.utils.validation import check_labels, check_probability, check_weights
+from skfair.utils.weighted_rows import LazyRows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+def _type_of_classes(estimator: Any) -> Any:
+    check_is_fitted(estimator)
+    return estimator.classes_.dtype
 
 
 class PartialPrediction(ClassifierMixin):
@@ -59,26 +66,26 @@ class PartialPrediction(ClassifierMixin):
         """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
         threshold = None if self.threshold == "accuracy" else float(self.threshold)
         self.effective_disparity_ = promise.bound
+        kept, error = promise.kept_by_bins()
         if is_repaired:
-            repaired = repair_scores(
-                promise, scores, threshold, min_gap=min_gap, n_knots=self.n_knots
-            )
+            repaired = repair_scores(kept, scores, threshold, min_gap=min_gap, n_knots=self.n_knots)
             self.calibration_ = repaired.maps
             self.thresholds_ = repaired.maps.thresholds
-            self.effective_disparity_ = repaired.bound
+            self.effective_disparity_ = max(promise.bound, repaired.bound + error)
         elif threshold is None:
             everybody = np.zeros(scores.size, np.int64)
             blocks = score_blocks(scores, everybody, 1, promise.targets, promise.weights, min_gap)
             cuts = choose_cuts(blocks, [[np.zeros(blocks[0].ends.size)]], 1.0, None)
             self.thresholds_ = np.full(promise.groups.n_groups, cuts.thresholds[0])
         final = self._finished(scores, promise.groups.codes[0])
-        self.train_disparity_ = promise.measure(final)
+        self.train_disparity_ = kept.measure(final) + error
         self.certified_ = bool(self.train_disparity_ <= self.effective_disparity_ + EXACT)
         positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
         self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
         self.__dict__.pop("noise_floor_", None)
         classes = (promise.targets > 0).astype(np.int64)
-        self._counts = promise.groups.cross_counts(classes, 2, None)
+        counts = None if promise.behind is None else promise.behind.counts
+        self._counts = promise.groups.cross_counts(classes, 2, counts)
         if not self.certified_ and getattr(self, "enforce", "strict") == "strict":
             warn_not_kept(promise, self.train_disparity_, is_repaired)
 
@@ -105,6 +112,7 @@ class PartialPrediction(ClassifierMixin):
             )
         return np.zeros(_num_samples(X), np.int64)
 
+    @by_block()
     def decision_function(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
         """Return the scores of rows; a positive score predicts the positive class.
 
@@ -124,6 +132,7 @@ class PartialPrediction(ClassifierMixin):
         codes = self._prediction_codes(X, sensitive_features)
         return self._finished(self._raw_scores(X, codes), codes)
 
+    @by_block(dtype=_type_of_classes)
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Predict the class of rows.
 
@@ -164,6 +173,13 @@ class PartialPrediction(ClassifierMixin):
             Share of right predictions.
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
+        if is_lazy(predicted, y, sample_weight):
+            labels = {"y": y, "predicted": predicted}
+            rows = LazyRows(
+                labels, sensitive_features=None, sample_weight=sample_weight, needs_groups=False
+            ).kinds()
+            y, predicted = (rows.columns[name] for name in labels)
+            sample_weight = rows.weights
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @cached_property
@@ -219,6 +235,11 @@ class PartialPrediction(ClassifierMixin):
         """
         check_is_fitted(self)
         check_probability(confidence, "confidence")
+        if is_lazy(X, y, sensitive_features, sample_weight):
+            raise TypeError(
+                "disparity_upper_bound does not read Dask collections. Pass a random sample of the "
+                "rows, compute()d: it bounds the disparity among all people just as well."
+            )
         if self.constraint not in REPAIRABLE:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
         groups = self._read_part_groups(X, sensitive_features)

@@ -17,16 +17,19 @@ from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_y, check_array, has_fit_parameter
+from sklearn.utils.validation import _check_y, check_array, has_fit_parameter, validate_data
 
 from skfair.classification._classes import read_classes
-from skfair.classification._partial import REPAIRABLE, make_promise
+from skfair.classification._partial import REPAIRABLE, Promise, make_promise
 from skfair.classification._partial_prediction import PartialPrediction
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.utils.columns import take_columns
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.utils.columns import column_positions, take_columns
+from skfair.utils.fitting import BOTH_GIVEN, NOTHING_LEFT, SensitiveFeaturesMixin, fit_method
+from skfair.utils.groups import GroupEncoding
+from skfair.utils.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response
 from skfair.utils.warn import warn_user
+from skfair.utils.weighted_rows import LazyRows, WeightedRows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -139,6 +142,13 @@ class PartialParityCalibrator(
     Beyond the estimator's own fit, one sort of the scores: O(n log n + n n_groups). Weights of rows
     count in ranks, and are passed to the estimator if it takes them.
 
+    Dask collections are accepted if ``estimator`` is fitted already, as a ``FrozenEstimator``, or
+    reads them itself with ``cv=None``. Many scores are put into bins there
+    (:mod:`skfair.utils.weighted_rows`). Thresholds lie between bins, so rates of decisions are
+    exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
+    by which the bound is made smaller for the bins and ``train_disparity_`` larger than what they
+    show: it never understates the disparity of all rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -222,6 +232,8 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
+        if is_lazy(X, y, sample_weight, sensitive_features):
+            return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(_as_rows(X), _check_y(y, estimator=self))
         data = self._read_fit_data(
             X,
@@ -230,25 +242,8 @@ class PartialParityCalibrator(
             sample_weight=sample_weight,
             skip_check_array=True,
         )
-        if data.groups.n_attributes > 1:
-            raise ValueError(
-                "Maps belong to groups that do not overlap, but intersectional=False keeps "
-                f"{data.groups.n_attributes} attributes apart. Use intersectional=True."
-            )
-        self.classes_ = read_classes(data.y)
-        self.is_group_aware_ = True
-        targets = np.where(data.y == self.classes_[1], 1.0, -1.0)
-        promise = make_promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self.max_disparity,
-            data.groups,
-            targets,
-            data.sample_weight,
-            tuple(self.classes_.tolist()),
-            by_class=PARTIAL_RULES[self.constraint].by_class,
-        )
+        self._read_targets(data.y, data.groups)
+        promise = self._promise(data.y, data.groups, data.sample_weight)
         if self.sensitive_columns is not None and self.drop_sensitive:
             sensitive_features = take_columns(X, self.sensitive_columns)
         row_params = self._row_params(data.sample_weight, sensitive_features)
@@ -259,6 +254,112 @@ class PartialParityCalibrator(
             scores = self._cross_fitted(data.X, data.y, row_params)
         self._settle(promise, scores, is_repaired=True)
         return self
+
+    def _fit_lazily(
+        self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any
+    ) -> PartialParityCalibrator:
+        """Fit on Dask collections: the maps are learned on scores in bins.
+
+        A pass reads groups and classes, one the scores, which are computed where the rows are.
+        """
+        inner = self._inner()
+        if not isinstance(inner, FrozenEstimator):
+            self._check_fits_lazily(inner)
+        X, sensitive_features = self._read_lazy(X, sensitive_features)
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "intersectional": self.intersectional,
+            "needs_groups": False,
+        }
+        is_here = not is_lazy(y, sensitive_features, sample_weight)
+        kinds = LazyRows({"y": _as_one_block(y) if is_here else y}, **given).kinds()
+        self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
+        self.groups_ = np.array(kinds.groups.names, dtype=object)
+        self._group_levels = kinds.groups.levels
+        kinds.groups.warn_small(stacklevel=4)
+        self.estimator_ = _fitted(
+            inner, X, y, self._row_params(sample_weight, sensitive_features), None
+        )
+        scores = align(X=X).to_array(
+            _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
+        )
+        ends = [] if self.threshold == "accuracy" else [float(self.threshold)]
+        few = LazyRows({"y": y}, {"scores": scores}, **given).binned("scores", ends)
+        assert few.bins is not None
+        promise = self._promise(np.asarray(few.columns["y"]), few.groups, few.weights, few)
+        # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
+        self._settle(promise, few.bins.high[few.bins.number], is_repaired=True)
+        return self
+
+    def _check_fits_lazily(self, inner: Any) -> None:
+        """Raise if the estimator would be fitted on folds, or on rows that it gathers."""
+        name = type(inner).__name__
+        if self.cv is not None:
+            raise ValueError(
+                f"cv={self.cv!r} would fit {name} on folds, which Dask collections are not cut "
+                "into. Fit it on a sample of the rows, or with an estimator that reads Dask "
+                "collections, and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+            )
+        if type(inner).__module__.startswith("sklearn."):
+            raise ValueError(
+                f"{name} does not read Dask collections: it would gather all rows. Fit it on a "
+                "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+            )
+
+    def _read_lazy(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+        """Check the columns of a Dask collection; return those of the estimator, and the groups."""
+        if not hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
+                "collection. Pass X as one too, or compute() the others."
+            )
+        meta = meta_of(X)
+        validate_data(self, meta, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        features = np.arange(self.n_features_in_) if names is None else names
+        self._model_positions = None
+        if self.sensitive_columns is not None:
+            if sensitive_features is not None:
+                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
+            positions = column_positions(meta, self.sensitive_columns)
+            sensitive_features = _columns_of(X, positions)
+            kept = np.arange(features.size)
+            kept = np.setdiff1d(kept, positions) if self.drop_sensitive else kept
+            if not kept.size:
+                raise ValueError(NOTHING_LEFT)
+            self._model_positions, X = kept, _columns_of(X, kept.tolist())
+            features = features[kept]
+        elif sensitive_features is None:
+            self._warn_without_groups(stacklevel=6)
+        self.model_features_ = features
+        return X, sensitive_features
+
+    def _read_targets(self, y: Any, groups: GroupEncoding) -> None:
+        """Read the classes; raise if groups overlap."""
+        if groups.n_attributes > 1:
+            raise ValueError(
+                "Maps belong to groups that do not overlap, but intersectional=False keeps "
+                f"{groups.n_attributes} attributes apart. Use intersectional=True."
+            )
+        self.classes_ = read_classes(y)
+        self.is_group_aware_ = True
+
+    def _promise(
+        self, y: Any, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
+    ) -> Promise:
+        return make_promise(
+            self.constraint,
+            self.interval,
+            self.scale,
+            self.max_disparity,
+            groups,
+            np.where(y == self.classes_[1], 1.0, -1.0),
+            weights,
+            tuple(self.classes_.tolist()),
+            by_class=PARTIAL_RULES[self.constraint].by_class,
+            behind=behind,
+        )
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
@@ -307,6 +408,7 @@ class PartialParityCalibrator(
         return self._scores_of(self.estimator_, X)
 
     @available_if(_has_probabilities)
+    @by_block(n_columns=lambda self: 2)
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return probabilities of both classes: the mapped scores, read as log-odds.
 
@@ -331,6 +433,23 @@ class PartialParityCalibrator(
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
+
+
+def _columns_of(X: Any, positions: list[int]) -> Any:
+    """Return columns of a Dask collection."""
+    return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
+
+
+def _as_one_block(y: Any) -> Any:
+    import dask.array as da
+
+    return da.from_array(np.asarray(y), chunks=-1)
+
+
+def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:
+    if not block["X"].shape[0]:
+        return np.empty(0)
+    return calibrator._scores_of(calibrator.estimator_, _as_rows(block["X"]))
 
 
 def _as_rows(X: Any) -> Any:

@@ -19,6 +19,7 @@ from skfair.solvers.prices import assign
 from skfair.utils.columns import take_columns
 from skfair.utils.fitting import SensitiveFeaturesMixin
 from skfair.utils.groups import encode_groups
+from skfair.utils.partitions import align, by_block, is_lazy, without_rows
 from skfair.utils.validation import check_weights
 
 FloatArray = NDArray[np.float64]
@@ -46,6 +47,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     _scaled_prices: FloatArray
     _units: tuple[FloatArray, float]
 
+    @by_block(dtype=np.int32)
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
@@ -56,7 +58,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
@@ -77,12 +79,15 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             labels[part] = distances.argmin(axis=1)
         return labels
 
+    @by_block(
+        n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
+    )
     def transform(self, X: Any) -> NDArray[Any]:
         """Return the distances of rows to the centres.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -102,7 +107,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             Rows.
         y : object
             Not used; exists for compatibility.
@@ -115,6 +120,9 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Larger is better, as for ``KMeans``.
         """
         check_is_fitted(self)
+        if is_lazy(X, sample_weight):
+            blocks = align(X=X, sample_weight=sample_weight)
+            return float(blocks.total(_score_block, without_rows(self)))
         rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
         weights = check_weights(sample_weight, rows.shape[0])
         total = 0.0
@@ -153,6 +161,11 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Cluster of each row, within the limits.
         """
         check_is_fitted(self)
+        if is_lazy(X, sensitive_features, sample_weight):
+            raise TypeError(
+                "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
+                "that were computed, or use predict with sensitive_features."
+            )
         if sensitive_features is None:
             if self.sensitive_columns is None:
                 raise ValueError("assign needs sensitive_features, got None.")
@@ -200,6 +213,14 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     def _n_features_out(self) -> int:
         """Number of columns that ``transform`` returns."""
         return int(self.cluster_centers_.shape[0])
+
+
+def _score_block(block: dict[str, Any], model: PricePredictionMixin) -> float:
+    """Score the rows of a block; there may be none, or none with a weight."""
+    weights = block.get("sample_weight")
+    if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
+        return 0.0
+    return model.score(block["X"], sample_weight=weights)
 
 
 def squared_unit_of(scale: float) -> float:

@@ -27,10 +27,8 @@ def starting_centers(
     cell: its clusters hold the groups in nearly equal shares, because what sets the groups apart is
     taken away, which is the better start when the limits are strict. Their means follow.
     """
-    rows: Any = slice(None)
-    if problem.n_samples > _START_SAMPLE:
-        rows = rng.permutation(problem.n_samples)[:_START_SAMPLE]
-    points, weights, cells = problem.scaled(rows), problem.weights[rows], problem.cells[rows]
+    part = problem.sample(_START_SAMPLE, rng)
+    points, weights, cells = part.scaled(slice(None)), part.weights, part.cells
     starts = [
         _plain_kmeans(points, problem.n_clusters, init, n_trials, weights, rng).cluster_centers_
     ]

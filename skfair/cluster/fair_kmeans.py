@@ -29,6 +29,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair.cluster._bounds import count_balances, data_balances, representation_rules
 from skfair.cluster._prediction import PricePredictionMixin, squared_unit_of
+from skfair.cluster._rows import check_lazy_solver, rows_in_blocks, rows_in_memory
 from skfair.cluster._solvers import OTHER_SOLVERS, check_solver
 from skfair.cluster._starts import starting_centers
 from skfair.problems.representation import RepresentationProblem, Rules
@@ -36,6 +37,7 @@ from skfair.solvers.prices import Assignment, PriceClustering, assign, cluster_b
 from skfair.utils.callbacks import report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
+from skfair.utils.partitions import is_lazy
 from skfair.utils.validation import check_weights
 
 FloatArray = NDArray[np.float64]
@@ -120,7 +122,7 @@ class FairKMeans(
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters.
-    labels_ : ndarray of shape (n_samples,)
+    labels_ : ndarray or Dask array of shape (n_samples,)
         Cluster of each row, within the limits.
     inertia_ : float
         Sum of squared distances of the rows to the means of their clusters.
@@ -141,7 +143,7 @@ class FairKMeans(
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds per round.
+        Objective, violation and CPU seconds per round; with Dask also the bytes exchanged.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -160,6 +162,10 @@ class FairKMeans(
     A round costs a few passes over the rows, O(n K d) each, whatever the number of groups; large
     data settle on a sample of 10000 rows first. For K clusters the limits of a balance between J
     groups cost K J (J - 1) multipliers, share bounds 2 K J.
+
+    X, groups and weights may be Dask collections ("prices" only). A pass then exchanges centres,
+    prices and counts with the blocks, whatever the number of rows, and rows stay where they are,
+    but for those of the sample.
 
     Exact proportion cannot be met by whole people in general. Where ``min_balance`` is so close to
     1 that it is out of reach, each limit is missed by less than one person; where even that fails,
@@ -258,7 +264,7 @@ class FairKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
         y : object
             Not used; exists for compatibility.
@@ -272,20 +278,23 @@ class FairKMeans(
         self : FairKMeans
             The fitted estimator.
         """
-        data = self._read_fit_data(
-            X,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            supervised=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
-        check_solver(self.solver, data.groups, self.min_balance, self.share_bounds)
-        rules = self._rules(data.groups, data.sample_weight)
-        self._check_enough_rows(data.X)
-        problem = RepresentationProblem(
-            data.X, data.groups, rules, self.n_clusters, data.sample_weight
-        )
+        options = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+        }
+        is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
+        if is_elsewhere:
+            check_lazy_solver(self.solver)
+            rows = rows_in_blocks(self._read_training(X, **options))
+        else:
+            rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
+        groups = rows.groups
+        check_solver(self.solver, groups, self.min_balance, self.share_bounds)
+        rules = self._rules(groups, rows.sums, rows.person)
+        self._check_enough_rows(rows.n_samples)
+        problem = rows.problem(rules, self.n_clusters)
         rng = check_random_state(self.random_state)
         is_one = self.n_init == "auto" or not isinstance(self.init, str)
         n_runs = 1 if is_one else int(self.n_init)
@@ -293,17 +302,17 @@ class FairKMeans(
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: self._centers_state(problem, c)
         ) as callback:
-            if n_runs == 1 or self.n_jobs in (None, 1):
-                runs = [self._run(problem, data.groups, seed, callback) for seed in seeds]
+            if n_runs == 1 or is_elsewhere or self.n_jobs in (None, 1):
+                runs = [self._run(problem, groups, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
-                    delayed(self._run)(problem, data.groups, seed) for seed in seeds
+                    delayed(self._run)(problem, groups, seed) for seed in seeds
                 )
         best = min(runs, key=lambda run: (run.violation, run.cost))
-        self._store(problem, data.groups, best)
+        self._store(problem, groups, best)
         return self
 
-    def _rules(self, groups: GroupEncoding, weights: FloatArray | None) -> Rules:
+    def _rules(self, groups: GroupEncoding, sums: FloatArray, person: float) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
             warnings.warn(
@@ -318,13 +327,13 @@ class FairKMeans(
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
-            sums=groups.sums(weights),
-            person=1.0 if weights is None else float(weights.max()),
+            sums=sums,
+            person=person,
         )
 
-    def _check_enough_rows(self, X: NDArray[Any]) -> None:
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+    def _check_enough_rows(self, n_samples: int) -> None:
+        if n_samples < self.n_clusters:
+            raise ValueError(f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}.")
 
     def _run(
         self,
@@ -386,7 +395,7 @@ class FairKMeans(
         """Store the result of a fit, and warn if the limits are not met."""
         for name, value in self._centers_state(problem, found.centers).items():
             setattr(self, name, value)
-        self.labels_ = found.labels.astype(np.int32)
+        self.labels_ = problem.label_rows(found.labels)
         squared_unit = squared_unit_of(problem.scale)
         total = squared_unit * problem.total_weight
         self.inertia_ = found.cost * total
@@ -452,6 +461,11 @@ class FairKMeans(
         self : FairKMeans
             The estimator.
         """
+        if is_lazy(X, sensitive_features, sample_weight):
+            raise TypeError(
+                "partial_fit takes one part of a stream in memory, got a Dask collection. Pass "
+                "its partitions one by one, computed, or the whole collection to fit."
+            )
         if not hasattr(self, "cluster_centers_"):
             return self.fit(
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
@@ -498,7 +512,7 @@ class FairKMeans(
         self._multipliers = self._multipliers + step * (found.multipliers - self._multipliers)
         self._scaled_prices = -(self._multipliers @ problem.group_rules)
         self.prices_ = self._scaled_prices * squared_unit_of(problem.scale)
-        self.labels_ = found.labels.astype(np.int32)
+        self.labels_ = problem.label_rows(found.labels)
         self.group_counts_ = (
             self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
         )
@@ -519,7 +533,7 @@ class FairKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
         y : object
             Not used; exists for compatibility.
@@ -543,7 +557,7 @@ class FairKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
         y : object
             Not used; exists for compatibility.

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair.cluster._bounds import check_group_sizes, data_balances
+from skfair.cluster._rows import check_lazy_solver, rows_in_blocks, rows_in_memory
 from skfair.cluster._solvers import as_clustering, check_solver
 from skfair.cluster._starts import starting_centers
 from skfair.cluster.fair_kmeans import FairKMeans
@@ -28,6 +29,7 @@ from skfair.solvers.price_front import FrontPoint, price_front
 from skfair.utils.callbacks import Callback, report_iterations
 from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
+from skfair.utils.partitions import is_lazy
 from skfair.utils.validation import check_number, check_numbers
 
 FloatArray = NDArray[np.float64]
@@ -85,7 +87,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     relative_balances_ : ndarray of shape (n_points,)
         Balance of each point as a share of that of the sample, the smallest over the attributes;
         increasing.
-    labels_ : ndarray of shape (n_points, n_samples)
+    labels_ : ndarray or Dask array of shape (n_points, n_samples)
         Labels of each point.
     centers_ : ndarray of shape (n_points, n_clusters, n_features)
         Means of the clusters of each point.
@@ -171,8 +173,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows to cluster.
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            The rows to cluster; of a Dask collection ``labels_`` is a Dask array too.
         y : object
             Not used; exists for compatibility.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
@@ -185,39 +187,41 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self : ParetoFairKMeans
             The fitted estimator.
         """
-        data = self._read_fit_data(
-            X,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            supervised=False,
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
+        options = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+        }
+        if is_lazy(X, sensitive_features, sample_weight):
+            check_lazy_solver(self.solver)
+            rows = rows_in_blocks(self._read_training(X, **options))
+        else:
+            rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
+        groups = rows.groups
         targets = self._targets()
-        attained = data_balances(data.groups, data.groups.sums(data.sample_weight))
+        attained = data_balances(groups, rows.sums)
         model = FairKMeans(
             self.n_clusters,
             intersectional=self.intersectional,
             sensitive_columns=self.sensitive_columns,
             drop_sensitive=self.drop_sensitive,
         )
-        model._check_enough_rows(data.X)
-        check_group_sizes(data.groups, self.n_clusters)
+        model._check_enough_rows(rows.n_samples)
+        check_group_sizes(groups, self.n_clusters)
         if self.solver == "swap":
-            check_solver("swap", data.groups, None, None)
+            check_solver("swap", groups, None, None)
 
         def rules_of(target: float) -> Rules:
-            return balance_rules(data.groups, min(target, _NEARLY_ONE) * attained)
+            return balance_rules(groups, min(target, _NEARLY_ONE) * attained)
 
-        problem = RepresentationProblem(
-            data.X, data.groups, rules_of(1.0), self.n_clusters, data.sample_weight
-        )
+        problem = rows.problem(rules_of(1.0), self.n_clusters)
         rng = check_random_state(self.random_state)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
             if self.solver == "swap":
-                points = self._swap_points(problem, data.groups, rules_of(0.0), rng, callback)
+                points = self._swap_points(problem, groups, rules_of(0.0), rng, callback)
             else:
                 starts = [
                     start
@@ -227,7 +231,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
                 points = price_front(
                     problem, rules_of, targets, starts, random_state=rng, callback=callback
                 )
-        self._store(problem, data.groups, attained, model, points)
+        self._store(problem, groups, attained, model, points)
         return self
 
     def _swap_points(
@@ -301,7 +305,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             model._store(limited, groups, points[i].clustering, is_final=False)
             models.append(model)
         small = np.min_scalar_type(max(self.n_clusters - 1, 1))
-        self.labels_ = np.stack([model.labels_ for model in models]).astype(small)
+        self.labels_ = _stacked([model.labels_ for model in models]).astype(small)
         for model in models:
             del model.labels_  # kept once, in the small array
         self._models = models
@@ -387,6 +391,15 @@ def _relative_balance(
             return 0.0
         smallest = min(smallest, float((part.min(axis=1) / largest).min()) / attained[a])
     return smallest
+
+
+def _stacked(labels: list[Any]) -> Any:
+    """Put labels one under the other; lazy ones stay lazy."""
+    if not is_lazy(labels[0]):
+        return np.stack(labels)
+    import dask.array as da
+
+    return da.stack(labels)
 
 
 def _knee(costs: FloatArray, balances: FloatArray) -> int:

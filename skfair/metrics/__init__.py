@@ -3,6 +3,9 @@
 All metrics are called alike: ``metric(y_true, y_pred_or_score, *, sensitive_features, ...)`` for
 supervised models and ``metric(labels, *, sensitive_features, ...)`` for clusterings. They import
 nothing that enforces fairness, so a model is never measured by the code that constrained it.
+
+Dask collections are accepted by all of them but ``normalized_cut``: blocks are read where they are,
+and only few weighted rows that stand for all others travel (:mod:`skfair.utils.weighted_rows`).
 """
 
 from skfair.metrics.clusters import (

@@ -30,6 +30,7 @@ from sklearn.utils._param_validation import (
 from skfair.metrics.pairs import Agg
 from skfair.utils.groups import encode_groups
 from skfair.utils.validation import check_clusters, check_weights
+from skfair.utils.weighted_rows import accepts_dask
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +42,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+@accepts_dask("labels")
 def cluster_balances(
     labels: Any,
     *,
@@ -114,6 +116,7 @@ def cluster_balances(
     return np.asarray(np.min([_balances(table, relative) for table in tables], axis=0))
 
 
+@accepts_dask("labels")
 def balance_score(
     labels: Any,
     *,
@@ -189,6 +192,7 @@ def balance_score(
     return float(reduce([reduce(_balances(table, relative)) for table in tables]))
 
 
+@accepts_dask("labels")
 def share_deviation(
     labels: Any,
     *,
@@ -251,6 +255,7 @@ def share_deviation(
     return float(reduce([reduce(gap) for gap in gaps]))
 
 
+@accepts_dask("labels")
 def share_ratio(
     labels: Any,
     *,
@@ -308,6 +313,7 @@ def share_ratio(
     return float(min((np.minimum(p, r) / np.maximum(p, r)).min() for p, r in shares))
 
 
+@accepts_dask("labels")
 def kl_fairness_error(
     labels: Any,
     *,

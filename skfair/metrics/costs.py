@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
 from skfair.utils.factorize import IntArray
-from skfair.utils.validation import check_clusters, check_weights
+from skfair.utils.partitions import align, is_lazy
+from skfair.utils.validation import check_clusters, check_labels, check_weights
 
 FloatArray = NDArray[np.float64]
 
@@ -59,7 +60,8 @@ def kmeans_cost(
     -----
     O(n d) time, O(nnz + K d) for sparse X. Distances are summed in float64, directly and not as a
     difference of large sums, so data far from the origin lose no digits. Besides the centres (for
-    sparse X a few tables of their size) only a chunk of X is held in float64.
+    sparse X a few tables of their size) only a chunk of X is held in float64. Dask collections are
+    read in one pass.
 
     Examples
     --------
@@ -71,15 +73,11 @@ def kmeans_cost(
     4.0
     """
     validate_parameter_constraints({"mean": ["boolean"]}, {"mean": mean}, "kmeans_cost")
+    if is_lazy(X, labels, sample_weight):
+        return _lazy_cost(X, labels, centers, sample_weight, mean)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     n_samples, n_features = X.shape
-    if centers is not None:
-        centers = check_array(centers, dtype=np.float64, input_name="centers")
-        if centers.shape[1] != n_features:
-            raise ValueError(
-                f"centers has {centers.shape[1]} features but X has {n_features}. Pass one row per "
-                "cluster and one column per feature of X."
-            )
+    centers = _check_centers(centers, n_features)
     codes, n_clusters = check_clusters(labels, None if centers is None else len(centers), n_samples)
     weights = check_weights(sample_weight, n_samples)
     if weights is None:
@@ -128,6 +126,11 @@ def normalized_cut(affinity: Any, labels: Any) -> float:
     >>> round(normalized_cut(path, [0, 0, 1, 1]), 3)
     0.667
     """
+    if is_lazy(affinity, labels):
+        raise TypeError(
+            "normalized_cut needs the affinities of all pairs of rows and does not read Dask "
+            "collections. Pass those of a sample, compute()d."
+        )
     affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
     if affinity.dtype.kind not in "biuf":
         raise ValueError(f"affinity must hold numbers, got the dtype {affinity.dtype}.")
@@ -197,6 +200,84 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
         "price_of_fairness",
     )
     return float(cost) / float(reference_cost) - 1.0
+
+
+def _check_centers(centers: Any, n_features: int) -> FloatArray | None:
+    if centers is None:
+        return None
+    checked: FloatArray = check_array(centers, dtype=np.float64, input_name="centers")
+    if checked.shape[1] != n_features:
+        raise ValueError(
+            f"centers has {checked.shape[1]} features but X has {n_features}. Pass one row per "
+            "cluster and one column per feature of X."
+        )
+    return checked
+
+
+class _Clusters(NamedTuple):
+    """What a block knows of its clusters; the cost is that to ``centers``."""
+
+    levels: list[Any]
+    masses: FloatArray  # (n_levels,)
+    centers: FloatArray  # (n_levels, n_features)
+    cost: float
+
+
+def _lazy_cost(X: Any, labels: Any, centers: Any, sample_weight: Any, mean: bool) -> float:
+    """Add up the costs of the blocks of Dask collections.
+
+    A block measures its rows from its own means. The cost to the means of all is larger by the
+    weight of the block times the squared distance of the two, for each cluster: only positive
+    numbers are added, as in memory.
+    """
+    rows = align(X=X, labels=labels, sample_weight=sample_weight)
+    found = rows.collect(_cost_of_block, centers)
+    found = [one for one in found if one.levels]
+    if not found:
+        raise ValueError("labels is empty.")
+    masses = np.concatenate([one.masses for one in found])
+    if not masses.any():
+        raise ValueError("sample_weight is zero for every row.")
+    total = sum(one.cost for one in found)
+    if centers is None:
+        numbers: dict[Any, int] = {}
+        names = [name for one in found for name in one.levels]
+        codes = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+        parts = np.concatenate([one.centers for one in found])
+        shape = (len(numbers), masses.size)
+        members = sparse.csc_array((masses, codes, np.arange(masses.size + 1)), shape=shape)
+        of_clusters = np.bincount(codes, masses)
+        middles = (members @ parts) / np.where(of_clusters > 0, of_clusters, 1.0)[:, None]
+        gaps = parts - middles[codes]
+        total += float(np.einsum("ij,ij->i", gaps, gaps) @ masses)
+    return float(total / masses.sum()) if mean else float(total)
+
+
+def _cost_of_block(block: dict[str, Any], centers: Any) -> _Clusters:
+    """Sum the weighted squared distances of the rows of a block."""
+    if not len(block["labels"]):
+        return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
+    X = check_array(block["X"], accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_samples, n_features = X.shape
+    centers = _check_centers(centers, n_features)
+    found = check_labels(block["labels"], "labels", n_samples)
+    codes, n_clusters = found.codes, len(found.levels)
+    if centers is not None:
+        codes, n_clusters = check_clusters(block["labels"], len(centers), n_samples)
+    weights = check_weights(block.get("sample_weight"), n_samples, are_all=False)
+    weights = np.ones(n_samples) if weights is None else weights
+    masses = np.bincount(codes, weights, n_clusters).astype(np.float64)
+    if centers is None:
+        shape = (n_clusters, n_samples)
+        sums: Any = sparse.csc_array((weights, codes, np.arange(n_samples + 1)), shape=shape) @ X
+        if sparse.issparse(X):
+            sums = sums.toarray()
+        centers = sums / np.where(masses > 0, masses, 1.0)[:, None]
+    if sparse.issparse(X):
+        cost = _sparse_cost(_canonical(X), codes, weights, centers, n_clusters)
+    else:
+        cost = _dense_cost(X, codes, weights, centers, n_clusters)
+    return _Clusters(found.levels, masses, centers, cost)
 
 
 def _canonical(matrix: Any) -> Any:

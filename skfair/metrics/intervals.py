@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,12 @@ from sklearn.utils import _safe_indexing, check_random_state
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
+from skfair.utils.factorize import factorize
 from skfair.utils.intervals import Intervals
+from skfair.utils.partitions import is_lazy
+from skfair.utils.row_blocks import distinct_rows
 from skfair.utils.validation import check_number
+from skfair.utils.weighted_rows import LazyRows, WeightedRows, accepts_dask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +60,8 @@ def noise_floor(
 
     The groups are dealt out again at random, which keeps their sizes and destroys any relation to
     the scores; what the metric still shows is noise. A gap can be trusted only well above it, and
-    no model can be expected to get below it on new data.
+    no model can be expected to get below it on new data. Of Dask collections it is drawn how many
+    rows of each group get which labels and score, which is the same in distribution.
 
     Parameters
     ----------
@@ -95,6 +101,11 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
+    if is_lazy(y_true, y_score, sensitive_features, params.get("sample_weight")):
+        rows = _few_rows(y_true, y_score, sensitive_features, params)
+        generator = np.random.default_rng(rng.randint(2**31))
+        dealt = (_dealt(rows, generator) for _ in range(n_permutations))
+        return _floor(np.array([metric(*one, **{**params, **groups}) for one, groups in dealt]))
     if isinstance(sensitive_features, dict):
         import pandas as pd
 
@@ -111,7 +122,58 @@ def noise_floor(
         if hasattr(shuffled, "reset_index"):
             shuffled = shuffled.reset_index(drop=True)
         values[i] = metric(y_true, y_score, sensitive_features=shuffled, **params)
+    return _floor(values)
+
+
+def _floor(values: FloatArray) -> NoiseFloor:
     return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
+
+
+def _few_rows(
+    y_true: Any, y_score: Any, sensitive_features: Any, params: dict[str, Any]
+) -> WeightedRows:
+    """Return the weighted rows that stand for those of Dask collections."""
+    given = {
+        "sensitive_features": sensitive_features,
+        "sample_weight": params.get("sample_weight"),
+        "intersectional": params.get("intersectional", True),
+    }
+    if getattr(getattr(y_score, "dtype", None), "kind", "O") not in "biuf":  # names of classes
+        return LazyRows({"y_true": y_true, "y_score": y_score}, **given).kinds()
+    return LazyRows({"y_true": y_true}, {"y_score": y_score}, **given).binned("y_score")
+
+
+def _dealt(rows: WeightedRows, rng: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
+    """Deal the groups out at random: how many rows of each group get which labels and score.
+
+    What rows of the same labels and score weigh together is drawn by mean and variance.
+    """
+    groups, columns = rows.groups, rows.columns
+    codes = [("", factorize(values).codes) for values in columns.values()]
+    value, first, _, weights = distinct_rows(codes, rows.weights, rows.weights.size)
+    left = total = np.bincount(value, rows.counts).astype(np.int64)
+    mean = weights / total
+    variance = np.maximum(np.bincount(value, rows.squares) / total - mean**2, 0.0)
+    owner, first_owned, _, _ = distinct_rows([("", one) for one in groups.codes], None, value.size)
+    dealt, weight = [], []
+    for size in np.bincount(owner, rows.counts).astype(np.int64).tolist():
+        drawn = rng.multivariate_hypergeometric(left, size, method="marginals")
+        left = left - drawn
+        dealt.append(drawn)
+        # The variance of a sum of some rows out of a total, drawn without replacement.
+        spread = np.sqrt(variance * drawn * (total - drawn) / np.maximum(total - 1, 1))
+        noise = spread * rng.standard_normal(drawn.size) if spread.any() else 0.0
+        weight.append(np.maximum(drawn * mean + noise, 0.0))
+    kept = [np.flatnonzero(drawn) for drawn in dealt]
+    values = first[np.concatenate(kept)]
+    owners = np.repeat(first_owned, [one.size for one in kept])
+    found = [columns.get(name) for name in ("y_true", "y_score")]
+    return [None if one is None else _safe_indexing(one, values) for one in found], {
+        "sensitive_features": replace(groups, codes=groups.codes[:, owners]),
+        "sample_weight": np.concatenate(
+            [weighed[one] for weighed, one in zip(weight, kept, strict=True)]
+        ),
+    }
 
 
 def _n_rows(values: Any) -> int:
@@ -122,6 +184,7 @@ def _n_rows(values: Any) -> int:
     return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
+@accepts_dask(binned="y_score")
 def suggest_interval(
     y_score: Any,
     *,

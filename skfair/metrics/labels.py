@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.utils.groups import GroupEncoding, encode_groups
 from skfair.utils.validation import check_labels, check_weights, is_strict, positive_codes
+from skfair.utils.weighted_rows import accepts_dask
 
 FloatArray = NDArray[np.float64]
 Reference = Literal["pairwise", "overall"]
@@ -370,8 +371,10 @@ _DOC = """{summary}
 
     Notes
     -----
-    One pass over the rows, O(n). The value is that of the sample; see
-    :func:`skfair.metrics.fairness_report` for its standard error.
+    One pass over the rows, O(n). Dask collections are accepted.
+
+    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
+    error.
 
     Examples
     --------
@@ -441,7 +444,8 @@ def _label_metric(name: str) -> LabelMetric:
         alone="1" if spec.kind == "ratio" else "0",
         example=spec.example,
     )
-    return metric
+    used = ("y_pred",) if spec.rates == ("selection_rate",) else ("y_true", "y_pred")
+    return accepts_dask(*used)(metric)
 
 
 demographic_parity_difference = _label_metric("demographic_parity_difference")

@@ -12,6 +12,7 @@ that trained it. Equal losses do not mean equal selection rates.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ from skfair.metrics.labels import Reference, ZeroDivision
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.metrics.scores import ScoredRows, raise_empty_class, scored_rows
 from skfair.utils.groups import GroupEncoding
+from skfair.utils.partitions import is_lazy
 from skfair.utils.text import listed
 from skfair.utils.validation import check_positive, check_scores, is_strict
+from skfair.utils.weighted_rows import LazyRows, accepts_dask
 
 FloatArray = NDArray[np.float64]
 Loss = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
@@ -120,9 +123,9 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
-    means = _loss_means(rows, y_true, loss, task, given, pos_label, zero_division)
-    return _difference(means, rows.groups, reference, agg)
+    rows = (y_true, y_score, sensitive_features, sample_weight, intersectional)
+    losses = _losses_of(rows, loss, task, given, pos_label)
+    return _difference(_loss_means(losses, given, zero_division), losses.groups, reference, agg)
 
 
 @fill_doc
@@ -185,11 +188,13 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
-    means = _loss_means(rows, y_true, loss, task, given, pos_label, zero_division)
+    rows = (y_true, y_score, sensitive_features, sample_weight, intersectional)
+    losses = _losses_of(rows, loss, task, given, pos_label)
+    means = _loss_means(losses, given, zero_division)
     return float(np.max([of_groups for of_groups, _ in means]))
 
 
+@accepts_dask(mean_of="y_score")
 @fill_doc
 def mean_score_difference(
     y_true: Any,
@@ -249,29 +254,75 @@ class _Means(NamedTuple):
     overall: float
 
 
-def _loss_means(
-    rows: ScoredRows,
-    y_true: Any,
-    loss: str,
-    task: str,
-    given: str,
-    pos_label: Any,
-    zero_division: ZeroDivision,
-) -> list[_Means]:
-    """Average the loss over each group, for each class that counts."""
+class _Losses(NamedTuple):
+    """Loss and target of each row."""
+
+    values: FloatArray
+    targets: FloatArray
+    groups: GroupEncoding
+    weights: FloatArray | None
+
+
+def _losses_of(
+    rows: tuple[Any, Any, Any, Any, bool], loss: str, task: str, given: str, pos_label: Any
+) -> _Losses:
+    """Check the rows and compute the loss of each."""
+    y_true, y_score, sensitive_features, sample_weight, intersectional = rows
+    if is_lazy(y_true, y_score, sensitive_features, sample_weight):
+        _check_options(loss, task, given)
+        return _lazy_losses(rows, loss, task, pos_label)
+    scored = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
     _check_options(loss, task, given)
     if task == "regression":
-        targets = check_scores(y_true, "y_true", rows.scores.size)
+        targets = check_scores(y_true, "y_true", scored.scores.size)
     else:
-        positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-        targets = np.where(positive, 1.0, -1.0)
-    losses = _LOSSES[task][loss](rows.scores, targets)
+        targets = _signs(y_true, pos_label, scored.scores.size)
+    values = _LOSSES[task][loss](scored.scores, targets)
+    return _Losses(values, targets, scored.groups, scored.weights)
+
+
+def _lazy_losses(
+    rows: tuple[Any, Any, Any, Any, bool], loss: str, task: str, pos_label: Any
+) -> _Losses:
+    """Return the mean losses of the rows of the same groups and class of Dask collections."""
+    y_true, y_score, sensitive_features, sample_weight, intersectional = rows
+    given = {"y_score": y_score, "y_true": y_true}
+    numbers = ("y_score", "y_true") if task == "regression" else ("y_score",)
+    lazy = LazyRows(
+        {name: one for name, one in given.items() if name not in numbers},
+        {name: given[name] for name in numbers},
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        intersectional=intersectional,
+    )
+    kinds = lazy.kinds()
+    kinds.groups.check_nonempty(sample_weight=kinds.weights)
+    targets = np.zeros(kinds.weights.size)
+    if task == "classification":
+        targets = _signs(kinds.columns.get("y_true"), pos_label, targets.size)
+    means = lazy.means("loss", partial(_loss_of_numbers, task, loss), targets)
+    return _Losses(means.columns["loss"], targets, means.groups, means.weights)
+
+
+def _loss_of_numbers(
+    task: str, loss: str, numbers: dict[str, FloatArray], targets: FloatArray
+) -> FloatArray:
+    """Compute the loss of the rows of a block; the targets of regression are numbers of it."""
+    return _LOSSES[task][loss](numbers["y_score"], numbers.get("y_true", targets))
+
+
+def _signs(y_true: Any, pos_label: Any, n_rows: int) -> FloatArray:
+    return np.where(check_positive(y_true, "y_true", pos_label, n_rows), 1.0, -1.0)
+
+
+def _loss_means(losses: _Losses, given: str, zero_division: ZeroDivision) -> list[_Means]:
+    """Average the loss over each group, for each class that counts."""
     means = []
     for sign in _CLASSES[given]:
-        mean = _means(losses, rows, None if sign is None else targets == sign)
+        mean = _means(losses.values, losses, None if sign is None else losses.targets == sign)
         empty = np.flatnonzero(np.isnan(mean.of_groups))
         if is_strict(zero_division) and empty.size:
-            raise_empty_class(rows.groups.names[empty[0]], sign == 1)
+            raise_empty_class(losses.groups.names[empty[0]], sign == 1)
         means.append(mean)
     return means
 
@@ -293,7 +344,9 @@ def _check_options(loss: str, task: str, given: str) -> None:
 
 
 def _means(
-    values: FloatArray, rows: ScoredRows, is_counted: NDArray[np.bool_] | None = None
+    values: FloatArray,
+    rows: _Losses | ScoredRows,
+    is_counted: NDArray[np.bool_] | None = None,
 ) -> _Means:
     """Average ``values`` over the rows that count, for each group and overall."""
     weights = np.ones(values.size) if rows.weights is None else rows.weights

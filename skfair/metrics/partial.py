@@ -32,6 +32,7 @@ from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
 from skfair.utils.intervals import Intervals
 from skfair.utils.validation import check_number, check_positive, is_strict
+from skfair.utils.weighted_rows import accepts_dask
 
 FloatArray = NDArray[np.float64]
 RankWithin = Literal["group", "class"]
@@ -48,6 +49,7 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
     return level
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def partial_statistical_parity_gap(
     y_true: Any,
@@ -105,6 +107,7 @@ def partial_statistical_parity_gap(
     )
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def partial_ccdf_gap(
     y_true: Any,
@@ -175,6 +178,7 @@ def partial_ccdf_gap(
     return rows.gap(gaps, agg)
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def partial_demographic_parity_gap(
     y_true: Any,
@@ -231,6 +235,7 @@ def partial_demographic_parity_gap(
     return _rate_gap(rows, _interval_rates(rates, intervals, normalize), agg)
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def partial_group_auc_gap(
     y_true: Any,
@@ -282,6 +287,7 @@ def partial_group_auc_gap(
     return rows.gap(gaps, agg)
 
 
+@accepts_dask("y_true", binned="y_score")
 @fill_doc
 def partial_equal_opportunity_gap(
     y_true: Any,
@@ -339,6 +345,7 @@ def partial_equal_opportunity_gap(
     return _rate_gap(rows, _defined(rates[:, 1], rows, True, zero_division), agg)
 
 
+@accepts_dask("y_true", binned="y_score")
 @fill_doc
 def partial_equalized_odds_gap(
     y_true: Any,

@@ -7,7 +7,7 @@ plain numbers, for sorting, saving and plotting.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,7 +33,9 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
+from skfair.utils.partitions import is_lazy
 from skfair.utils.validation import check_number, check_probability, check_scores, check_weights
+from skfair.utils.weighted_rows import LazyRows
 
 FloatArray = NDArray[np.float64]
 
@@ -186,22 +188,27 @@ def group_report(
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     if y_true is None:
         raise ValueError("group_report needs y_true, got None.")
+    rows = _report_rows(
+        y_true, y_pred, y_score, sensitive_features, sample_weight, intersectional, is_binned=False
+    )
     table = label_table(
-        y_true,
-        y_pred,
-        sensitive_features,
-        sample_weight=sample_weight,
+        rows.y_true,
+        rows.y_pred,
+        rows.groups,
+        sample_weight=rows.weights,
         intersectional=intersectional,
         pos_label=pos_label,
     )
     counts = np.concatenate([table.counts, table.overall[None]])
     groups = table.groups
-    weights = check_weights(sample_weight, groups.n_samples)
+    weights = check_weights(rows.weights, groups.n_samples)
     names = [*groups.names, "overall"]
-    columns: dict[str, Any] = {"n": np.append(groups.counts, groups.n_samples).astype(float)}
+    n_rows = groups.counts[: groups.offsets[1]].sum()
+    columns: dict[str, Any] = {"n": np.append(groups.counts, n_rows).astype(float)}
+    effective = _effective(counts, groups, weights, rows.squares)
     draws = None
     if interval == "bootstrap":
-        draws = _resampled(_effective(counts, groups, weights), n_bootstrap, random_state)
+        draws = _resampled(effective, n_bootstrap, random_state)
     elif interval not in ("wilson", None):
         raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
     tail = (1 - confidence) / 2
@@ -209,16 +216,15 @@ def group_report(
     for rate in _REPORT_RATES:
         values = columns[rate] = rates_of(counts, rate)
         if interval == "wilson":
-            effective = _effective(counts, groups, weights)
-            rows = (effective * np.array(RATES[rate][1])).sum(axis=(-2, -1))
-            low, high = _wilson(values, rows, confidence)
+            sizes = (effective * np.array(RATES[rate][1])).sum(axis=(-2, -1))
+            low, high = _wilson(values, sizes, confidence)
         elif draws is not None:
             low, high = _quantiles(rates_of(draws, rate), tail)
         else:
             continue
         limits[f"{rate}_low"], limits[f"{rate}_high"] = low, high
-    if y_score is not None:
-        scores = check_scores(y_score, "y_score", groups.n_samples)
+    if rows.y_score is not None:
+        scores = check_scores(rows.y_score, "y_score", groups.n_samples)
         weighted = scores if weights is None else scores * weights
         total = groups.sums(weights)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -245,7 +251,8 @@ def fairness_report(
 
     The standard error is that of resampling rows within each group. The worst gap of several groups
     is biased upwards in small samples: groups that are alike still differ by chance, see
-    :func:`noise_floor`.
+    :func:`noise_floor`. Rows of Dask collections are resampled by how many have which labels and
+    score.
 
     Parameters
     ----------
@@ -293,15 +300,17 @@ def fairness_report(
     if y_pred is None and y_score is None:
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
-    shared = {"sensitive_features": sensitive_features, "intersectional": intersectional}
+    y_true, y_pred, y_score, groups, weights, squares, counts = _report_rows(
+        y_true, y_pred, y_score, sensitive_features, sample_weight, intersectional, is_binned=True
+    )
+    shared = {"sensitive_features": groups, "intersectional": intersectional}
     values: dict[str, float] = {}
     draws: dict[str, FloatArray] = {}
     if y_pred is not None:
-        table = label_table(
-            y_true, y_pred, sample_weight=sample_weight, pos_label=pos_label, **shared
-        )
-        weights = check_weights(sample_weight, table.groups.n_samples)
-        resampled = _resampled(_effective(table.counts, table.groups, weights), n_bootstrap, rng)
+        table = label_table(y_true, y_pred, sample_weight=weights, pos_label=pos_label, **shared)
+        checked = check_weights(weights, table.groups.n_samples)
+        effective = _effective(table.counts, table.groups, checked, squares)
+        resampled = _resampled(effective, n_bootstrap, rng)
         for name, spec in LABEL_METRICS.items():
             if y_true is None and spec.rates != ("selection_rate",):
                 continue
@@ -310,9 +319,10 @@ def fairness_report(
                 [_compare_counts(draw, table, name, agg, np.nan) for draw in resampled]
             )
     if y_score is not None:
-        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
-        base = np.ones(rows.scores.size) if rows.weights is None else rows.weights
-        picks = [base * _resample_counts(rows.groups.codes[0], rng) for _ in range(n_bootstrap)]
+        scored = scored_rows(y_score, groups, weights, intersectional, like=y_true)
+        base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
+        codes = scored.groups.codes[0]
+        picks = [base * _resample_counts(codes, rng, counts) for _ in range(n_bootstrap)]
         for metric in _SCORE_METRICS:
             name = metric.__name__
             if name in _NEED_Y_TRUE and y_true is None:
@@ -320,7 +330,7 @@ def fairness_report(
             extra: dict[str, Any] = {"agg": agg, **shared}
             if name in _NEED_Y_TRUE:
                 extra |= {"pos_label": pos_label, "zero_division": np.nan}
-            values[name] = metric(y_true, y_score, sample_weight=sample_weight, **extra)
+            values[name] = metric(y_true, y_score, sample_weight=weights, **extra)
             draws[name] = np.array(
                 [metric(y_true, y_score, sample_weight=pick, **extra) for pick in picks]
             )
@@ -334,6 +344,46 @@ def fairness_report(
     return Report(report)
 
 
+class _ReportRows(NamedTuple):
+    """Arguments of a report, and for weighted rows that stand for others what those add up to."""
+
+    y_true: Any
+    y_pred: Any
+    y_score: Any
+    groups: Any
+    weights: Any
+    squares: FloatArray | None = None  # sums of squared weights
+    counts: NDArray[np.int64] | None = None
+
+
+def _report_rows(
+    y_true: Any,
+    y_pred: Any,
+    y_score: Any,
+    sensitive_features: Any,
+    sample_weight: Any,
+    intersectional: bool,
+    *,
+    is_binned: bool,
+) -> _ReportRows:
+    """Return the rows as they are, or the few that stand for those of Dask collections."""
+    if not is_lazy(y_true, y_pred, y_score, sensitive_features, sample_weight):
+        return _ReportRows(y_true, y_pred, y_score, sensitive_features, sample_weight)
+    lazy = LazyRows(
+        {"y_true": y_true, "y_pred": y_pred},
+        {} if y_score is None else {"y_score": y_score},
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        intersectional=intersectional,
+    )
+    if y_score is None:
+        few = lazy.kinds()
+    else:
+        few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
+    true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
+    return _ReportRows(true, predicted, scores, few.groups, few.weights, few.squares, few.counts)
+
+
 def _compare_counts(
     counts: FloatArray, table: LabelTable, name: str, agg: Agg, zero_division: ZeroDivision
 ) -> float:
@@ -342,14 +392,20 @@ def _compare_counts(
     return compare(resampled, name, agg=agg, zero_division=zero_division)
 
 
-def _effective(counts: FloatArray, groups: Any, weights: FloatArray | None) -> FloatArray:
+def _effective(
+    counts: FloatArray,
+    groups: Any,
+    weights: FloatArray | None,
+    squared: FloatArray | None = None,
+) -> FloatArray:
     """Scale weighted counts so that each group adds up to its effective number of rows."""
     if weights is None:
         return counts
-    total, squares = groups.sums(weights), groups.sums(weights**2)
+    squared = weights**2 if squared is None else squared
+    total, squares = groups.sums(weights), groups.sums(squared)
     if counts.shape[0] > groups.n_groups:  # the last table is that of all rows
         total = np.append(total, weights.sum())
-        squares = np.append(squares, (weights**2).sum())
+        squares = np.append(squares, squared.sum())
     return np.asarray(counts * (total / np.where(squares > 0, squares, 1.0))[:, None, None])
 
 
@@ -365,12 +421,21 @@ def _resampled(counts: FloatArray, n_bootstrap: int, random_state: Any) -> Float
     return draws
 
 
-def _resample_counts(codes: NDArray[np.int64], rng: Any) -> FloatArray:
-    """Draw how often each row is picked when every group is resampled with replacement."""
+def _resample_counts(
+    codes: NDArray[np.int64], rng: Any, counts: NDArray[np.int64] | None = None
+) -> FloatArray:
+    """Draw how often each row is picked when every group is resampled with replacement.
+
+    A row that stands for several (``counts``) gets the mean of how often they are.
+    """
     picks = np.zeros(codes.size)
     for g in range(int(codes.max()) + 1):
         rows = np.flatnonzero(codes == g)
-        if rows.size:
+        if counts is not None and rows.size:
+            behind = counts[rows]
+            total = int(behind.sum())
+            picks[rows] = rng.multinomial(total, behind / total) / behind
+        elif rows.size:
             picks[rows] = np.bincount(rng.randint(rows.size, size=rows.size), minlength=rows.size)
     return picks
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
+import numpy as np
 from sklearn.base import is_clusterer, is_regressor
 
 # The base class is what GridSearchCV, ScoringMonitor and TunedThresholdClassifierCV recognise as a
@@ -27,7 +28,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skfair.metrics import clusters, labels, losses, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.utils.columns import take_columns
+from skfair.utils.columns import column_positions, take_columns
+from skfair.utils.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
 
@@ -189,7 +191,7 @@ class FairnessScorer(_BaseScorer):
                     "The scorer got sensitive_features and reads sensitive_columns of X as well. "
                     "Use one of the two."
                 )
-            groups = take_columns(X, self._sensitive_columns)
+            groups = _take(X, self._sensitive_columns)
         if groups is None:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
@@ -200,7 +202,9 @@ class FairnessScorer(_BaseScorer):
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
         pos_label = self._pos_label(estimator)
-        if takes_groups(estimator, method):
+        if is_lazy(X):
+            response = _lazy_response(estimator, X, method, groups, pos_label)
+        elif takes_groups(estimator, method):
             # Not shared: the cache is keyed by the method alone, and another scorer's call without
             # groups would answer for this one.
             response = get_response(
@@ -236,6 +240,48 @@ class FairnessScorer(_BaseScorer):
 def _call(estimator: Any, method: str, X: Any, pos_label: Any = None) -> Any:
     """Predict without a cache: what a single scorer uses."""
     return get_response(estimator, X, method, pos_label=pos_label)
+
+
+def _take(X: Any, columns: Any) -> Any:
+    """Take the sensitive columns out of X, also out of a Dask collection."""
+    if not is_lazy(X):
+        return take_columns(X, columns)
+    positions = column_positions(meta_of(X), columns)
+    return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
+
+
+def _lazy_response(estimator: Any, X: Any, method: str, groups: Any, pos_label: Any) -> Any:
+    """Return the response to a Dask collection as a Dask array, made where the blocks are."""
+    given = groups if takes_groups(estimator, method) else None
+    rows = align(X=X, sensitive_features=given)
+    dtype = _response_dtype(estimator, method)
+    return rows.to_array(
+        _response_of_block,
+        without_rows(estimator),
+        method,
+        pos_label,
+        dtype,
+        dtype=dtype,
+        sizes=known_sizes(X),
+    )
+
+
+def _response_dtype(estimator: Any, method: str) -> Any:
+    if method == "predict" and not is_regressor(estimator):
+        return getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
+    return np.float64
+
+
+def _response_of_block(
+    block: dict[str, Any], estimator: Any, method: str, pos_label: Any, dtype: Any
+) -> Any:
+    if not block["X"].shape[0]:
+        return np.empty(0, dtype)
+    given = block.get("sensitive_features")
+    response = get_response(
+        estimator, block["X"], method, sensitive_features=given, pos_label=pos_label
+    )
+    return np.asarray(response)
 
 
 def make_fairness_scorer(

@@ -19,6 +19,7 @@ from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
 from skfair.utils.groups import GroupEncoding, encode_groups
 from skfair.utils.validation import check_positive, check_scores, check_weights, is_strict
+from skfair.utils.weighted_rows import accepts_dask
 
 FloatArray = NDArray[np.float64]
 Ties = Literal["half", "geq"]
@@ -74,6 +75,7 @@ def scored_rows(
     return ScoredRows(scores, groups, weights)
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def wasserstein_gap(
     y_true: Any,
@@ -112,6 +114,7 @@ def wasserstein_gap(
     return rows.gap(lambda s, first, second, _: s.areas_between(s.rank, first, second), agg)
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def statistical_parity_gap(
     y_true: Any,
@@ -155,6 +158,7 @@ def statistical_parity_gap(
     return rows.gap(lambda s, first, second, _: s.largest_gaps(s.rank, first, second), agg)
 
 
+@accepts_dask(binned="y_score")
 @fill_doc
 def group_auc_gap(
     y_true: Any,
@@ -206,6 +210,7 @@ def auc_gaps(
     return np.maximum(gaps, np.abs(rows.win_rates(mass, second, first, tie_value) - 0.5))
 
 
+@accepts_dask("y_true", binned="y_score")
 @fill_doc
 def inter_group_pairwise_gap(
     y_true: Any,
@@ -262,6 +267,7 @@ def inter_group_pairwise_gap(
     )
 
 
+@accepts_dask("y_true", binned="y_score")
 @fill_doc
 def intra_group_pairwise_gap(
     y_true: Any,

@@ -32,8 +32,9 @@ from skfair.utils.row_blocks import RowBlock, Training
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Rows of a block that are looked at together.
-PIECE_ROWS = 1 << 15
+# Rows of a block that are looked at together: arrays of them stay below the size from which on
+# workers give memory back to the system at once, and ask for it again.
+PIECE_ROWS = 1 << 13
 
 
 class LinearScores(NamedTuple):
@@ -278,9 +279,9 @@ class Piece(NamedTuple):
     loss_weights: FloatArray
     rules: list[RulePiece]
 
-    def scores(self, scores: LinearScores) -> FloatArray:
-        """Return the scores of the rows, as prediction computes them."""
-        X = self.model.X
+    def scores(self, scores: LinearScores, step: int = 1) -> FloatArray:
+        """Return the scores of the rows (every ``step``-th), as prediction computes them."""
+        X = self.model.X[::step]
         found = np.asarray(X @ scores.coef.astype(X.dtype, copy=False), dtype=np.float64)
         return found + scores.intercept
 

@@ -19,19 +19,19 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.random import sample_without_replacement
 
+from skfair.problems.cost_table import Costs, CostTable, Distances, are_many
+from skfair.problems.spread import Spread, squared_norms
 from skfair.utils.factorize import IntArray, first_rows
 from skfair.utils.groups import GroupEncoding
 
 FloatArray = NDArray[np.float64]
-Block = tuple[slice, NDArray[Any]]
 
-# Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
-_MAX_KEPT = 1 << 20
 # Numbers per block: what stays in the cache of one core.
 _BLOCK = 1 << 17
 # More rules than this per cluster cannot be priced one by one.
@@ -100,13 +100,6 @@ def share_rules(
     return Rules(matrix, np.full(len(rows), _ONE * person))
 
 
-class CostTable(Protocol):
-    """What each row pays in each cluster, block by block."""
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, costs of these rows in all clusters)."""
-
-
 class GroupedRows(ABC):
     """Rows, their cells, and the rules that each cluster has to satisfy.
 
@@ -122,6 +115,8 @@ class GroupedRows(ABC):
         Sample weights.
     before : ndarray of shape (n_clusters, n_groups), default=None
         Weights that the clusters hold already (of a stream): the rules apply to the sum.
+    first : ndarray of shape (n_samples,), default=None
+        Where rows stand for several: the first of those that each stands for.
 
     Attributes
     ----------
@@ -146,13 +141,16 @@ class GroupedRows(ABC):
         n_clusters: int,
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
+        first: IntArray | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
         # Cells and rules are put into an order that does not depend on the names of the groups, so
-        # that neither does the result.
-        order = np.lexsort((first_rows(cells.codes), cells.weights))
+        # that neither does the result. Sums that differ by rounding only are equal.
+        codes = cells.codes if first is None else cells.codes[np.argsort(first)]
+        shares = np.round(cells.weights / cells.weights.sum(), 12)
+        order = np.lexsort((first_rows(codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
         self.cells = np.argsort(order)[cells.codes]
@@ -171,13 +169,18 @@ class GroupedRows(ABC):
         """Number of cells."""
         return self.membership.shape[1]
 
+    @property
+    def has_whole_people(self) -> bool:
+        """Whether every row is one person: counts are whole numbers."""
+        return bool(np.all(self.weights == 1))
+
     @abstractmethod
     def distances(self, target: NDArray[Any]) -> CostTable:
         """Return what each row pays in each cluster."""
 
-    def distances_of(self, rows: IntArray, target: NDArray[Any]) -> CostTable:
-        """Return what some of the rows pay in each cluster."""
-        return self.subset(rows).distances(target)
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
+        """Return what ``distances`` of the problem on some of the rows takes."""
+        return target
 
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""
@@ -192,18 +195,28 @@ class GroupedRows(ABC):
             slack += before @ self.group_rules.T
         self.rules = Rules(np.ascontiguousarray(expanded[order]), slack)
 
-    def subset(self, rows: IntArray) -> Self:
+    def subset(self, rows: IntArray) -> GroupedRows:
         """Return the problem on some of the rows, with the same cells and rules."""
         part = copy.copy(self)
         part.weights, part.cells = self.weights[rows], self.cells[rows]
-        part.total_weight = float(part.weights.sum())
-        # Rounding by one person of the sample stands for many people of the whole.
-        part.rules = Rules(
-            self.rules.matrix, self.rules.slack * (part.total_weight / self.total_weight)
-        )
+        part._share_slack(self)
         return part
 
-    def counts(self, labels: IntArray) -> FloatArray:
+    def sample_rows(self, n_rows: int, random_state: Any) -> IntArray:
+        """Draw rows at random, in rising order; all of them if there are no more."""
+        if self.n_samples <= n_rows:
+            return np.arange(self.n_samples)
+        rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
+        return np.sort(rows)
+
+    def _share_slack(self, whole: GroupedRows) -> None:
+        """Take the share of the slack of a larger problem."""
+        self.total_weight = float(self.weights.sum())
+        # Rounding by one person of the sample stands for many people of the whole.
+        share = self.total_weight / whole.total_weight
+        self.rules = Rules(whole.rules.matrix, whole.rules.slack * share)
+
+    def counts(self, labels: Any) -> FloatArray:
         """Return the weight of the rows by cluster and cell."""
         joint = labels * self.n_cells + self.cells
         size = self.n_clusters * self.n_cells
@@ -218,7 +231,7 @@ class RepresentationProblem(GroupedRows):
     ----------
     X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
         The points; kept by reference.
-    groups, rules, n_clusters, weights, before
+    groups, rules, n_clusters, weights, before, first
         See :class:`GroupedRows`.
     units : (ndarray, float), default=None
         Origin and unit of the scaled coordinates; by default mean and spread of the points.
@@ -227,6 +240,8 @@ class RepresentationProblem(GroupedRows):
     ----------
     mean, scale : ndarray of shape (n_features,), float
         Origin and unit of the scaled coordinates.
+    is_large : bool
+        Whether there are so many numbers that distances are computed in single precision.
     """
 
     def __init__(
@@ -238,52 +253,40 @@ class RepresentationProblem(GroupedRows):
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
         units: tuple[FloatArray, float] | None = None,
+        first: IntArray | None = None,
     ) -> None:
-        super().__init__(groups, rules, n_clusters, weights, before)
+        super().__init__(groups, rules, n_clusters, weights, before, first)
         self.X = X
+        self.is_large = are_many(self.n_samples * max(n_clusters, X.shape[1]))
         self.mean, self.scale = self._measure() if units is None else units
-        self.norms: NDArray[Any] = np.empty(
-            self.n_samples, np.float32 if self._is_large else np.float64
-        )
-        for part in self._rows():
-            scaled = self.scaled(part)
-            self.norms[part] = np.einsum("ij,ij->i", scaled, scaled)
+        dtype = np.float32 if self.is_large else np.float64
+        self.norms: NDArray[Any] | None = np.empty(X.shape[0], dtype)
+        for rows in self.row_slices():
+            self.norms[rows] = squared_norms(self.scaled(rows))
 
     def _measure(self) -> tuple[FloatArray, float]:
         """Find the mean and the spread of the data without copying them."""
-        # The largest magnitude first: squares of 1e200 overflow, those of 1e-200 vanish.
-        largest = max(float(np.abs(self.X[rows]).max(initial=0.0)) for rows in self._rows())
-        unit = largest if largest > 0 else 1.0
-        mean = sum(
-            (
-                self.weights[rows] @ (self.X[rows].astype(np.float64) / unit)
-                for rows in self._rows()
-            ),
-            start=np.zeros(self.X.shape[1]),
-        )
-        mean = mean / self.total_weight * unit
-        spread = 0.0
-        for rows in self._rows():
-            part = (self.X[rows].astype(np.float64) - mean) / unit
-            spread += float(self.weights[rows] @ np.einsum("ij,ij->i", part, part))
-        return mean, float(unit * np.sqrt(spread / self.total_weight)) or 1.0
+        return Spread.merged(
+            [Spread.of(self.X[rows], self.weights[rows]) for rows in self.row_slices()]
+        ).units()
 
-    @property
-    def _is_large(self) -> bool:
-        return self.n_samples * max(self.n_clusters, self.X.shape[1]) > _MAX_KEPT
-
-    def _rows(self) -> Iterator[slice]:
+    def row_slices(self) -> Iterator[slice]:
+        """Yield slices of rows whose numbers stay in the cache."""
         step = max(1, _BLOCK // max(self.n_clusters, self.X.shape[1]))
         for start in range(0, self.X.shape[0], step):
             yield slice(start, min(start + step, self.X.shape[0]))
 
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
-        dtype = np.float32 if self._is_large or self.X.dtype == np.float32 else np.float64
+        dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
         part = self.X[rows].astype(np.float64) if self.X.dtype == np.float64 else self.X[rows]
         return ((part - self.mean.astype(part.dtype)) / part.dtype.type(self.scale)).astype(
             dtype, copy=False
         )
+
+    def norms_of(self, rows: slice, scaled: NDArray[Any]) -> NDArray[Any]:
+        """Return the squared lengths of scaled rows, which are kept for a problem in memory."""
+        return squared_norms(scaled) if self.norms is None else self.norms[rows]
 
     def unscaled(self, centers: NDArray[Any]) -> FloatArray:
         """Return centres in the units of X."""
@@ -295,58 +298,57 @@ class RepresentationProblem(GroupedRows):
         other._set_rules(rules)
         return other
 
-    def subset(self, rows: IntArray) -> Self:
+    def with_rows(self, X: NDArray[Any], cells: IntArray, weights: FloatArray) -> Self:
+        """Return the same problem for other points, as part of the same whole."""
+        other = copy.copy(self)
+        other.X, other.cells, other.weights, other.norms = X, cells, weights, None
+        return other
+
+    def subset(self, rows: IntArray) -> RepresentationProblem:
         """Return the problem on some of the points, with the same cells, units and rules."""
-        part = super().subset(rows)
-        part.X, part.norms = self.X[rows], self.norms[rows]
+        part = self.with_rows(self.X[rows], self.cells[rows], self.weights[rows])
+        part.norms = None if self.norms is None else self.norms[rows]
+        part._share_slack(self)
         return part
+
+    def sample(self, n_rows: int, random_state: Any) -> RepresentationProblem:
+        """Return the problem on a random sample, or on all points if there are no more."""
+        if self.X.shape[0] == self.n_samples <= n_rows:
+            return self
+        return self.subset(self.sample_rows(n_rows, random_state))
+
+    def label_rows(self, labels: Any) -> Any:
+        """Return labels as one integer per row."""
+        return labels.astype(np.int32)
 
     def distances(self, target: NDArray[Any]) -> Distances:
         """Return the squared distances to centres (in scaled units)."""
         return Distances(self, target)
 
-    def means(self, labels: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
+    def sums(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
+        """Return sum (scaled) and weight of each cluster, and the sum of squared norms."""
         from skfair._kernels.prices import cluster_sums
 
         sums = np.zeros((self.n_clusters, self.X.shape[1]))
         mass = np.zeros(self.n_clusters)
-        for rows in self._rows():
-            cluster_sums(self.scaled(rows), labels[rows], self.weights[rows], sums, mass)
+        squares = 0.0
+        for rows in self.row_slices():
+            scaled = self.scaled(rows)
+            cluster_sums(scaled, labels[rows], self.weights[rows], sums, mass)
+            squares += float(np.dot(self.weights[rows], self.norms_of(rows, scaled)))
+        return sums, mass, squares
+
+    def means(self, labels: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
+        sums, mass, _ = self.sums(labels)
         return sums / np.where(mass > 0, mass, 1.0)[:, None], mass
 
-    def cost(self, labels: IntArray) -> float:
+    def cost(self, labels: Any) -> float:
         """Return the mean squared distance (scaled) of the points to their clusters' means."""
-        means, mass = self.means(labels)
+        sums, mass, squares = self.sums(labels)
+        means = sums / np.where(mass > 0, mass, 1.0)[:, None]
         inner = float(mass @ np.einsum("ij,ij->i", means, means))
-        return (float(np.dot(self.weights, self.norms)) - inner) / self.total_weight
-
-
-class Distances:
-    """Squared distances of all points to given centres, kept or recomputed in blocks."""
-
-    def __init__(self, problem: RepresentationProblem, centers: NDArray[Any]) -> None:
-        self._problem = problem
-        dtype = problem.norms.dtype
-        self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
-        self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
-        self._kept: list[Block] | None = None
-        if problem.n_samples * problem.n_clusters <= _MAX_KEPT:
-            self._kept = list(self._computed())
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, distances of these rows to all centres)."""
-        yield from self._computed() if self._kept is None else self._kept
-
-    def _computed(self) -> Iterator[Block]:
-        problem = self._problem
-        for rows in problem._rows():
-            block = problem.scaled(rows).astype(self._minus_two.dtype, copy=False) @ self._minus_two
-            block += self._norms
-            block += problem.norms[rows, None]
-            # Rounding may leave a point that sits on its centre at -1e-17.
-            np.maximum(block, 0, out=block)
-            yield rows, block
+        return (squares - inner) / self.total_weight
 
 
 class CostProblem(GroupedRows):
@@ -354,25 +356,8 @@ class CostProblem(GroupedRows):
 
     def distances(self, target: NDArray[Any]) -> Costs:
         """Return costs, (n_samples, n_clusters), in the form in which solvers read distances."""
-        return Costs(target)
+        return Costs(self, target)
 
-    def distances_of(self, rows: IntArray, target: NDArray[Any]) -> Costs:
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
         """Return the costs of some of the rows."""
-        return Costs(target[rows])
-
-
-class Costs:
-    """A table of costs that looks like :class:`Distances` to a solver.
-
-    Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
-    of what the others cost more: solvers take the mean of the cheapest as their unit.
-    """
-
-    def __init__(self, costs: NDArray[Any]) -> None:
-        above = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
-        above += above.mean() or 1.0
-        self._above = above
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, costs of these rows in all clusters)."""
-        yield slice(0, self._above.shape[0]), self._above
+        return np.asarray(target[rows])

@@ -8,10 +8,10 @@ programme whose dual has one multiplier per cluster and rule:
 
 so a point pays its distance plus a price that depends on its cell and the cluster only. The minimum
 is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS-B; one evaluation
-is one pass over the points, O(n K). The few points near a tie are then moved so that whole people
-meet the rules, and the cost is lowered by feasible moves and by swaps within a cell. The value of
-the dual at the multipliers found is a lower bound on the cost of every feasible assignment to these
-centres.
+is one pass over the points, O(n K), which the problem makes wherever its points are. The few points
+near a tie are then moved so that whole people meet the rules, and the cost is lowered by feasible
+moves and by swaps within a cell. The value of the dual at the multipliers found is a lower bound on
+the cost of every feasible assignment to these centres.
 
 Lloyd rounds alternate this assignment with the means.
 """
@@ -26,15 +26,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from skfair.problems.representation import (
-    CostTable,
-    GroupedRows,
-    RepresentationProblem,
-    Rules,
-)
+from skfair.problems.cost_table import CostTable, Distances, Moves
+from skfair.problems.representation import GroupedRows, RepresentationProblem, Rules
 from skfair.solvers.base import Status
 from skfair.solvers.whole_people import move_to_counts, nearest_feasible_counts
-from skfair.utils.factorize import IntArray
 from skfair.utils.history import History
 
 FloatArray = NDArray[np.float64]
@@ -63,7 +58,7 @@ class Assignment(NamedTuple):
     Attributes
     ----------
     labels : ndarray of shape (n_samples,)
-        Cluster of each point.
+        Cluster of each point, in the form that the problem gives to labels.
     multipliers : ndarray of shape (n_clusters, n_rules)
         Dual variables.
     cost : float
@@ -74,7 +69,7 @@ class Assignment(NamedTuple):
         What the rules are missed by, summed over clusters; 0 if all are met.
     """
 
-    labels: IntArray
+    labels: Any
     multipliers: FloatArray
     cost: float
     lower_bound: float
@@ -95,27 +90,18 @@ def maximise_dual(
     max_iter: int = 60,
 ) -> FloatArray:
     """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
-    from skfair._kernels.prices import soft_assign
-
     rules = problem.rules
     shape = multipliers.shape
     if not multipliers.size:
         return multipliers
     total = problem.total_weight
-    unit = _mean_nearest(problem, distances)
+    unit = distances.mean_nearest()
     if unit <= 0:
         return multipliers
-    counts = np.empty((problem.n_clusters, problem.n_cells))
 
     def negative_dual(flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         lam = flat.reshape(shape) * unit
-        price = price_table(lam, rules)
-        counts[:] = 0.0
-        value = 0.0
-        for rows, block in distances.blocks():
-            value += soft_assign(
-                block, price, problem.cells[rows], problem.weights[rows], temperature * unit, counts
-            )
+        value, counts = distances.soft_counts(price_table(lam, rules), temperature * unit)
         slope = (counts @ rules.matrix.T + rules.slack) / total
         value = value / unit - float((flat.reshape(shape) * rules.slack).sum())
         return -value / total, slope.ravel()
@@ -135,58 +121,24 @@ def maximise_dual(
     return np.asarray(flat).reshape(shape) * unit
 
 
-def _mean_nearest(problem: GroupedRows, distances: CostTable) -> float:
-    """Mean distance of the points to their nearest centre: the unit of prices."""
-    nearest = sum(
-        float(problem.weights[rows] @ block.min(axis=1)) for rows, block in distances.blocks()
-    )
-    return nearest / problem.total_weight
-
-
 def assign_at_prices(
     problem: GroupedRows, distances: CostTable, multipliers: FloatArray
-) -> tuple[IntArray, FloatArray, float]:
+) -> tuple[Any, FloatArray, float]:
     """Give each point its cheapest cluster; return labels, counts and the value of the dual."""
-    from skfair._kernels.prices import hard_assign
-
-    labels = np.empty(problem.n_samples, np.int64)
-    counts = np.zeros((problem.n_clusters, problem.n_cells))
-    price = price_table(multipliers, problem.rules)
-    value = 0.0
-    for rows, block in distances.blocks():
-        value += hard_assign(
-            block, price, problem.cells[rows], problem.weights[rows], labels[rows], counts
-        )
+    labels, counts, value = distances.assigned(price_table(multipliers, problem.rules))
     value -= float((multipliers * problem.rules.slack).sum())
     return labels, counts, value / problem.total_weight
 
 
-class _Moves:
-    """The lists of cheapest moves of the current labels."""
-
-    def __init__(self, problem: GroupedRows, distances: CostTable, labels: IntArray) -> None:
-        from skfair._kernels.prices import cheapest_moves
-
-        shape = (problem.n_clusters, problem.n_clusters, problem.n_cells)
-        kept = int(np.clip(_LIST_BUDGET // np.prod(shape), _SHORTEST_LIST, _LONGEST_LIST))
-        self.row = np.empty((*shape, kept), np.int64)
-        self.cost = np.empty((*shape, kept))
-        self.size = np.zeros(shape, np.int64)
-        for rows, block in distances.blocks():
-            cheapest_moves(
-                block,
-                labels[rows],
-                problem.cells[rows],
-                problem.weights[rows],
-                rows.start,
-                self.row,
-                self.cost,
-                self.size,
-            )
+def _cheapest_moves(problem: GroupedRows, distances: CostTable, labels: Any) -> Moves:
+    """Return the lists of cheapest moves of the current labels."""
+    n_lists = problem.n_clusters**2 * problem.n_cells
+    n_kept = int(np.clip(_LIST_BUDGET // n_lists, _SHORTEST_LIST, _LONGEST_LIST))
+    return distances.cheapest_moves(labels, n_kept)
 
 
 def repair_labels(
-    problem: GroupedRows, distances: CostTable, labels: IntArray, counts: FloatArray
+    problem: GroupedRows, distances: CostTable, labels: Any, counts: FloatArray
 ) -> float:
     """Move points, in place, until the rules hold; return the violation that is left."""
     from skfair._kernels.prices import repair
@@ -196,12 +148,12 @@ def repair_labels(
     for _ in range(_MAX_RENEWALS):
         if left <= 1e-9:
             break
-        moves = _Moves(problem, distances, labels)
+        moves = _cheapest_moves(problem, distances, labels)
         steps, left = repair(
             rules.matrix,
             rules.slack,
-            labels,
-            problem.weights,
+            moves.labels,
+            moves.weights,
             counts,
             moves.row,
             moves.cost,
@@ -210,13 +162,14 @@ def repair_labels(
         )
         if not steps:
             break
+        moves.apply(labels)
     return left
 
 
 def improve_labels(
     problem: GroupedRows,
     distances: CostTable,
-    labels: IntArray,
+    labels: Any,
     counts: FloatArray,
     max_renewals: int = 3,
 ) -> None:
@@ -224,29 +177,21 @@ def improve_labels(
     from skfair._kernels.prices import improve
 
     for _ in range(max_renewals):
-        moves = _Moves(problem, distances, labels)
+        moves = _cheapest_moves(problem, distances, labels)
         gain = improve(
             problem.rules.matrix,
             problem.rules.slack,
-            labels,
-            problem.weights,
+            moves.labels,
+            moves.weights,
             counts,
             moves.row,
             moves.cost,
             moves.size,
             problem.n_samples,
         )
+        moves.apply(labels)
         if gain <= 1e-9 * problem.total_weight:
             break
-
-
-def cost_at(problem: GroupedRows, distances: CostTable, labels: IntArray) -> float:
-    """Mean squared distance of the points to the centres that they are assigned to."""
-    total = 0.0
-    for rows, block in distances.blocks():
-        own = np.take_along_axis(block, labels[rows, None], axis=1)[:, 0]
-        total += float(problem.weights[rows] @ own)
-    return total / problem.total_weight
 
 
 def assign(
@@ -266,10 +211,11 @@ def assign(
     if multipliers is None:
         multipliers = np.zeros((problem.n_clusters, problem.rules.matrix.shape[0]))
         if is_large(problem):  # prices of a sample are close
-            rows = np.random.RandomState(0).permutation(problem.n_samples)[:_SAMPLE]
+            rows = problem.sample_rows(_SAMPLE, np.random.RandomState(0))
+            part = problem.subset(rows)
             multipliers = maximise_dual(
-                problem.subset(rows),
-                problem.distances_of(rows, target),
+                part,
+                part.distances(problem.target_of(rows, target)),
                 multipliers,
                 temperatures=temperatures,
                 max_iter=max_iter,
@@ -287,15 +233,13 @@ def assign(
             counts = problem.counts(labels)
             violation = float(problem.rules.violation(counts).sum())
     improve_labels(problem, distances, labels, counts)
-    return Assignment(
-        labels, multipliers, cost_at(problem, distances, labels), lower_bound, violation
-    )
+    return Assignment(labels, multipliers, distances.cost(labels), lower_bound, violation)
 
 
 class PriceClustering(NamedTuple):
     """A clustering that keeps the rules, and its certificate at the final centres."""
 
-    labels: IntArray
+    labels: Any  # in the form that the problem gives to labels
     centers: FloatArray  # scaled means of the clusters
     multipliers: FloatArray
     cost: float  # mean squared distance to the means, scaled
@@ -361,7 +305,7 @@ def is_large(problem: GroupedRows) -> bool:
 
 def sample_of(problem: RepresentationProblem, rng: np.random.RandomState) -> RepresentationProblem:
     """Return the problem on a random sample of its points."""
-    return problem.subset(rng.permutation(problem.n_samples)[:_SAMPLE])
+    return problem.sample(_SAMPLE, rng)
 
 
 def fair_lloyd(
@@ -425,7 +369,7 @@ def fair_lloyd(
         temperatures = TEMPERATURES[-1:]
         labels, counts, bound = assign_at_prices(problem, distances, multipliers)
         means, mass = problem.means(labels)
-        means = reseed(problem, distances, labels, means, mass)
+        means = reseed(distances, labels, means, mass)
         shift = float(((means - centers) ** 2).sum())
         centers = means
         n_iter += 1
@@ -500,24 +444,10 @@ def _finish(
     return best._replace(history=history.as_dict())
 
 
-def reseed(
-    problem: RepresentationProblem,
-    distances: CostTable,
-    labels: IntArray,
-    means: FloatArray,
-    mass: FloatArray,
-) -> FloatArray:
-    """Give each empty cluster the point that is farthest from its own centre."""
+def reseed(distances: Distances, labels: Any, means: FloatArray, mass: FloatArray) -> FloatArray:
+    """Give each empty cluster a point that is far from its own centre, the farthest first."""
     empty = np.flatnonzero(mass <= 0)
-    if not empty.size:
-        return means
-    own = np.concatenate(
-        [
-            np.take_along_axis(block, labels[rows, None], axis=1)[:, 0] * problem.weights[rows]
-            for rows, block in distances.blocks()
-        ]
-    )
-    farthest = np.argpartition(own, -empty.size)[-empty.size :]
-    means = means.copy()
-    means[empty] = problem.scaled(farthest)
+    if empty.size:
+        means = means.copy()
+        means[empty] = distances.farthest(labels, empty.size)[1]
     return means

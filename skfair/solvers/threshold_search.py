@@ -211,7 +211,7 @@ class _Inside(NamedTuple):
 
 
 def _sample(pieces: Iterator[Piece], task: Task, scores: LinearScores, step: int) -> FloatArray:
-    return np.concatenate([np.empty(0), *(piece.scores(scores)[::step] for piece in pieces)])
+    return np.concatenate([np.empty(0), *(piece.scores(scores, step) for piece in pieces)])
 
 
 def _steps(piece: Piece, values: FloatArray) -> Iterator[FloatArray]:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from skfair.problems.representation import CostTable, GroupedRows, Rules
+from skfair.problems.cost_table import CostTable, Moves
+from skfair.problems.representation import GroupedRows, Rules
 from skfair.utils.factorize import IntArray
 
 FloatArray = NDArray[np.float64]
@@ -25,6 +26,8 @@ _TIME_LIMIT = 1.0
 _MAX_COUNTS = 2000
 # By how much a rule may be missed when whole people cannot meet it.
 _LESS_THAN_ONE = 0.999
+# How many entries the lists of cheapest moves may have in all, and how many per list.
+_LIST_BUDGET, _LONGEST_LIST = 1 << 20, 256
 
 
 def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
@@ -34,7 +37,7 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
     less than one person will do. Weighted points have no whole counts, and very many counts would
     take too long: None.
     """
-    if counts.size > _MAX_COUNTS or np.any(problem.weights != 1):
+    if counts.size > _MAX_COUNTS or not problem.has_whole_people:
         return None
     found = _nearest_counts(problem, counts, allowance=0.0)
     if found is None and problem.rules.violation_beyond(counts, problem.person) > 0:
@@ -80,36 +83,38 @@ def _nearest_counts(problem: GroupedRows, counts: FloatArray, allowance: float) 
 
 
 def move_to_counts(
-    problem: GroupedRows, distances: CostTable, labels: IntArray, target: IntArray
+    problem: GroupedRows, distances: CostTable, labels: Any, target: IntArray
 ) -> None:
-    """Move points, in place, until each cluster has the wanted number of each cell."""
-    D = np.concatenate([block for _, block in distances.blocks()])
-    for s in range(problem.n_cells):
-        members = np.flatnonzero(problem.cells == s)
-        excess = np.bincount(labels[members], minlength=problem.n_clusters) - target[:, s]
-        for row, taker in _cheapest_first(D, labels, members, excess):
-            if excess[labels[row]] > 0 and excess[taker] < 0:
-                excess[labels[row]] -= 1
-                excess[taker] += 1
-                labels[row] = taker
+    """Move points, in place, until each cluster has the wanted number of each cell.
+
+    The cheapest move from a cluster with too many of a cell to one with too few comes first.
+    """
+    n_lists = problem.n_clusters**2 * problem.n_cells
+    while (excess := np.rint(problem.counts(labels)).astype(np.int64) - target).any():
+        n_kept = int(np.clip(_LIST_BUDGET // n_lists, 1, min(excess.max(), _LONGEST_LIST)))
+        moves = distances.cheapest_moves(labels, n_kept)
+        for giver, taker, cell, row in _cheapest_first(moves, excess):
+            if moves.labels[row] == giver and excess[giver, cell] > 0 > excess[taker, cell]:
+                moves.labels[row] = taker
+                excess[giver, cell] -= 1
+                excess[taker, cell] += 1
+        moves.apply(labels)
 
 
-def _cheapest_first(
-    D: NDArray[Any], labels: IntArray, members: IntArray, excess: IntArray
-) -> list[tuple[int, int]]:
-    """List (row, cluster that lacks some) by cost, as many rows per cluster as have to leave it."""
-    takers = np.flatnonzero(excess < 0)
-    rows, goals, costs = [], [], []
-    for giver in np.flatnonzero(excess > 0):
-        own = members[labels[members] == giver]
-        cost = D[np.ix_(own, takers)] - D[own, giver][:, None]
-        n = min(int(excess[giver]), own.size - 1)
-        cheapest = np.argpartition(cost, n, axis=0)[: n + 1]
-        rows.append(own[cheapest].ravel())
-        goals.append(np.tile(takers, n + 1))
-        costs.append(np.take_along_axis(cost, cheapest, axis=0).ravel())
-    if not rows:
-        return []
-    order = np.argsort(np.concatenate(costs), kind="stable")
-    row, goal = np.concatenate(rows)[order], np.concatenate(goals)[order]
-    return list(zip(row.tolist(), goal.tolist(), strict=True))
+def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:
+    """List wanted moves (cluster, target, cell, row) by cost, as far as the lists reach.
+
+    A list that was cut off says nothing of costs beyond its last entry, so that moves of its cell
+    that cost more have to wait for new lists.
+    """
+    is_wanted = (excess > 0)[:, None, :] & (excess < 0)[None, :, :]
+    is_cut = is_wanted & (moves.size == moves.row.shape[3])
+    last = np.where(is_cut, moves.cost[..., -1], np.inf).min(axis=(0, 1))  # (n_cells,)
+    found = np.nonzero(is_wanted[..., None] & moves.is_listed)
+    cost = moves.cost[found]
+    near = np.flatnonzero(cost <= last[found[2]])
+    near = near[np.argsort(cost[near], kind="stable")]
+    giver, taker, cell, _ = found
+    table = np.stack([giver, taker, cell, moves.row[found]])[:, near]
+    wanted: list[list[int]] = table.T.tolist()
+    return wanted

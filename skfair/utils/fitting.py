@@ -41,11 +41,11 @@ from skfair.utils.validation import check_weights
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-_BOTH_GIVEN = (
+BOTH_GIVEN = (
     "sensitive_features was passed to fit although sensitive_columns={!r} says that X holds them. "
     "Use one of the two."
 )
-_NOTHING_LEFT = (
+NOTHING_LEFT = (
     "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
 )
 
@@ -156,7 +156,7 @@ class SensitiveFeaturesMixin:
             groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
         else:
             if sensitive_features is not None:
-                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
             validate_data(self, X, skip_check_array=True)
             X_model, y, groups = self._split_columns(X, y, supervised, check_params)
         names = getattr(self, "feature_names_in_", None)
@@ -190,12 +190,12 @@ class SensitiveFeaturesMixin:
         kept: Any = None
         if self.sensitive_columns is not None:
             if sensitive_features is not None:
-                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
             sensitive = column_positions(meta, self.sensitive_columns)
             kept = np.arange(len(features))
             kept = np.setdiff1d(kept, sensitive) if self.drop_sensitive else kept
             if not kept.size:
-                raise ValueError(_NOTHING_LEFT)
+                raise ValueError(NOTHING_LEFT)
         elif sensitive_features is None:
             self._warn_without_groups(stacklevel=6)
         training = read_training(
@@ -222,7 +222,7 @@ class SensitiveFeaturesMixin:
         everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
         kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
         if not kept.size:
-            raise ValueError(_NOTHING_LEFT)
+            raise ValueError(NOTHING_LEFT)
         self._model_positions = kept
         rest = keep_columns(X, kept)
         if check_params.get("skip_check_array"):

@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 # How many results are added up at a time.
 FAN_IN = 8
 # Blocks of at most this many bytes in all are kept in the memory of this process; more are read
 # again in every pass.
 KEPT_BYTES = 1 << 30
-# Blocks that lie together are visited by one task: lists of at most this many bytes, but several
-# for each thread.
-LIST_BYTES, LISTS_PER_THREAD = 1 << 26, 2
+# Blocks that lie together are visited by one task: lists of about this many bytes, but no fewer and
+# no more of them for each thread than these. A task costs the scheduler about a millisecond.
+LIST_BYTES, LISTS_PER_THREAD = 1 << 26, (2, 16)
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -138,7 +141,9 @@ class Partitions:
             kept = Partitions(persist(*self._lists), self._lengths)
             sizes = kept.collect(_size)
             n_threads = 1 if client is None else max(1, sum(client.nthreads().values()))
-            limit = min(LIST_BYTES, sum(sizes) / (LISTS_PER_THREAD * n_threads))
+            fewest, most = LISTS_PER_THREAD
+            share = sum(sizes) / n_threads
+            limit = max(min(LIST_BYTES, share / fewest), share / most)
             lengths = _runs(sizes, limit)
             starts = np.cumsum([0, *lengths])
             blocks = kept._single()
@@ -159,18 +164,19 @@ class Partitions:
         Without the ``sizes`` of the blocks the array has chunks of unknown length.
         """
         import dask.array as da
+        from dask.highlevelgraph import HighLevelGraph
 
         sizes = [np.nan] * len(self) if sizes is None else sizes
         rest = () if n_columns is None else (n_columns,)
-        meta = np.empty((0,) * (1 + len(rest)), dtype)
         blocks = self.then(function, *shared, each=each)._single()
-        return da.concatenate(
-            [
-                da.from_delayed(block, shape=(size, *rest), dtype=dtype, meta=meta)
-                for block, size in zip(blocks, sizes, strict=True)
-            ],
-            axis=0,
-            allow_unknown_chunksizes=True,
+        # Not concatenated from arrays of one block each: that would drop the empty ones.
+        name = f"{function.__name__}-{uuid.uuid4().hex}"
+        layer: Any = {(name, i, *(0 for _ in rest)): block.key for i, block in enumerate(blocks)}
+        return da.Array(
+            HighLevelGraph.from_collections(name, layer, dependencies=blocks),
+            name,
+            chunks=(tuple(sizes), *((size,) for size in rest)),
+            meta=np.empty((0, *rest), dtype),
         )
 
     def _single(self) -> list[Any]:
@@ -237,9 +243,11 @@ def align(**columns: Any) -> Partitions:
         elif values is not None:
             flat[name, None] = values
     first = next(values for values in flat.values() if is_lazy(values))
-    sizes = _known_sizes(first)
-    lists = {key: _blocks_of(values, sizes) for key, values in flat.items() if is_lazy(values)}
-    n_blocks = len(_blocks_of(first, sizes))
+    sizes = known_sizes(first)
+    lists = {
+        key: _blocks_of(values, sizes, key[0]) for key, values in flat.items() if is_lazy(values)
+    }
+    n_blocks = len(next(iter(lists.values())))
     for (name, _), blocks in lists.items():
         if len(blocks) != n_blocks:
             raise ValueError(
@@ -265,28 +273,27 @@ def align(**columns: Any) -> Partitions:
 def by_block(n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64) -> Any:
     """Decorate a method of a fitted estimator that makes one result per row of X.
 
-    On a Dask collection it returns a Dask array, whose blocks are made where the rows are.
-    ``dtype`` is a dtype or a function of the estimator.
+    On a Dask collection it returns a Dask array, whose blocks are made where the rows are; all its
+    other arguments are per row too. ``dtype`` is a dtype or a function of the estimator.
     """
 
     def decorate(method: Any) -> Any:
-        import functools
-
         @functools.wraps(method)
-        def wrapper(self: Any, X: Any, **params: Any) -> Any:
-            if not is_lazy(X, *params.values()):
-                return method(self, X, **params)
-            options = {name: one for name, one in params.items() if not is_lazy(one)}
-            rows = align(X=X, **{name: one for name, one in params.items() if is_lazy(one)})
-            found_type = dtype(self) if callable(dtype) and not isinstance(dtype, type) else dtype
-            return rows.to_array(
+        def wrapper(self: Any, X: Any, **columns: Any) -> Any:
+            if not is_lazy(X, *columns.values()):
+                return method(self, X, **columns)
+            check_is_fitted(self)
+            found = np.dtype(dtype if isinstance(dtype, type) else dtype(self))
+            width = None if n_columns is None else n_columns(self)
+            shape = () if width is None else (width,)
+            return align(X=X, **columns).to_array(
                 _call_method,
                 method.__name__,
                 without_rows(self),
-                options,
-                dtype=found_type,
-                sizes=_known_sizes(X),
-                n_columns=None if n_columns is None else n_columns(self),
+                np.empty((0, *shape), found),
+                dtype=found,
+                sizes=known_sizes(X),
+                n_columns=width,
             )
 
         return wrapper
@@ -303,8 +310,10 @@ def without_rows(estimator: Any) -> Any:
     return light
 
 
-def _call_method(block: dict[str, Any], name: str, estimator: Any, options: dict[str, Any]) -> Any:
-    return np.asarray(getattr(estimator, name)(**block, **options))
+def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any) -> Any:
+    if not _n_rows(block["X"]):
+        return nothing
+    return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)
 
 
 def add(results: list[Any]) -> Any:
@@ -358,7 +367,7 @@ def _n_rows(part: Any) -> int:
     return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
-def _known_sizes(collection: Any) -> list[int] | None:
+def known_sizes(collection: Any) -> list[int] | None:
     """Return the numbers of rows of the blocks, if they are known."""
     chunks = getattr(collection, "chunks", None)
     if chunks is None or np.isnan(chunks[0]).any():
@@ -366,13 +375,13 @@ def _known_sizes(collection: Any) -> list[int] | None:
     return [int(size) for size in chunks[0]]
 
 
-def _blocks_of(collection: Any, sizes: list[int] | None) -> list[Any]:
+def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]:
     """Return the blocks of rows of a collection as delayed objects."""
     if hasattr(collection, "rechunk"):
-        own = _known_sizes(collection)
+        own = known_sizes(collection)
         if own is not None and sizes is not None and own != sizes:
             if sum(own) != sum(sizes):
-                raise ValueError(f"Collections of {sum(sizes)} and of {sum(own)} rows were passed.")
+                raise ValueError(f"{name} has {sum(own)} rows but X has {sum(sizes)}.")
             collection = collection.rechunk({0: tuple(sizes)})
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})

@@ -173,8 +173,8 @@ def read_training(
         rows=blocks,
         sizes=[fact.n_rows for fact in facts],
         slices=[slice(i, j) for i, j in pairwise(ends)],
-        groups=_encode([fact.kinds for fact in facts], counts, intersectional),
-        classes=_joined([fact.kinds.classes for fact in facts]) if has_classes else None,
+        groups=encode_kinds([fact.kinds for fact in facts], counts, intersectional),
+        classes=join_columns([fact.kinds.classes for fact in facts]) if has_classes else None,
         counts=counts,
         weights=weights,
         first=np.concatenate([f.kinds.first + s for f, s in zip(facts, starts[:-1], strict=True)]),
@@ -267,7 +267,7 @@ def _facts_of(block: RowBlock) -> _Facts:
     )
 
 
-def _encode(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
+def encode_kinds(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
     """Encode the groups of all kinds as those of rows, and count rows."""
     filled = [one for one in kinds if one.counts.size]
     widths = {len(one.attributes) for one in filled}
@@ -277,7 +277,9 @@ def _encode(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> Group
         encoding = one_group(counts.size)
     else:
         names = [name for name, _ in filled[0].attributes]
-        columns = [_joined([one.attributes[a][1] for one in filled]) for a in range(len(names))]
+        columns = [
+            join_columns([one.attributes[a][1] for one in filled]) for a in range(len(names))
+        ]
         table: Any = columns[0]
         if len(columns) > 1 or names[0] is not None:
             table = {
@@ -291,7 +293,7 @@ def _encode(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> Group
     return replace(encoding, counts=np.asarray(of_groups))
 
 
-def _joined(parts: list[Any]) -> Any:
+def join_columns(parts: list[Any]) -> Any:
     """Put columns of blocks one under the other: categories stay categories, in their order."""
     import pandas as pd
 

@@ -315,7 +315,7 @@ def test_offsets_and_scales_do_not_matter(offset, factor):
 def test_blocks_and_sampling_change_little(monkeypatch):
     problem, centers = random_problem(1, 900, 4, 3)
     one = fair_lloyd(problem, centers)
-    monkeypatch.setattr("skfair.problems.representation._MAX_KEPT", 100)
+    monkeypatch.setattr("skfair.problems.cost_table._MAX_KEPT", 100)
     monkeypatch.setattr("skfair.problems.representation._BLOCK", 256)
     small = RepresentationProblem(
         problem.X,
