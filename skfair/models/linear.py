@@ -190,9 +190,11 @@ class LinearScore(ScoreModel):
         inverse = (1 / self.scale).astype(X.dtype)
         roots = np.sqrt(np.abs(weights)).astype(X.dtype)
         negative = weights < 0
+        buffer = np.empty((min(BLOCK_ROWS, self.n_samples), self.n_parameters), X.dtype)
         for start in range(0, self.n_samples, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            rows = np.ones((X[block].shape[0], self.n_parameters), X.dtype)
+            rows = buffer[: X[block].shape[0]]
+            rows[:, d:] = 1
             np.subtract(X[block], mean, out=rows[:, :d])
             rows[:, :d] *= inverse
             rows *= roots[block, None]

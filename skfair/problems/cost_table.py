@@ -166,7 +166,9 @@ class Distances(CostTable):
         problem = self.problem
         for rows in problem.row_slices():
             scaled = problem.scaled(rows)
-            block = scaled.astype(self._minus_two.dtype, copy=False) @ self._minus_two
+            shape, dtype = (scaled.shape[0], self._norms.size), self._norms.dtype
+            block = problem.room("distances", shape, dtype, is_new=False)
+            np.matmul(scaled.astype(dtype, copy=False), self._minus_two, out=block)
             block += self._norms
             block += problem.norms_of(rows, scaled)[:, None]
             # Rounding may leave a point that sits on its centre at -1e-17.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +160,7 @@ class PartitionedERM(RuledProblem):
             ),
             self.model,
         )
-        self._last: tuple[float, Evaluation] | None = None
+        self._last: tuple[float, FloatArray, Any] | None = None
         self._decided: list[tuple[LinearScores, Decisions]] = []
 
     def _measured(self, training: Training, fit_intercept: bool) -> LinearScore:
@@ -183,17 +184,9 @@ class PartitionedERM(RuledProblem):
         return free
 
     def evaluate(self, theta: FloatArray) -> Evaluation:
-        """Evaluate objective and constraints: one pass over the blocks."""
-        last = self._last
-        if last is None or last[0] != self.temperature or not np.array_equal(last[1].theta, theta):
-            at = self._evaluated(np.array(theta, dtype=np.float64))
-            self._last = last = (self.temperature, at)
-        return last[1]
-
-    def _evaluated(self, theta: FloatArray) -> Evaluation:
-        mean_loss, gradient, means, cell_gradients = self.rows.total(
-            _evaluate, self._task, self.model_part(theta), self.temperature, each=self._tables
-        )
+        """Evaluate objective and constraints: one pass over the blocks, unless it was the last."""
+        theta = np.array(theta, dtype=np.float64)
+        mean_loss, gradient, means, cell_gradients = self._sums(self.model_part(theta))
         half_norm, penalty_gradient = 0.0, np.zeros(self.model.n_parameters)
         if self.alpha:
             half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
@@ -206,6 +199,16 @@ class PartitionedERM(RuledProblem):
             penalty_gradient=self.alpha * penalty_gradient,
             cell_gradients=cell_gradients,
         )
+
+    def _sums(self, theta: FloatArray) -> Any:
+        """Return what one pass adds up; the centres, which solvers move too, do not matter."""
+        last = self._last
+        if last is None or last[0] != self.temperature or not np.array_equal(last[1], theta):
+            found = self.rows.total(
+                _evaluate, self._task, theta, self.temperature, each=self._tables
+            )
+            self._last = last = (self.temperature, theta, found)
+        return last[2]
 
     def gradient(
         self, at: Evaluation, multipliers: FloatArray | None = None, *, objective: float = 1.0
@@ -271,40 +274,83 @@ class RulePiece(NamedTuple):
     row_weights: FloatArray
 
 
-class Piece(NamedTuple):
-    """Some rows of a block, ready to be computed with."""
+class Piece:
+    """Some rows of a block; what they are to the problem is worked out when it is asked for.
 
-    model: LinearScore
-    targets: FloatArray
-    loss_weights: FloatArray
-    rules: list[RulePiece]
+    Parameters
+    ----------
+    block : RowBlock
+        The block.
+    rows : slice or ndarray
+        Which rows of it.
+    table : KindTable
+        What its kinds are to the problem.
+    task : Task
+        The problem.
+    """
+
+    def __init__(self, block: RowBlock, rows: Any, table: KindTable, task: Task) -> None:
+        self._block, self._rows, self._table, self._task = block, rows, table, task
+
+    def only(self, which: IntArray) -> Piece:
+        """Return some of the rows, given by their numbers in the piece."""
+        return Piece(self._block, self._rows.start + which, self._table, self._task)
+
+    @cached_property
+    def model(self) -> LinearScore:
+        """The model of the rows."""
+        whole = self._task.model
+        return LinearScore(
+            self._block.X[self._rows], fit_intercept=whole.fit_intercept, units=whole.units
+        )
+
+    @cached_property
+    def _kind(self) -> NDArray[Any]:
+        return self._block.kind[self._rows]
+
+    def _weighted(self, factors: FloatArray) -> FloatArray:
+        """Return factors of the kinds times the weights of the rows."""
+        values = factors[self._kind]
+        return values if self._block.weights is None else values * self._block.weights[self._rows]
+
+    @cached_property
+    def targets(self) -> FloatArray:
+        """-1 and 1."""
+        return self._table.targets[self._kind]
+
+    @cached_property
+    def loss_weights(self) -> FloatArray:
+        """Shares of the rows in the mean loss."""
+        return self._weighted(self._table.loss_factors)
+
+    @cached_property
+    def rules(self) -> list[RulePiece]:
+        """The rules on the rows."""
+        task, table = self._task, self._table
+        weights = self._weighted(np.ones(table.targets.size))
+        groups = GroupEncoding(table.codes[:, self._kind], task.groups.levels, task.groups.counts)
+        known = TrainingRows(groups, self.targets, weights, task.loss, task.class_names)
+        return [
+            RulePiece(
+                rule.moment(known),
+                table.cells[k][self._kind],
+                self._weighted(table.cell_factors[k]),
+            )
+            for k, rule in enumerate(task.constraints)
+        ]
 
     def scores(self, scores: LinearScores, step: int = 1) -> FloatArray:
         """Return the scores of the rows (every ``step``-th), as prediction computes them."""
         X = self.model.X[::step]
         found = np.asarray(X @ scores.coef.astype(X.dtype, copy=False), dtype=np.float64)
-        return found + scores.intercept
+        found += scores.intercept
+        return found
 
 
 def pieces_of(block: RowBlock, table: KindTable, task: Task) -> Iterator[Piece]:
     """Yield the rows of a block piece by piece."""
     for start in range(0, block.n_rows, PIECE_ROWS):
-        rows = slice(start, start + PIECE_ROWS)
-        kind = block.kind[rows]
-        weights = np.ones(kind.size) if block.weights is None else block.weights[rows]
-        targets = table.targets[kind]
-        groups = GroupEncoding(table.codes[:, kind], task.groups.levels, task.groups.counts)
-        known = TrainingRows(groups, targets, weights, task.loss, task.class_names)
-        rules = [
-            RulePiece(
-                rule.moment(known), table.cells[k][kind], weights * table.cell_factors[k][kind]
-            )
-            for k, rule in enumerate(task.constraints)
-        ]
-        model = LinearScore(
-            block.X[rows], fit_intercept=task.model.fit_intercept, units=task.model.units
-        )
-        yield Piece(model, targets, weights * table.loss_factors[kind], rules)
+        yield Piece(block, slice(start, start + PIECE_ROWS), table, task)
 
 
 def _per_weight(of_kinds: FloatArray, weights: FloatArray) -> FloatArray:
@@ -359,8 +405,7 @@ def _gram(
     table: KindTable,
 ) -> FloatArray:
     """Return the weighted Gram matrix of the second derivative, summed over the block."""
-    p = task.model.n_parameters
-    out = np.zeros((p, p))
+    curvatures = [np.empty(0)]
     for piece in pieces_of(block, table, task):
         scores, _ = piece.model.forward(theta)
         weights = task.loss.parts(scores, piece.targets).curvature * piece.loss_weights
@@ -368,8 +413,10 @@ def _gram(
             if pull.any():
                 _, _, curvature = rule.moment.parts(scores, temperature)
                 weights += curvature * rule.row_weights * pull[rule.cells]
-        out += piece.model.gram(weights)
-    return out
+        curvatures.append(weights)
+    model = task.model
+    whole = LinearScore(block.X, fit_intercept=model.fit_intercept, units=model.units)
+    return whole.gram(np.concatenate(curvatures))
 
 
 def _decide(block: RowBlock, task: Task, scores: LinearScores, table: KindTable) -> Any:

@@ -177,7 +177,7 @@ class PartitionedProblem(RepresentationProblem):
             "scale",
             "is_large",
         )
-        vars(piece).update({name: getattr(self, name) for name in kept})
+        vars(piece).update({name: getattr(self, name) for name in kept}, buffers=None)
         return _Frame(piece, *(() if labels is None else (labels.centers, labels.price)))
 
     def _each(self, labels: Labels | None) -> list[_Own]:
@@ -327,9 +327,10 @@ def _pieces(
     """Yield the first row and the problem of each piece of a block (one at least)."""
     X, weights = block.X.astype(piece.X.dtype, copy=False), block.row_weights()
     cells = own.cells[block.kind]
-    slices = piece.with_rows(X, cells, weights).row_slices() if block.n_rows else [slice(0, 0)]
-    for rows in slices:
-        yield rows.start, piece.with_rows(X[rows], cells[rows], weights[rows])
+    whole = piece.with_rows(X, cells, weights)
+    whole.buffers = {}
+    for rows in whole.row_slices() if block.n_rows else [slice(0, 0)]:
+        yield rows.start, whole.with_rows(X[rows], cells[rows], weights[rows])
 
 
 def _labelled(

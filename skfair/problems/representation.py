@@ -242,6 +242,8 @@ class RepresentationProblem(GroupedRows):
         Origin and unit of the scaled coordinates.
     is_large : bool
         Whether there are so many numbers that distances are computed in single precision.
+    buffers : dict or None
+        Arrays that the pieces of a block share.
     """
 
     def __init__(
@@ -257,6 +259,7 @@ class RepresentationProblem(GroupedRows):
     ) -> None:
         super().__init__(groups, rules, n_clusters, weights, before, first)
         self.X = X
+        self.buffers: dict[str, NDArray[Any]] | None = None
         self.is_large = are_many(self.n_samples * max(n_clusters, X.shape[1]))
         self.mean, self.scale = self._measure() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
@@ -279,10 +282,23 @@ class RepresentationProblem(GroupedRows):
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
-        part = self.X[rows].astype(np.float64) if self.X.dtype == np.float64 else self.X[rows]
-        return ((part - self.mean.astype(part.dtype)) / part.dtype.type(self.scale)).astype(
-            dtype, copy=False
-        )
+        given = self.X[rows]
+        part = self.room("scaled", given.shape, self.X.dtype, is_new=not isinstance(rows, slice))
+        np.subtract(given, self.mean.astype(part.dtype), out=part)
+        part /= part.dtype.type(self.scale)
+        return part.astype(dtype, copy=False)
+
+    def room(self, name: str, shape: tuple[int, ...], dtype: Any, is_new: bool) -> NDArray[Any]:
+        """Return an array to write to: that of the last piece of a block, if this is one.
+
+        Large arrays come from the system page by page, which for every piece would take as long as
+        to compute it.
+        """
+        if is_new or self.buffers is None:
+            return np.empty(shape, dtype)
+        if name not in self.buffers or self.buffers[name].shape[0] < shape[0]:
+            self.buffers[name] = np.empty(shape, dtype)
+        return self.buffers[name][: shape[0]]
 
     def norms_of(self, rows: slice, scaled: NDArray[Any]) -> NDArray[Any]:
         """Return the squared lengths of scaled rows, which are kept for a problem in memory."""

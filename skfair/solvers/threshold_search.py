@@ -23,10 +23,11 @@ from skfair.problems.partitioned_erm import LinearScores, PartitionedERM, Piece,
 from skfair.solvers.thresholds import RateTable, SortedRows, Threshold, threshold_at
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 # Bins per pass (fewer where there are many cells), rows that are looked at to choose the first
 # ones, rows that are fetched in the end, and passes.
-N_BINS, MAX_CELLS = 1024, 1 << 17
+N_BINS, MAX_CELLS = 2048, 1 << 17
 N_SAMPLED = 1 << 14
 MAX_FETCHED = 20_000
 MAX_PASSES = 8
@@ -82,20 +83,21 @@ class ThresholdSearch:
         step = max(1, self._problem.n_samples // N_SAMPLED)
         sampled = visit(_sample, scores, step, combine=np.concatenate)
         edges = np.unique(np.quantile(sampled, np.linspace(0, 1, self._n_bins + 1)[1:-1]))
-        for number in range(MAX_PASSES):
-            bins = visit(_fill, scores, edges, combine=_merged)
-            is_open = self._may_hold_better(bins, min_gap)
-            n_open = int(bins.n[is_open].sum())
-            if n_open <= MAX_FETCHED or number == MAX_PASSES - 1:
+        bins = visit(_fill, scores, edges, combine=_merged)
+        is_open = self._may_hold_better(bins, min_gap)
+        for _ in range(MAX_PASSES):
+            if bins.n[is_open].sum() <= MAX_FETCHED:
                 break
             finer = np.union1d(edges, _split(bins, is_open, self._n_bins))
             if finer.size == edges.size:
                 break
-            edges = finer
-        if n_open > MAX_FETCHED:
+            inside = visit(_fill, scores, finer, edges, is_open, combine=_merged)
+            bins = _merged([_closed(bins, is_open, edges, finer), inside])
+            edges, is_open = finer, self._may_hold_better(bins, min_gap)
+        if bins.n[is_open].sum() > MAX_FETCHED:
             is_open[:] = False
-        inside = visit(_fetch, scores, edges, is_open, combine=_joined)
-        rows, highest, lowest = self._assembled(bins, is_open, inside, min_gap)
+        fetched = visit(_fetch, scores, edges, is_open, combine=_joined)
+        rows, highest, lowest = self._assembled(bins, is_open, fetched, min_gap)
         cut = self._table.scan(rows, self._start_means, self._accuracy_without)
         return threshold_at(cut, highest, lowest, min_gap)
 
@@ -214,27 +216,58 @@ def _sample(pieces: Iterator[Piece], task: Task, scores: LinearScores, step: int
     return np.concatenate([np.empty(0), *(piece.scores(scores, step) for piece in pieces)])
 
 
-def _steps(piece: Piece, values: FloatArray) -> Iterator[FloatArray]:
+def _steps(piece: Piece) -> Iterator[FloatArray]:
     """Yield, for each rule, how the mean of its cell changes when a row turns positive."""
-    refused, chosen = np.full(values.size, -1.0), np.full(values.size, 1.0)
+    refused = np.full(piece.targets.size, -1.0)
     for rule in piece.rules:
-        yield rule.row_weights * (rule.moment.strict(chosen) - rule.moment.strict(refused))
+        yield rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))
 
 
-def _fill(pieces: Iterator[Piece], task: Task, scores: LinearScores, edges: FloatArray) -> Bins:
-    """Count the rows of a block in bins; a score equal to an edge lies below it."""
+def _open_rows(
+    piece: Piece, values: FloatArray, edges: FloatArray, is_open: NDArray[np.bool_]
+) -> IntArray:
+    """Return the rows whose scores lie in open bins; most lie outside of them all."""
+    bins = np.flatnonzero(is_open)
+    if not bins.size:
+        return bins
+    low, high = np.append(-np.inf, edges)[bins[0]], np.append(edges, np.inf)[bins[-1]]
+    near = np.flatnonzero((values > low) & (values <= high))
+    return near[is_open[np.searchsorted(edges, values[near])]]
+
+
+def _no_rows(edges: FloatArray, n_cells: list[int]) -> Bins:
     n_bins = edges.size + 1
-    bins = Bins(
+    return Bins(
         np.zeros(n_bins, np.int64),
         np.full(n_bins, np.inf),
         np.full(n_bins, -np.inf),
         np.zeros(n_bins),
         np.zeros(n_bins),
-        [np.zeros((n, n_bins)) for n in task.n_cells],
-        [np.zeros((n, n_bins)) for n in task.n_cells],
+        [np.zeros((n, n_bins)) for n in n_cells],
+        [np.zeros((n, n_bins)) for n in n_cells],
     )
+
+
+def _fill(
+    pieces: Iterator[Piece],
+    task: Task,
+    scores: LinearScores,
+    edges: FloatArray,
+    coarse: FloatArray | None = None,
+    is_open: NDArray[np.bool_] | None = None,
+) -> Bins:
+    """Count the rows of a block in bins; a score equal to an edge lies below it.
+
+    With ``coarse`` edges, only the rows in open bins between these.
+    """
+    bins, n_bins = _no_rows(edges, task.n_cells), edges.size + 1
     for piece in pieces:
         values = piece.scores(scores)
+        if coarse is not None and is_open is not None:
+            rows = _open_rows(piece, values, coarse, is_open)
+            values, piece = values[rows], piece.only(rows)
+        if not values.size:
+            continue
         of_row = np.searchsorted(edges, values)
         bins.n[:] += np.bincount(of_row, minlength=n_bins)
         np.minimum.at(bins.lowest, of_row, values)
@@ -242,16 +275,27 @@ def _fill(pieces: Iterator[Piece], task: Task, scores: LinearScores, edges: Floa
         gains = piece.loss_weights * piece.targets
         bins.gains[:] += np.bincount(of_row, np.maximum(gains, 0), n_bins)
         bins.losses[:] += np.bincount(of_row, np.minimum(gains, 0), n_bins)
-        for k, step in enumerate(_steps(piece, values)):
-            n_cells = task.n_cells[k]
+        for k, step in enumerate(_steps(piece)):
             joint = piece.rules[k].cells * n_bins + of_row
             for sums, part in (
                 (bins.rises[k], np.maximum(step, 0)),
                 (bins.falls[k], np.minimum(step, 0)),
             ):
                 if part.any():
-                    sums += np.bincount(joint, part, n_cells * n_bins).reshape(sums.shape)
+                    sums += np.bincount(joint, part, sums.size).reshape(sums.shape)
     return bins
+
+
+def _closed(bins: Bins, is_open: NDArray[np.bool_], edges: FloatArray, finer: FloatArray) -> Bins:
+    """Return the closed bins among finer edges, which do not divide them."""
+    old = np.flatnonzero(~is_open)
+    new = np.append(np.searchsorted(finer, edges), finer.size)[old]
+    out = _no_rows(finer, [len(rises) for rises in bins.rises])
+    for into, values in zip(out[:5], bins[:5], strict=True):
+        into[new] = values[old]
+    for into, values in zip(out.rises + out.falls, bins.rises + bins.falls, strict=True):
+        into[:, new] = values[:, old]
+    return out
 
 
 def _merged(parts: list[Bins]) -> Bins:
@@ -287,18 +331,17 @@ def _fetch(
     ]
     for piece in pieces:
         values = piece.scores(scores)
-        of_row = np.searchsorted(edges, values)
-        rows = np.flatnonzero(is_open[of_row])
-        steps = [step[rows] for step in _steps(piece, values)]
+        rows = _open_rows(piece, values, edges, is_open)
+        if not rows.size:
+            continue
+        some = piece.only(rows)
         found.append(
             _Inside(
-                of_row[rows],
+                np.searchsorted(edges, values[rows]),
                 values[rows],
-                (piece.loss_weights * piece.targets)[rows],
-                np.array([rule.cells[rows] for rule in piece.rules], dtype=np.int64).reshape(
-                    n_rules, rows.size
-                ),
-                np.array(steps).reshape(n_rules, rows.size),
+                some.loss_weights * some.targets,
+                np.array([rule.cells for rule in some.rules], np.int64).reshape(n_rules, rows.size),
+                np.array(list(_steps(some)), np.float64).reshape(n_rules, rows.size),
             )
         )
     return _joined(found)

@@ -31,7 +31,7 @@ FAN_IN = 8
 KEPT_BYTES = 1 << 30
 # Blocks that lie together are visited by one task: lists of about this many bytes, but no fewer and
 # no more of them for each thread than these. A task costs the scheduler about a millisecond.
-LIST_BYTES, LISTS_PER_THREAD = 1 << 26, (2, 16)
+LIST_BYTES, LISTS_PER_THREAD = 1 << 26, (1, 16)
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -143,7 +143,7 @@ class Partitions:
             n_threads = 1 if client is None else max(1, sum(client.nthreads().values()))
             fewest, most = LISTS_PER_THREAD
             share = sum(sizes) / n_threads
-            limit = max(min(LIST_BYTES, share / fewest), share / most)
+            limit = 1.05 * max(min(LIST_BYTES, share / fewest), share / most)
             lengths = _runs(sizes, limit)
             starts = np.cumsum([0, *lengths])
             blocks = kept._single()
@@ -199,13 +199,13 @@ class Partitions:
 
         run = delayed(_run, pure=False, traverse=False)
         # A large message is a node of the graph, so that it travels once to each worker.
-        message = (function, shared, combine)
+        message: Any = _Sealed((function, shared, combine))
         if _size(shared) > SMALL_BYTES:
             message = delayed(message, traverse=False, pure=False)
         own = [()] * len(self) if each is None else [(one,) for one in each]
         starts = np.cumsum([0, *self._lengths]).tolist()
         return [
-            run(i, message, blocks, own[i:j])
+            run(i, message, blocks, _Sealed(own[i:j]))
             for blocks, (i, j) in zip(self._lists, pairwise(starts), strict=True)
         ]
 
@@ -334,11 +334,18 @@ def meta_of(X: Any) -> Any:
     return np.empty((0, int(X.shape[1])), X.dtype)
 
 
-def _run(first: int, message: Any, blocks: list[Any], more: list[Any]) -> Any:
+class _Sealed:
+    """Something that Dask need not search for collections, which takes milliseconds."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _run(first: int, message: Any, blocks: list[Any], more: Any) -> Any:
     """Run a function on the blocks of a list; an error says which block it was."""
-    function, shared, combine = message
+    function, shared, combine = message.content
     results = []
-    for number, (block, own) in enumerate(zip(blocks, more, strict=True), first):
+    for number, (block, own) in enumerate(zip(blocks, more.content, strict=True), first):
         try:
             results.append(function(block, *shared, *own))
         except (ValueError, TypeError) as error:
