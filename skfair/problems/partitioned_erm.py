@@ -260,9 +260,9 @@ class PartitionedERM(RuledProblem):
         return self._positive_share
 
     def pass_over(self, function: Any, scores: LinearScores, *shared: Any, combine: Any) -> Any:
-        """Run ``function(pieces, scores, *shared)`` on every block and combine what it returns."""
+        """Combine what ``function(block, task, scores, *shared, table)`` returns of the blocks."""
         return self.rows.total(
-            _visit, function, self._task, scores, shared, each=self._tables, combine=combine
+            function, self._task, scores, *shared, each=self._tables, combine=combine
         )
 
 
@@ -432,14 +432,3 @@ def _decide(block: RowBlock, task: Task, scores: LinearScores, table: KindTable)
         right = float(piece.loss_weights @ (is_positive == (piece.targets > 0)))
         found = add([found, (means, right, float(piece.loss_weights @ is_positive))])
     return found
-
-
-def _visit(
-    block: RowBlock,
-    function: Any,
-    task: Task,
-    scores: LinearScores,
-    shared: tuple[Any, ...],
-    table: KindTable,
-) -> Any:
-    return function(pieces_of(block, table, task), task, scores, *shared)

@@ -19,17 +19,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.problems.partitioned_erm import LinearScores, PartitionedERM, Piece, Task
+from skfair.problems.partitioned_erm import (
+    KindTable,
+    LinearScores,
+    PartitionedERM,
+    Piece,
+    Task,
+    pieces_of,
+)
 from skfair.solvers.thresholds import RateTable, SortedRows, Threshold, threshold_at
+from skfair.utils.row_blocks import RowBlock
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Bins per pass (fewer where there are many cells), rows that are looked at to choose the first
-# ones, rows that are fetched in the end, and passes.
-N_BINS, MAX_CELLS = 2048, 1 << 17
+# Bins of the first pass, and new ones of each pass that splits some of them (fewer where there are
+# many cells); rows that are looked at to choose the first ones, rows that are fetched, and passes.
+N_BINS, N_SPLIT, MAX_CELLS = 1024, 8192, 1 << 20
 N_SAMPLED = 1 << 14
-MAX_FETCHED = 20_000
+MAX_FETCHED = 100_000
 MAX_PASSES = 8
 _ROUNDING = 1e-12
 
@@ -75,7 +83,8 @@ class ThresholdSearch:
         self._start_means = [refused.means[k] for k in self._table.which]
         self._accuracy_without = refused.right
         n_cells = sum(rule.n_cells for rule in self._table.rules)
-        self._n_bins = int(np.clip(MAX_CELLS // max(n_cells, 1), 32, N_BINS))
+        self._n_split = int(np.clip(MAX_CELLS // max(n_cells, 1), 64, N_SPLIT))
+        self._n_bins = min(N_BINS, self._n_split)
 
     def __call__(self, scores: LinearScores, min_gap: float) -> Threshold:
         """Return the most accurate shift that keeps the rules, else the one that misses least."""
@@ -83,12 +92,12 @@ class ThresholdSearch:
         step = max(1, self._problem.n_samples // N_SAMPLED)
         sampled = visit(_sample, scores, step, combine=np.concatenate)
         edges = np.unique(np.quantile(sampled, np.linspace(0, 1, self._n_bins + 1)[1:-1]))
-        bins = visit(_fill, scores, edges, combine=_merged)
+        bins = visit(_fill, scores, edges, None, None, combine=_merged)
         is_open = self._may_hold_better(bins, min_gap)
         for _ in range(MAX_PASSES):
             if bins.n[is_open].sum() <= MAX_FETCHED:
                 break
-            finer = np.union1d(edges, _split(bins, is_open, self._n_bins))
+            finer = np.union1d(edges, _split(bins, is_open, self._n_split))
             if finer.size == edges.size:
                 break
             inside = visit(_fill, scores, finer, edges, is_open, combine=_merged)
@@ -198,7 +207,7 @@ def _split(bins: Bins, is_open: NDArray[np.bool_], n_bins: int) -> FloatArray:
     edges = [np.empty(0)]
     for b in np.flatnonzero(is_open):
         n_parts = 1 + int(np.ceil(n_bins * bins.n[b] / n_open))
-        edges.append(np.linspace(bins.lowest[b], bins.highest[b], n_parts + 1)[:-1])
+        edges.append(np.linspace(bins.lowest[b], bins.highest[b], n_parts + 1)[1:-1])
     return np.concatenate(edges)
 
 
@@ -212,8 +221,11 @@ class _Inside(NamedTuple):
     steps: FloatArray  # (n_rules, n)
 
 
-def _sample(pieces: Iterator[Piece], task: Task, scores: LinearScores, step: int) -> FloatArray:
-    return np.concatenate([np.empty(0), *(piece.scores(scores, step) for piece in pieces)])
+def _sample(
+    block: RowBlock, task: Task, scores: LinearScores, step: int, table: KindTable
+) -> FloatArray:
+    found = [piece.scores(scores, step) for piece in pieces_of(block, table, task)]
+    return np.concatenate([np.empty(0), *found])
 
 
 def _steps(piece: Piece) -> Iterator[FloatArray]:
@@ -249,19 +261,20 @@ def _no_rows(edges: FloatArray, n_cells: list[int]) -> Bins:
 
 
 def _fill(
-    pieces: Iterator[Piece],
+    block: RowBlock,
     task: Task,
     scores: LinearScores,
     edges: FloatArray,
-    coarse: FloatArray | None = None,
-    is_open: NDArray[np.bool_] | None = None,
+    coarse: FloatArray | None,
+    is_open: NDArray[np.bool_] | None,
+    table: KindTable,
 ) -> Bins:
     """Count the rows of a block in bins; a score equal to an edge lies below it.
 
     With ``coarse`` edges, only the rows in open bins between these.
     """
     bins, n_bins = _no_rows(edges, task.n_cells), edges.size + 1
-    for piece in pieces:
+    for piece in pieces_of(block, table, task):
         values = piece.scores(scores)
         if coarse is not None and is_open is not None:
             rows = _open_rows(piece, values, coarse, is_open)
@@ -312,11 +325,12 @@ def _merged(parts: list[Bins]) -> Bins:
 
 
 def _fetch(
-    pieces: Iterator[Piece],
+    block: RowBlock,
     task: Task,
     scores: LinearScores,
     edges: FloatArray,
     is_open: NDArray[np.bool_],
+    table: KindTable,
 ) -> _Inside:
     """Return scores, gains and cells of the rows in open bins."""
     n_rules = len(task.n_cells)
@@ -329,7 +343,7 @@ def _fetch(
             np.empty((n_rules, 0)),
         )
     ]
-    for piece in pieces:
+    for piece in pieces_of(block, table, task):
         values = piece.scores(scores)
         rows = _open_rows(piece, values, edges, is_open)
         if not rows.size:
