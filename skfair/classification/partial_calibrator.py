@@ -17,14 +17,14 @@ from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_y, check_array, has_fit_parameter, validate_data
+from sklearn.utils.validation import _check_y, check_array, has_fit_parameter
 
 from skfair.classification._classes import read_classes
 from skfair.classification._partial import REPAIRABLE, Promise, make_promise
 from skfair.classification._partial_prediction import PartialPrediction
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.utils.columns import column_positions, take_columns
-from skfair.utils.fitting import BOTH_GIVEN, NOTHING_LEFT, SensitiveFeaturesMixin, fit_method
+from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
 from skfair.utils.groups import GroupEncoding
 from skfair.utils.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response
@@ -309,30 +309,12 @@ class PartialParityCalibrator(
 
     def _read_lazy(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
-        if not hasattr(X, "__dask_graph__"):
-            raise TypeError(
-                f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
-                "collection. Pass X as one too, or compute() the others."
-            )
-        meta = meta_of(X)
-        validate_data(self, meta, skip_check_array=True)
-        names = getattr(self, "feature_names_in_", None)
-        features = np.arange(self.n_features_in_) if names is None else names
-        self._model_positions = None
+        self._read_lazy_columns(X, sensitive_features)
         if self.sensitive_columns is not None:
-            if sensitive_features is not None:
-                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
-            positions = column_positions(meta, self.sensitive_columns)
-            sensitive_features = _columns_of(X, positions)
-            kept = np.arange(features.size)
-            kept = np.setdiff1d(kept, positions) if self.drop_sensitive else kept
-            if not kept.size:
-                raise ValueError(NOTHING_LEFT)
-            self._model_positions, X = kept, _columns_of(X, kept.tolist())
-            features = features[kept]
-        elif sensitive_features is None:
-            self._warn_without_groups(stacklevel=6)
-        self.model_features_ = features
+            sensitive_features = _columns_of(
+                X, column_positions(meta_of(X), self.sensitive_columns)
+            )
+            X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
 
     def _read_targets(self, y: Any, groups: GroupEncoding) -> None:

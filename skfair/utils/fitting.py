@@ -41,11 +41,11 @@ from skfair.utils.validation import check_weights
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-BOTH_GIVEN = (
+_BOTH_GIVEN = (
     "sensitive_features was passed to fit although sensitive_columns={!r} says that X holds them. "
     "Use one of the two."
 )
-NOTHING_LEFT = (
+_NOTHING_LEFT = (
     "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
 )
 
@@ -156,7 +156,7 @@ class SensitiveFeaturesMixin:
             groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
         else:
             if sensitive_features is not None:
-                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
+                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
             validate_data(self, X, skip_check_array=True)
             X_model, y, groups = self._split_columns(X, y, supervised, check_params)
         names = getattr(self, "feature_names_in_", None)
@@ -178,6 +178,22 @@ class SensitiveFeaturesMixin:
         **check_params: Any,
     ) -> Training:
         """Validate the Dask collections that ``fit`` got, where their blocks are."""
+        self._read_lazy_columns(X, sensitive_features)
+        training = read_training(
+            align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight),
+            positions=self._model_positions,
+            sensitive_columns=self.sensitive_columns,
+            intersectional=self.intersectional,
+            names=self.model_features_,
+            **check_params,
+        )
+        self.groups_ = np.array(training.groups.names, dtype=object)
+        self._group_levels = training.groups.levels
+        training.groups.warn_small(stacklevel=6)
+        return training
+
+    def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
+        """Check the columns of a Dask collection and find those that the model uses."""
         if not hasattr(X, "__dask_graph__"):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
@@ -187,31 +203,20 @@ class SensitiveFeaturesMixin:
         validate_data(self, meta, skip_check_array=True)
         names = getattr(self, "feature_names_in_", None)
         features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
-        kept: Any = None
-        if self.sensitive_columns is not None:
-            if sensitive_features is not None:
-                raise ValueError(BOTH_GIVEN.format(self.sensitive_columns))
-            sensitive = column_positions(meta, self.sensitive_columns)
-            kept = np.arange(len(features))
-            kept = np.setdiff1d(kept, sensitive) if self.drop_sensitive else kept
-            if not kept.size:
-                raise ValueError(NOTHING_LEFT)
-        elif sensitive_features is None:
-            self._warn_without_groups(stacklevel=6)
-        training = read_training(
-            align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight),
-            positions=kept,
-            sensitive_columns=self.sensitive_columns,
-            intersectional=self.intersectional,
-            names=None if names is None else features if kept is None else features[kept],
-            **check_params,
-        )
-        self._model_positions = kept
-        self.model_features_ = features if kept is None else features[kept]
-        self.groups_ = np.array(training.groups.names, dtype=object)
-        self._group_levels = training.groups.levels
-        training.groups.warn_small(stacklevel=6)
-        return training
+        self._model_positions = None
+        self.model_features_ = features
+        if self.sensitive_columns is None:
+            if sensitive_features is None:
+                self._warn_without_groups(stacklevel=7)
+            return
+        if sensitive_features is not None:
+            raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+        kept = np.arange(len(features))
+        if self.drop_sensitive:
+            kept = np.setdiff1d(kept, column_positions(meta, self.sensitive_columns))
+        if not kept.size:
+            raise ValueError(_NOTHING_LEFT)
+        self._model_positions, self.model_features_ = kept, features[kept]
 
     def _split_columns(
         self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
@@ -222,7 +227,7 @@ class SensitiveFeaturesMixin:
         everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
         kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
         if not kept.size:
-            raise ValueError(NOTHING_LEFT)
+            raise ValueError(_NOTHING_LEFT)
         self._model_positions = kept
         rest = keep_columns(X, kept)
         if check_params.get("skip_check_array"):

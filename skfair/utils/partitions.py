@@ -393,7 +393,8 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})
         return list(collection.to_delayed().ravel())
-    return list(collection.to_delayed())
+    # Not optimised further: files that are read for a narrow column would be put together.
+    return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
 def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:

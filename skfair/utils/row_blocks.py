@@ -150,13 +150,13 @@ def read_training(
     positions: Any = None,
     sensitive_columns: Any = None,
     intersectional: bool = True,
-    names: Any = None,
+    names: Any,
     **check_params: Any,
 ) -> Training:
     """Read and check aligned blocks of X, y, sensitive_features and sample_weight.
 
     ``positions`` are the columns of X that the model uses, ``sensitive_columns`` those with the
-    groups, ``names`` the names of the columns.
+    groups, ``names`` the names or positions of the columns that the model uses.
     """
     blocks = rows.then(_read_block, positions, sensitive_columns, names, check_params).keep()
     facts = blocks.collect(_facts_of)
@@ -247,7 +247,7 @@ def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
         table = np.asarray(X, dtype=np.float64)
         bad = ~np.isfinite(table)
         j = int(np.flatnonzero(bad.any(axis=0))[0])
-        name = j if names is None else repr(str(names[j]))
+        name = names[j] if isinstance(names[j], int | np.integer) else repr(str(names[j]))
         what = "NaN" if np.isnan(table[:, j]).any() else "infinity"
         raise ValueError(
             f"column {name} of X has {what} in {plural(int(bad[:, j].sum()), 'row')} of "

@@ -154,6 +154,20 @@ def test_sensitive_columns_of_x():
     assert found.groups.names == ("f", "m")
 
 
+def test_parquet_is_read_where_the_blocks_are(tmp_path):
+    """Files, and columns of them, are read apart, however small they are."""
+    frame = people().astype({"race": str})
+    for k in range(4):
+        frame[100 * k : 100 * k + 100].to_parquet(tmp_path / f"{k}.parquet")
+    lazy = dd.read_parquet(tmp_path)
+    found = Reader()._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]])
+    assert found.sizes == [100] * 4
+    assert dict(zip(found.groups.names, found.groups.counts, strict=True)) == dict(
+        frame.race.value_counts()
+    )
+    assert_array_equal(np.concatenate(found.rows.collect(lambda b: b.X)), frame[["a", "b"]])
+
+
 def test_weights():
     frame = people()
     w = np.arange(400.0)

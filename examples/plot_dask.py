@@ -1,0 +1,109 @@
+"""
+The same estimators on a cluster
+================================
+
+Applicants lie in partitions on the worker processes of a small Dask cluster. They are drawn there
+and stay there. A classifier and a clustering are fitted where the rows are, and their predictions
+are judged there. What comes to this process are sums and short lists, however many rows there are.
+"""
+
+# %%
+# Rows that are nowhere yet
+# -------------------------
+# A function draws one partition. Dask calls it on the workers when rows are asked for. With files,
+# ``dask.dataframe.read_parquet`` takes its place. Groups are words.
+import dask
+import dask.dataframe as dd
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from distributed import Client, LocalCluster
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.cluster import FairKMeans
+from skfair.metrics import balance_score, fairness_report, group_report
+
+N_PARTITIONS, PARTITION_ROWS = 12, 20_000
+COLUMNS = [f"x{j}" for j in range(6)]
+REGIONS = np.array(["north", "south", "west"])
+
+
+def draw(number, n_rows=PARTITION_ROWS):
+    """Draw the rows of one partition."""
+    rng = np.random.default_rng([0, number])
+    code = rng.choice(3, n_rows, p=[0.5, 0.3, 0.2])
+    X = rng.standard_normal((n_rows, len(COLUMNS)), dtype=np.float32)
+    X[:, 0] += np.float32(0.8) * code
+    X[:, 4:] += 4 * rng.integers(0, 2, (n_rows, 2)).astype(np.float32)  # four heaps
+    granted = X[:, 0] - X[:, 1] + rng.logistic(size=n_rows) > 1
+    table = pd.DataFrame(X, columns=COLUMNS)
+    return table.assign(region=pd.array(REGIONS[code], dtype="string"), granted=granted.astype(int))
+
+
+def lazy_table(n_partitions):
+    """Return a frame of which nothing is drawn yet."""
+    return dd.from_map(draw, range(n_partitions), meta=draw(0, n_rows=0))
+
+
+# %%
+# Two workers
+# -----------
+# Workers are processes of their own, which begin by importing this script: what they shall not do
+# themselves stands behind ``if __name__ == "__main__"``. Passes are faster if workers keep memory
+# that they will need again, which has to be said before they start. ``persist`` draws the rows and
+# leaves them on the workers.
+if __name__ == "__main__":
+    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26})
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=":0"
+    )
+    client = Client(cluster)
+    table = lazy_table(N_PARTITIONS).persist()
+    X, granted, region = table[COLUMNS], table["granted"], table["region"]
+    print(
+        f"{len(table)} rows in {table.npartitions} partitions, on {len(client.nthreads())} workers"
+    )
+
+# %%
+# A classifier within a limit
+# ---------------------------
+# The calls are those for rows in memory. Predictions are a Dask array, of which nothing is computed
+# until a report asks for it.
+if __name__ == "__main__":
+    reports = {}
+    for bound in (1.0, 0.02):
+        model = ConstrainedERMClassifier("demographic_parity", max_disparity=bound)
+        model = model.fit(X, granted, sensitive_features=region)
+        predicted = model.predict(X)
+        reports[bound] = group_report(granted, predicted, sensitive_features=region, interval=None)
+        print(f"bound {bound}: disparity {model.train_disparity_:.4f}")
+    print(reports[0.02][["n", "base_rate", "selection_rate", "accuracy"]])
+    report = fairness_report(granted, predicted, sensitive_features=region, random_state=0)
+    print(report.loc[["demographic_parity_difference", "equal_opportunity_difference"]])
+
+    figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    for shift, (bound, found) in zip((-0.2, 0.2), reports.items(), strict=True):
+        rates = found.loc[list(REGIONS), "selection_rate"]
+        label = "no limit" if bound == 1.0 else f"at most {bound} apart"
+        ax.bar(np.arange(len(REGIONS)) + shift, rates.astype(float), 0.36, label=label)
+    ax.set_xticks(range(len(REGIONS)), REGIONS)
+    ax.set(ylabel="selection rate", ylim=(0, 1.25 * ax.get_ylim()[1]))
+    ax.legend(ncols=2, loc="upper center", frameon=False)
+
+# %%
+# A clustering, and what travels
+# ------------------------------
+# Labels are a Dask array on the workers: compute them, or save them, before the cluster goes. A
+# sixth of the rows is clustered too: a step sends about as many bytes. A message knows clusters and
+# groups but not rows, and the number of messages follows the threads of the cluster.
+if __name__ == "__main__":
+    few = lazy_table(N_PARTITIONS // 6)
+    for name, rows in (("a sixth", few), ("all rows", table)):
+        clusters = FairKMeans(8, min_balance=0.8, random_state=0)
+        clusters.fit(rows[COLUMNS], sensitive_features=rows["region"])
+        balance = balance_score(clusters.labels_, sensitive_features=rows["region"], relative=True)
+        most = np.nanmax(clusters.history_["bytes"]) / 1000
+        print(f"{name}: balance {balance:.3f} of that of the rows, {most:.1f} kB per step at most")
+    print(clusters.group_counts_)
+    client.close()
+    cluster.close()
