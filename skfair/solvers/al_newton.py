@@ -32,6 +32,8 @@ FloatArray = NDArray[np.float64]
 # Below this many units of the last place of the objective, a descent cannot be seen.
 _ROUNDING = 1e-13
 _HALVINGS = 10
+# Steps that may bring no progress. Bounds that cannot be kept drive parameters to infinity.
+_PATIENCE = 40
 # Curvatures below this are taken for it, so that nothing overflows.
 _FLAT = 1e-100
 
@@ -132,9 +134,12 @@ class ALNewton:
         gradient = problem.gradient(at, al.nu)
         status: Status = "max_iter"
         last_gap, shift, n_iter, n_stalled = np.inf, 0.0, 0, 0
+        least, since = np.inf, 0
         while True:
             stationarity = float(np.abs(gradient).max(initial=0.0))
             gap = gap_of(al, lam, rho)
+            if max(stationarity, gap) < 0.9 * least:
+                least, since = max(stationarity, gap), n_iter
             history.record(
                 objective=at.objective,
                 max_violation=problem.violation(at),
@@ -143,7 +148,7 @@ class ALNewton:
             if stationarity <= tol and gap <= tol:
                 status = "converged"
                 break
-            if n_iter >= max_iter or n_stalled > 5:
+            if n_iter >= max_iter or n_stalled > 5 or n_iter - since > _PATIENCE:
                 break
             if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * tol) or n_stalled:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:

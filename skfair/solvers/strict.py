@@ -34,6 +34,7 @@ SLACK = 0.004  # accuracy that a lower temperature may cost
 USED = 0.85  # share of a bound from which on it counts as reached
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates
+FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 ROUNDING = 1e-12  # accuracies that differ by less are the same
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 
@@ -177,13 +178,15 @@ class _StrictPath:
                 problem.lower = self.lower - offsets + self.margin
                 problem.upper = self.upper - offsets - self.margin
                 result = self._solve(problem, theta, lam, self.step_tol)
-                theta, lam = result.theta, result.multipliers
                 candidate = self._judge(result, temperature)
                 candidates.append(candidate)
                 if candidate.kept.is_feasible:
                     reached = max(reached, candidate.quality)
                 if result.status == "stopped":
                     return self._choose(candidates)
+                if self._has_diverged(result):
+                    break  # the next temperature starts from the last sound parameters
+                theta, lam = result.theta, result.multipliers
                 seen = self._compare(theta, lam)
                 offsets = offsets + self.damping * (seen.differences - offsets)
                 is_settled = seen.violation <= 0 and seen.is_used
@@ -205,6 +208,12 @@ class _StrictPath:
         self.n_solves += 1
         found: SolverResult = self.solver.solve(problem, theta, lam, tol=tol, **self.params)
         return found
+
+    def _has_diverged(self, result: SolverResult) -> bool:
+        """Whether a solver gave up far from the bounds, which it had no way to keep."""
+        if result.status != "max_iter" or getattr(self.solver, "is_stochastic", False):
+            return False
+        return self.problem.violation(self.problem.evaluate(result.theta)) > FAR
 
     def _true_constraints(self, theta: FloatArray) -> FloatArray:
         """Return the constraint rows for true moments, every centre in the middle of its rates."""

@@ -399,3 +399,14 @@ def test_a_problem_without_second_derivatives_is_refused_by_name():
     assert "gradient" not in str(error.value)
     check_needs(ALLBFGS(), problem)
     check_needs(ALNewton(), linear)
+
+
+def test_newton_gives_up_on_bounds_that_cannot_be_kept():
+    """They drive parameters to infinity, where no number of steps brings the bounds nearer."""
+    _, problem = build_case(CASES[0])
+    problem.lower = np.full(problem.n_constraints, 1.5)  # rates differ by at most 1
+    problem.upper = np.full(problem.n_constraints, 2.0)
+    found = ALNewton().solve(problem, start(problem), max_iter=1000)
+    assert found.status == "max_iter"
+    assert found.n_iter < 200
+    assert problem.violation(problem.evaluate(found.theta)) > 0.4
