@@ -238,7 +238,7 @@ def test_the_search_finds_what_sorting_all_scores_finds(
     """Few bins, so that they are split often; with one digit most scores are tied."""
     monkeypatch.setattr(threshold_search, "MAX_FETCHED", n_fetched)
     monkeypatch.setattr(threshold_search, "N_BINS", 40)
-    monkeypatch.setattr(threshold_search, "N_SPLIT", 40)
+    monkeypatch.setattr(threshold_search, "N_SPLIT", 400)
     monkeypatch.setattr(threshold_search, "MAX_PASSES", 30)
     X, y, group = people(n=900, seed=len(rule) + digits, n_groups=3)
     X = np.round(X, digits)
