@@ -155,7 +155,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds of each step on that problem.
+        Objective, violation and CPU seconds of each step on that problem; with Dask also the bytes
+        exchanged.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -176,6 +177,11 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     constraints; a Newton step adds a weighted Gram matrix, O(n d^2) dense. Inner coordinates are
     standardised, so columns of any scale will do; the penalty is on the weights of the columns as
     they are, as in scikit-learn. Fair problems are not convex: solutions are stationary points.
+
+    X, y, groups and weights may be Dask collections, for linear scores and solvers that use all
+    rows in a step. A pass exchanges weights, cell means and at most a Gram matrix with the blocks.
+    With "al_newton" the result is that of rows in memory; strict thresholds of many millions of
+    rows may lose accuracy by the share of one bin of scores.
 
     References
     ----------
@@ -255,7 +261,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,)
             Two classes; the one that sorts last is the positive one.

@@ -141,10 +141,9 @@ class Partitions:
             kept = Partitions(persist(*self._lists), self._lengths)
             sizes = kept.collect(_size)
             n_threads = 1 if client is None else max(1, sum(client.nthreads().values()))
-            fewest, most = LISTS_PER_THREAD
-            share = sum(sizes) / n_threads
-            limit = 1.05 * max(min(LIST_BYTES, share / fewest), share / most)
-            lengths = _runs(sizes, limit)
+            # As many lists for every thread, so that none waits for another.
+            per_thread = np.clip(np.ceil(sum(sizes) / n_threads / LIST_BYTES), *LISTS_PER_THREAD)
+            lengths = _even_runs(sizes, int(per_thread) * n_threads)
             starts = np.cumsum([0, *lengths])
             blocks = kept._single()
             lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts.tolist())]
@@ -215,16 +214,12 @@ class Partitions:
         _exchanged.set(_exchanged.get() + sent + n_back)
 
 
-def _runs(sizes: Sequence[int], limit: float) -> list[int]:
-    """Return the lengths of runs of neighbours that have at most a limit of bytes together."""
-    lengths, inside = [0], 0.0
-    for size in sizes:
-        if lengths[-1] and inside + size > limit:
-            lengths.append(0)
-            inside = 0.0
-        lengths[-1] += 1
-        inside += size
-    return lengths
+def _even_runs(sizes: Sequence[int], n_runs: int) -> list[int]:
+    """Return the lengths of at most so many runs of neighbours, of about the same size each."""
+    middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
+    run = np.minimum(middles * n_runs / max(sum(sizes), 1), n_runs - 1).astype(np.int64)
+    lengths = np.bincount(run, minlength=n_runs)
+    return [int(length) for length in lengths if length]
 
 
 def align(**columns: Any) -> Partitions:
