@@ -422,7 +422,7 @@ class GroupScoreDisplay:
         scores, weights = self.scores[group], self._weights_of(group)
         if weights is None:
             weights = np.ones(scores.size)
-        scores, weights = scores[weights > 0], weights[weights > 0]
+        scores, weights = scores[weights > 0], weights[weights > 0] / weights.max()
         n_effective = weights.sum() ** 2 / (weights**2).sum()
         low, high = scores.min(), scores.max()
         if high - low > 1e150:

@@ -438,11 +438,12 @@ def _clear_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        name = type(error).__name__
-        if name in _LOST or isinstance(error, TimeoutError | ConnectionError):
+        name, said = type(error).__name__, str(error)
+        is_lost = name in _LOST or "after closing" in said  # the latter in older versions
+        if is_lost or isinstance(error, TimeoutError | ConnectionError):
             raise ConnectionError(
-                f"The connection to the Dask cluster was lost ({name}: {error}). The estimator is "
-                "as it was before; start a client and call it again."
+                f"The connection to the Dask cluster was lost ({name}: {said[:200]}). The "
+                "estimator is as it was before; start a client and call it again."
             ) from error
         if name == "KilledWorker":
             raise MemoryError(

@@ -36,11 +36,12 @@ def test_densities_equal_scipys(sample, render, legend_of):
 
 
 @pytest.mark.parametrize("bw_method", ["silverman", 0.3])
-def test_bandwidth_and_weights(sample, bw_method):
+@pytest.mark.parametrize("unit", [1.0, 1e200])
+def test_bandwidth_and_weights(sample, bw_method, unit):
     scores, group = sample
     weights = np.linspace(0, 2, 100)  # the first row has no weight
     display = GroupScoreDisplay.from_predictions(
-        None, scores, sensitive_features=group, sample_weight=weights, bw_method=bw_method
+        None, scores, sensitive_features=group, sample_weight=unit * weights, bw_method=bw_method
     )
     row = group == "a"
     x, heights = display.curves_[0].get_data()
