@@ -142,11 +142,7 @@ class SensitiveFeaturesMixin:
         With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
         """
         self._refuse_lazy(X, y, sensitive_features, sample_weight)
-        if isinstance(sensitive_features, str):
-            raise TypeError(
-                f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
-                f"X[{sensitive_features!r}], or set sensitive_columns={sensitive_features!r}."
-            )
+        _refuse_name(sensitive_features)
         if self.sensitive_columns is None:
             self._model_positions = None
             if supervised:
@@ -194,6 +190,7 @@ class SensitiveFeaturesMixin:
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
+        _refuse_name(sensitive_features)
         if not hasattr(X, "__dask_graph__"):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
@@ -308,3 +305,12 @@ class SensitiveFeaturesMixin:
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
         return self._group_levels.encode(sensitive_features, n_samples=n_samples)
+
+
+def _refuse_name(sensitive_features: Any) -> None:
+    """Raise if the name of a column was passed in place of the column."""
+    if isinstance(sensitive_features, str):
+        raise TypeError(
+            f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
+            f"X[{sensitive_features!r}], or set sensitive_columns={sensitive_features!r}."
+        )

@@ -213,6 +213,8 @@ def test_collections_that_do_not_match():
         )
     with pytest.raises(ValueError, match="sample_weight has 3 rows but X has 400"):
         Reader()._read_training(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
+    with pytest.raises(TypeError, match="sensitive_features='sex' is a name"):
+        Reader()._read_training(lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
         Reader()._read_training(people()[["a"]], sensitive_features=lazy.sex)
 
