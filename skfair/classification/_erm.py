@@ -114,11 +114,6 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         return values
 
     def _make_solver(self, is_linear: bool, n_features: int) -> Any:
-        if isinstance(self.solver, type):
-            raise TypeError(
-                f"solver is the class {self.solver.__name__}. Pass an object, "
-                f"{self.solver.__name__}(), or the name of a solver."
-            )
         if not isinstance(self.solver, str):
             return self.solver
         name = self.solver

@@ -86,6 +86,11 @@ def check_needs(solver: Any, problem: Any) -> None:
         ...
     TypeError: Newton cannot solve a Smooth: the problem has no 'hessian'...
     """
+    if isinstance(solver, type):
+        raise TypeError(
+            f"solver is the class {solver.__name__}. Pass an object, {solver.__name__}(), or the "
+            "name of a solver."
+        )
     check_parameters(solver)
     missing = [name for name in getattr(solver, "needs", ()) if not hasattr(problem, name)]
     if missing:

@@ -410,3 +410,10 @@ def test_newton_gives_up_on_bounds_that_cannot_be_kept():
     assert found.status == "max_iter"
     assert found.n_iter < 200
     assert problem.violation(problem.evaluate(found.theta)) > 0.4
+
+
+def test_the_class_of_a_solver_is_no_solver():
+    with pytest.raises(
+        TypeError, match=r"solver is the class ALNewton. Pass an object, ALNewton()"
+    ):
+        check_needs(ALNewton, build_case(CASES[0])[1])
