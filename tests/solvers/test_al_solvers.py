@@ -413,7 +413,5 @@ def test_newton_gives_up_on_bounds_that_cannot_be_kept():
 
 
 def test_the_class_of_a_solver_is_no_solver():
-    with pytest.raises(
-        TypeError, match=r"solver is the class ALNewton. Pass an object, ALNewton()"
-    ):
+    with pytest.raises(TypeError, match="class ALNewton. Pass an object"):
         check_needs(ALNewton, build_case(CASES[0])[1])
