@@ -1,9 +1,9 @@
-"""One small cluster of worker processes for all tests of this folder."""
+"""A small cluster of worker processes, closed again so that it disturbs no other tests."""
 
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster():
     """A client of two workers of one thread each."""
     distributed = pytest.importorskip("distributed")
