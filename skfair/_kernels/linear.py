@@ -3,6 +3,7 @@
 Sums are kept in float64 whatever the type of the data.
 """
 
+import numpy as np
 from numba import njit
 
 
@@ -21,6 +22,36 @@ def sparse_gram(data, indices, indptr, weights, out):
             x = w * data[a]
             for b in range(a, indptr[i + 1]):
                 target[indices[b]] += x * data[b]
+
+
+@njit(cache=True)
+def signed_rows(X, mean, inverse, weights, out):
+    """Write standardised rows times the root of their absolute weight to ``out``.
+
+    Rows with a positive weight come first, ``out[:front]``, and those with a negative one last,
+    ``out[back:]``. Columns of ``out`` beyond those of X are 1 before they are weighted. Returns
+    ``front`` and ``back``.
+    """
+    n, d = X.shape
+    front, back = 0, n
+    root = np.empty(1, out.dtype)
+    for i in range(n):
+        w = weights[i]
+        if w == 0.0:
+            continue
+        if w > 0.0:
+            target = out[front]
+            front += 1
+        else:
+            back -= 1
+            target = out[back]
+        root[0] = np.sqrt(abs(w))
+        row, r = X[i], root[0]
+        for j in range(d):
+            target[j] = (row[j] - mean[j]) * inverse[j] * r
+        for j in range(d, target.size):
+            target[j] = r
+    return front, back
 
 
 @njit(cache=True)

@@ -185,25 +185,18 @@ class LinearScore(ScoreModel):
             out[d, d] = total
 
     def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
-        X, d = self.X, self.n_features
-        mean = self.mean.astype(X.dtype)
-        inverse = (1 / self.scale).astype(X.dtype)
-        roots = np.sqrt(np.abs(weights)).astype(X.dtype)
-        negative = weights < 0
+        from skfair._kernels.linear import signed_rows
+
+        X = self.X
+        mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
         buffer = np.empty((min(BLOCK_ROWS, self.n_samples), self.n_parameters), X.dtype)
         for start in range(0, self.n_samples, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             rows = buffer[: X[block].shape[0]]
-            rows[:, d:] = 1
-            np.subtract(X[block], mean, out=rows[:, :d])
-            rows[:, :d] *= inverse
-            rows *= roots[block, None]
-            flipped = negative[block]
-            if flipped.any():
-                below = rows[flipped]
-                rows = rows[~flipped]
-                out -= below.T @ below
-            out += rows.T @ rows  # recognised as a symmetric rank update
+            front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
+            above, below = rows[:front], rows[back:]
+            out += above.T @ above  # recognised as symmetric rank updates
+            out -= below.T @ below
 
 
 def _fits_single_precision(units: Units) -> bool:

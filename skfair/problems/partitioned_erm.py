@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -46,12 +47,10 @@ class LinearScores(NamedTuple):
 
 
 class KindTable(NamedTuple):
-    """What the rows of a block are to the problem, by kind.
+    """What rows are to the problem, by kind.
 
     Attributes
     ----------
-    codes : ndarray of shape (n_attributes, n_kinds)
-        Groups.
     targets : ndarray of shape (n_kinds,)
         -1 and 1.
     loss_factors : ndarray of shape (n_kinds,)
@@ -62,7 +61,6 @@ class KindTable(NamedTuple):
         Share of the mean of its cell that a row of weight 1 has.
     """
 
-    codes: IntArray
     targets: FloatArray
     loss_factors: FloatArray
     cells: IntArray
@@ -76,7 +74,8 @@ class Task(NamedTuple):
     constraints: list[Constraint]
     n_cells: list[int]
     class_names: tuple[Any, Any]
-    groups: GroupEncoding  # without rows
+    groups: GroupEncoding  # of the kinds
+    table: KindTable
     model: LinearScore  # without rows
 
 
@@ -137,36 +136,25 @@ class PartitionedERM(RuledProblem):
         self._positive_share = float(shares @ (targets > 0))
         factors = [_per_weight(rule.row_weights, training.weights) for rule in bound]
         shape = (len(bound), targets.size)
-        self._tables = [
-            KindTable(*parts)
-            for parts in training.by_block(
-                training.groups.codes,
-                targets,
-                _per_weight(shares, training.weights),
-                np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
-                np.array(factors, dtype=np.float64).reshape(shape),
-            )
-        ]
-        self.model = self._measured(training, fit_intercept)
+        table = KindTable(
+            targets,
+            _per_weight(shares, training.weights),
+            np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
+            np.array(factors, dtype=np.float64).reshape(shape),
+        )
+        self.model = self._measured(training, table, fit_intercept)
         self._set_rules(bound)
-        levels = training.groups.levels
+        n_cells = [rule.n_cells for rule in bound]
         self._task = Task(
-            loss,
-            list(constraints),
-            [rule.n_cells for rule in bound],
-            class_names,
-            GroupEncoding(
-                np.empty((len(levels.offsets) - 1, 0), np.int64), levels, training.groups.counts
-            ),
-            self.model,
+            loss, list(constraints), n_cells, class_names, training.groups, table, self.model
         )
         self._last: tuple[float, FloatArray, Any] | None = None
         self._decided: list[tuple[LinearScores, Decisions]] = []
 
-    def _measured(self, training: Training, fit_intercept: bool) -> LinearScore:
+    def _measured(self, training: Training, table: KindTable, fit_intercept: bool) -> LinearScore:
         """Return the model without rows, in units of all rows."""
         origin = next(found for found in self.rows.collect(_origin) if found is not None)
-        first, second = self.rows.total(_moments, origin, each=self._tables)
+        first, second = self.rows.total(_moments, origin, table)
         units = units_of_sums(origin, first, second, centered=fit_intercept)
         nothing = np.empty((0, training.n_features), training.dtype)
         return LinearScore(nothing, fit_intercept=fit_intercept, units=units)
@@ -175,11 +163,9 @@ class PartitionedERM(RuledProblem):
         """Return the problem without its rules."""
         free = copy.copy(self)
         free._set_rules([])
-        free._task = self._task._replace(constraints=[], n_cells=[])
-        free._tables = [
-            table._replace(cells=table.cells[:0], cell_factors=table.cell_factors[:0])
-            for table in self._tables
-        ]
+        table = self._task.table
+        table = table._replace(cells=table.cells[:0], cell_factors=table.cell_factors[:0])
+        free._task = self._task._replace(constraints=[], n_cells=[], table=table)
         free._last, free._decided = None, []
         return free
 
@@ -204,9 +190,7 @@ class PartitionedERM(RuledProblem):
         """Return what one pass adds up; the centres, which solvers move too, do not matter."""
         last = self._last
         if last is None or last[0] != self.temperature or not np.array_equal(last[1], theta):
-            found = self.rows.total(
-                _evaluate, self._task, theta, self.temperature, each=self._tables
-            )
+            found = self.rows.total(_evaluate, self._task, theta, self.temperature)
             self._last = last = (self.temperature, theta, found)
         return last[2]
 
@@ -236,7 +220,7 @@ class PartitionedERM(RuledProblem):
         p = self.model.n_parameters
         out = np.zeros((self.n_parameters, self.n_parameters))
         out[:p, :p] = self.rows.total(
-            _gram, self._task, self.model_part(at.theta), self.temperature, pulls, each=self._tables
+            _gram, self._task, self.model_part(at.theta), self.temperature, pulls
         )
         out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
         return out
@@ -250,7 +234,7 @@ class PartitionedERM(RuledProblem):
         for known, decisions in self._decided:
             if known.intercept == scores.intercept and np.array_equal(known.coef, scores.coef):
                 return decisions
-        means, right, positive = self.rows.total(_decide, self._task, scores, each=self._tables)
+        means, right, positive = self.rows.total(_decide, self._task, scores)
         self._decided = [(scores, Decisions(means, right, positive)), *self._decided[:3]]
         return self._decided[0][1]
 
@@ -260,10 +244,8 @@ class PartitionedERM(RuledProblem):
         return self._positive_share
 
     def pass_over(self, function: Any, scores: LinearScores, *shared: Any, combine: Any) -> Any:
-        """Combine what ``function(block, task, scores, *shared, table)`` returns of the blocks."""
-        return self.rows.total(
-            function, self._task, scores, *shared, each=self._tables, combine=combine
-        )
+        """Combine what ``function(block, task, scores, *shared)`` returns of the blocks."""
+        return self.rows.total(function, self._task, scores, *shared, combine=combine)
 
 
 class RulePiece(NamedTuple):
@@ -283,18 +265,16 @@ class Piece:
         The block.
     rows : slice or ndarray
         Which rows of it.
-    table : KindTable
-        What its kinds are to the problem.
     task : Task
         The problem.
     """
 
-    def __init__(self, block: RowBlock, rows: Any, table: KindTable, task: Task) -> None:
-        self._block, self._rows, self._table, self._task = block, rows, table, task
+    def __init__(self, block: RowBlock, rows: Any, task: Task) -> None:
+        self._block, self._rows, self._task, self._table = block, rows, task, task.table
 
     def only(self, which: IntArray) -> Piece:
         """Return some of the rows, given by their numbers in the piece."""
-        return Piece(self._block, self._rows.start + which, self._table, self._task)
+        return Piece(self._block, self._rows.start + which, self._task)
 
     @cached_property
     def model(self) -> LinearScore:
@@ -328,7 +308,7 @@ class Piece:
         """The rules on the rows."""
         task, table = self._task, self._table
         weights = self._weighted(np.ones(table.targets.size))
-        groups = GroupEncoding(table.codes[:, self._kind], task.groups.levels, task.groups.counts)
+        groups = replace(task.groups, codes=task.groups.codes[:, self._kind])
         known = TrainingRows(groups, self.targets, weights, task.loss, task.class_names)
         return [
             RulePiece(
@@ -347,10 +327,10 @@ class Piece:
         return found
 
 
-def pieces_of(block: RowBlock, table: KindTable, task: Task) -> Iterator[Piece]:
+def pieces_of(block: RowBlock, task: Task) -> Iterator[Piece]:
     """Yield the rows of a block piece by piece."""
     for start in range(0, block.n_rows, PIECE_ROWS):
-        yield Piece(block, slice(start, start + PIECE_ROWS), table, task)
+        yield Piece(block, slice(start, start + PIECE_ROWS), task)
 
 
 def _per_weight(of_kinds: FloatArray, weights: FloatArray) -> FloatArray:
@@ -369,9 +349,7 @@ def _moments(
     return column_sums(block.X, weights, origin)
 
 
-def _evaluate(
-    block: RowBlock, task: Task, theta: FloatArray, temperature: float, table: KindTable
-) -> Any:
+def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float) -> Any:
     """Return the loss, its gradient, cell means and their gradients, as sums over the block."""
     p = task.model.n_parameters
     found: Any = (
@@ -380,7 +358,7 @@ def _evaluate(
         [np.zeros(n) for n in task.n_cells],
         [np.zeros((n, p)) for n in task.n_cells],
     )
-    for piece in pieces_of(block, table, task):
+    for piece in pieces_of(block, task):
         scores, tape = piece.model.forward(theta)
         loss, slope, _ = task.loss.parts(scores, piece.targets)
         mean_loss = float(piece.loss_weights @ loss)
@@ -402,27 +380,27 @@ def _gram(
     theta: FloatArray,
     temperature: float,
     pulls: list[FloatArray],
-    table: KindTable,
 ) -> FloatArray:
     """Return the weighted Gram matrix of the second derivative, summed over the block."""
-    curvatures = [np.empty(0)]
-    for piece in pieces_of(block, table, task):
+    curvatures, end = np.empty(block.n_rows), 0
+    for piece in pieces_of(block, task):
         scores, _ = piece.model.forward(theta)
         weights = task.loss.parts(scores, piece.targets).curvature * piece.loss_weights
         for rule, pull in zip(piece.rules, pulls, strict=True):
             if pull.any():
                 _, _, curvature = rule.moment.parts(scores, temperature)
                 weights += curvature * rule.row_weights * pull[rule.cells]
-        curvatures.append(weights)
+        curvatures[end : end + weights.size] = weights
+        end += weights.size
     model = task.model
     whole = LinearScore(block.X, fit_intercept=model.fit_intercept, units=model.units)
-    return whole.gram(np.concatenate(curvatures))
+    return whole.gram(curvatures)
 
 
-def _decide(block: RowBlock, task: Task, scores: LinearScores, table: KindTable) -> Any:
+def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
     """Return strict cell means and the weights of right and of positive rows."""
     found: Any = ([np.zeros(n) for n in task.n_cells], 0.0, 0.0)
-    for piece in pieces_of(block, table, task):
+    for piece in pieces_of(block, task):
         values = piece.scores(scores)
         is_positive = values > 0
         means = [

@@ -115,12 +115,9 @@ class PartitionedProblem(RepresentationProblem):
     def subset(self, rows: IntArray) -> RepresentationProblem:
         """Return the problem on some of the points (numbers must rise), gathered in memory."""
         parts = sample_rows(self._training, rows, _take)
-        kinds = [
-            own.start + part[1] for own, part in zip(self._training.slices, parts, strict=True)
-        ]
-        X, weights = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+        X, kind, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
         X = np.ascontiguousarray(X, dtype=self.X.dtype)
-        part = self._frame().piece.with_rows(X, self.cells[np.concatenate(kinds)], weights)
+        part = self._frame().piece.with_rows(X, self.cells[kind], weights)
         part.rules = self.rules
         part._share_slack(self)
         return part
@@ -159,7 +156,7 @@ class PartitionedProblem(RepresentationProblem):
         labels: Labels | None = None,
         combine: Callable[[list[Any]], Any] | None = None,
     ) -> Any:
-        """Add up ``function(block, frame, *shared, own)`` over the blocks."""
+        """Add up ``function(block, frame, *shared[, moved])`` over the blocks."""
         return self._training.rows.total(
             function, self._frame(labels), *shared, each=self._each(labels), combine=combine
         )
@@ -178,19 +175,15 @@ class PartitionedProblem(RepresentationProblem):
             "is_large",
         )
         vars(piece).update({name: getattr(self, name) for name in kept}, buffers=None)
-        return _Frame(piece, *(() if labels is None else (labels.centers, labels.price)))
+        assigned = () if labels is None else (labels.centers, labels.price)
+        return _Frame(piece, self.cells, *assigned)
 
-    def _each(self, labels: Labels | None) -> list[_Own]:
-        """Return what each block has to know of its own rows."""
-        training = self._training
-        cells = [own for (own,) in training.by_block(self.cells)]
-        starts = np.cumsum([0, *training.sizes])
-        labels = Labels(np.zeros(0), np.zeros(0)) if labels is None else labels
-        cuts = np.searchsorted(labels.rows, starts)
-        return [
-            _Own(cells[b], int(starts[b]), labels.rows[i:j] - starts[b], labels.clusters[i:j])
-            for b, (i, j) in enumerate(pairwise(cuts.tolist()))
-        ]
+    def _each(self, labels: Labels | None) -> list[_Moved] | None:
+        """Return which rows of each block were moved by hand; None if there are no such rows."""
+        if labels is None or not labels.rows.size:
+            return None
+        cuts = np.searchsorted(labels.rows, np.cumsum([0, *self._training.sizes])).tolist()
+        return [_Moved(labels.rows[i:j], labels.clusters[i:j]) for i, j in pairwise(cuts)]
 
 
 class PartitionedDistances(Distances):
@@ -240,17 +233,19 @@ class _Frame(NamedTuple):
     """What every block has to know."""
 
     piece: RepresentationProblem  # without rows and rules, to be filled with those of a block
+    cells: IntArray  # of the kinds
     centers: FloatArray = np.zeros(0)  # of labels
     price: FloatArray = np.zeros(0)
 
 
-class _Own(NamedTuple):
-    """What a block has to know of its own rows."""
+class _Moved(NamedTuple):
+    """Rows of a block that were moved by hand, rising, and where they are now."""
 
-    cells: IntArray  # of its kinds
-    start: int  # its first row
-    moved: IntArray  # rows that were moved by hand, counted in the block
-    clusters: IntArray  # where they are now
+    rows: IntArray = np.zeros(0, np.int64)
+    clusters: IntArray = np.zeros(0, np.int64)
+
+
+_NONE = _Moved()
 
 
 class _Listed(NamedTuple):
@@ -321,28 +316,27 @@ class _Far(NamedTuple):
         return cls(cost[order], points[order], n_points)
 
 
-def _pieces(
-    block: RowBlock, piece: RepresentationProblem, own: _Own
-) -> Iterator[tuple[int, RepresentationProblem]]:
+def _pieces(block: RowBlock, frame: _Frame) -> Iterator[tuple[int, RepresentationProblem]]:
     """Yield the first row and the problem of each piece of a block (one at least)."""
-    X, weights = block.X.astype(piece.X.dtype, copy=False), block.row_weights()
-    cells = own.cells[block.kind]
-    whole = piece.with_rows(X, cells, weights)
+    X, weights = block.X.astype(frame.piece.X.dtype, copy=False), block.row_weights()
+    cells = frame.cells[block.kind]
+    whole = frame.piece.with_rows(X, cells, weights)
     whole.buffers = {}
     for rows in whole.row_slices() if block.n_rows else [slice(0, 0)]:
         yield rows.start, whole.with_rows(X[rows], cells[rows], weights[rows])
 
 
 def _labelled(
-    block: RowBlock, frame: _Frame, own: _Own
+    block: RowBlock, frame: _Frame, moved: _Moved
 ) -> Iterator[tuple[int, Distances, IntArray, float]]:
     """Yield first row, distances, labels and value of the dual of each piece of a block."""
-    for start, part in _pieces(block, frame.piece, own):
+    for start, part in _pieces(block, frame):
         distances = part.distances(frame.centers)
         labels, _, value = distances.assigned(frame.price)
-        i, j = np.searchsorted(own.moved, (start, start + labels.size))
-        labels[own.moved[i:j] - start] = own.clusters[i:j]
-        yield start, distances, labels, value
+        first = block.start + start
+        i, j = np.searchsorted(moved.rows, (first, first + labels.size))
+        labels[moved.rows[i:j] - first] = moved.clusters[i:j]
+        yield first, distances, labels, value
 
 
 def _spread(block: RowBlock) -> Spread:
@@ -365,44 +359,43 @@ def _ask(
     centers: FloatArray,
     question: str,
     arguments: tuple[Any, ...],
-    own: _Own,
 ) -> Any:
     """Add up what a method of the distances returns for each piece of a block."""
-    pieces = _pieces(block, frame.piece, own)
+    pieces = _pieces(block, frame)
     return add([getattr(part.distances(centers), question)(*arguments) for _, part in pieces])
 
 
-def _tally(block: RowBlock, frame: _Frame, own: _Own) -> Tally:
+def _tally(block: RowBlock, frame: _Frame, moved: _Moved = _NONE) -> Tally:
     """Count the labels of a block."""
     found = []
-    for _, distances, labels, value in _labelled(block, frame, own):
+    for _, distances, labels, value in _labelled(block, frame, moved):
         part = distances.problem
         found.append(Tally(value, part.counts(labels), *part.sums(labels), distances.cost(labels)))
     total: Tally = add(found)
     return total
 
 
-def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, own: _Own) -> _Listed:
+def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NONE) -> _Listed:
     """List the cheapest moves of the rows of a block."""
     weights = block.row_weights()
-    moves = Moves(frame.piece, n_kept, own.moved, weights)  # the labels come piece by piece
-    for start, distances, labels, _ in _labelled(block, frame, own):
-        distances.list_moves(labels, moves, own.start + start)
-    return _Listed.of(moves, own.start, weights)
+    moves = Moves(frame.piece, n_kept, moved.rows, weights)  # the labels come piece by piece
+    for first, distances, labels, _ in _labelled(block, frame, moved):
+        distances.list_moves(labels, moves, first)
+    return _Listed.of(moves, block.start, weights)
 
 
-def _farthest(block: RowBlock, frame: _Frame, n_points: int, own: _Own) -> _Far:
+def _farthest(block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NONE) -> _Far:
     """Return the points of a block that are farthest from their own centres."""
     found = [
         _Far(*distances.farthest(labels, n_points), n_points)
-        for _, distances, labels, _ in _labelled(block, frame, own)
+        for _, distances, labels, _ in _labelled(block, frame, moved)
     ]
     return _Far.merged(found)
 
 
-def _make_labels(block: RowBlock, frame: _Frame, own: _Own) -> NDArray[np.int32]:
+def _make_labels(block: RowBlock, frame: _Frame, moved: _Moved = _NONE) -> NDArray[np.int32]:
     """Return the labels of a block."""
-    parts = [labels for _, _, labels, _ in _labelled(block, frame, own)]
+    parts = [labels for _, _, labels, _ in _labelled(block, frame, moved)]
     return np.concatenate(parts).astype(np.int32)
 
 

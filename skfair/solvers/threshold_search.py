@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.problems.partitioned_erm import (
-    KindTable,
     LinearScores,
     PartitionedERM,
     Piece,
@@ -272,10 +271,8 @@ class _Inside(NamedTuple):
     steps: FloatArray  # (n_rules, n)
 
 
-def _sample(
-    block: RowBlock, task: Task, scores: LinearScores, step: int, table: KindTable
-) -> FloatArray:
-    found = [piece.scores(scores, step) for piece in pieces_of(block, table, task)]
+def _sample(block: RowBlock, task: Task, scores: LinearScores, step: int) -> FloatArray:
+    found = [piece.scores(scores, step) for piece in pieces_of(block, task)]
     return np.concatenate([np.empty(0), *found])
 
 
@@ -316,7 +313,6 @@ def _fill(
     scores: LinearScores,
     edges: FloatArray,
     split: _Split | None,
-    table: KindTable,
 ) -> Bins:
     """Count the rows of a block in bins, or in the new ones of a split.
 
@@ -324,7 +320,7 @@ def _fill(
     """
     n_bins = edges.size + 1 if split is None else split.n_new
     bins = _no_rows(n_bins, task.n_cells)
-    for piece in pieces_of(block, table, task):
+    for piece in pieces_of(block, task):
         values = piece.scores(scores)
         if split is not None:
             rows = _open_rows(piece, values, split.edges, split.is_open)
@@ -370,7 +366,6 @@ def _fetch(
     scores: LinearScores,
     edges: FloatArray,
     is_open: NDArray[np.bool_],
-    table: KindTable,
 ) -> _Inside:
     """Return scores, gains and cells of the rows in open bins."""
     n_rules = len(task.n_cells)
@@ -383,7 +378,7 @@ def _fetch(
             np.empty((n_rules, 0)),
         )
     ]
-    for piece in pieces_of(block, table, task):
+    for piece in pieces_of(block, task):
         values = piece.scores(scores)
         rows = _open_rows(piece, values, edges, is_open)
         if not rows.size:

@@ -6,8 +6,8 @@ and when (threads of this process, or the workers of the ``distributed`` client,
 here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
 one and the result is the same.
 
-Partial results are added along a tree whose shape depends on the number of blocks only, so sums are
-the same in every run.
+Partial results are added along a tree, first those of a thread. Its shape depends on the blocks and
+on the number of threads, so sums are the same in every run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FAN_IN = 8
 # Blocks of at most this many bytes in all are kept in the memory of this process; more are read
 # again in every pass.
 KEPT_BYTES = 1 << 30
-# Blocks that lie together are visited by one task: lists of about this many bytes, but no fewer and
-# no more of them for each thread than these. A task costs the scheduler about a millisecond.
-LIST_BYTES, LISTS_PER_THREAD = 1 << 26, (1, 16)
+# Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
+# More bytes are split, so that the workers can spill them to disk part by part.
+LIST_BYTES = 1 << 29
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -68,6 +68,8 @@ class Partitions:
         Lists of blocks; those of a list lie together, and one task visits them.
     lengths : sequence of int, default=None
         Number of blocks in each list; by default every element is a block, not a list.
+    runs : sequence of int, default=None
+        Number of lists that each thread holds; by default they are not held, and each is a run.
 
     Examples
     --------
@@ -80,9 +82,16 @@ class Partitions:
     15
     """
 
-    def __init__(self, lists: Sequence[Any], lengths: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        lists: Sequence[Any],
+        lengths: Sequence[int] | None = None,
+        runs: Sequence[int] | None = None,
+    ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]
         self._lengths = [1] * len(self._lists) if lengths is None else list(lengths)
+        self._runs = [1] * len(self._lists) if runs is None else list(runs)
+        self._is_held = runs is not None
 
     def __len__(self) -> int:
         return sum(self._lengths)
@@ -91,7 +100,11 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> Partitions:
         """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
-        return Partitions(self._tasks(function, shared, each), self._lengths)
+        return Partitions(
+            self._tasks(function, shared, each),
+            self._lengths,
+            self._runs if self._is_held else None,
+        )
 
     def collect(
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
@@ -110,44 +123,71 @@ class Partitions:
     ) -> Any:
         """Run a function on every block and add up what it returns: numbers, arrays, or tuples.
 
-        ``combine`` makes one result of a list of them, if they are not to be added.
+        ``combine`` makes one result of a list of them, if they are not to be added. What a thread
+        holds is added up where it is, so the bytes that travel depend on the number of threads.
         """
-        from dask import delayed
-
         combine = add if combine is None else combine
-        tasks = self._tasks(function, shared, each, combine)
+        tasks = _combined(self._tasks(function, shared, each, combine), self._runs, combine)
         while len(tasks) > FAN_IN:
-            tasks = [
-                delayed(combine, pure=False)(tasks[start : start + FAN_IN])
-                for start in range(0, len(tasks), FAN_IN)
-            ]
+            fans = _even_runs(np.ones(len(tasks)), -(-len(tasks) // FAN_IN))
+            tasks = _combined(tasks, fans, combine)
         found = combine(_compute(tasks))
-        self._count_bytes(shared, each, len(self._lists) * _size(found))
+        self._count_bytes(shared, each, len(self._runs) * _size(found))
         return found
 
     def keep(self) -> Partitions:
         """Return the blocks, computed and held where there is room for them.
 
         The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
-        cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass. Small
-        neighbours are put into one list, since a task costs milliseconds.
+        cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass.
         """
-        from dask import delayed, persist
+        return self.hold().pack()
 
+    def hold(self) -> Partitions:
+        """Compute and hold the blocks one by one: the first half of :meth:`keep`."""
         client = _client()
         if client is None and sum(self.collect(_size)) > KEPT_BYTES:
             return self
+        homes = _homes(client)
+        return self._settled(homes, _even_runs(np.ones(len(self._lists)), len(homes)))
+
+    def pack(self) -> Partitions:
+        """Put blocks that are held, or made of such, into lists: the second half of :meth:`keep`.
+
+        Every thread gets neighbours of as many bytes, so that none waits for another one; one list
+        of them, unless there are very many bytes.
+        """
+        from dask import delayed
+
+        if not self._is_held:
+            return self
+        homes = _homes(_client())
+        sizes = self.collect(_size)
+        lengths: list[int] = []
+        runs = []
+        for n_blocks in _even_runs(sizes, len(homes)):
+            own = sizes[sum(lengths) :][:n_blocks]
+            found = [n for n in _even_runs(own, max(1, -(-sum(own) // LIST_BYTES))) if n]
+            lengths += found
+            runs.append(len(found))
+        blocks, starts = self._single(), np.cumsum([0, *lengths]).tolist()
+        lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts)]
+        return Partitions(lists, lengths)._settled(homes, runs)
+
+    def _settled(self, homes: list[str], runs: Sequence[int]) -> Partitions:
+        """Compute the lists and hold them, a run of neighbours at each home."""
+        from dask import persist
+
+        ends = np.cumsum([0, *runs]).tolist()
+        lists: list[Any] = []
         with _clear_errors():
-            kept = Partitions(persist(*self._lists), self._lengths)
-            sizes = kept.collect(_size)
-            n_threads = 1 if client is None else max(1, sum(client.nthreads().values()))
-            # As many lists for every thread, so that none waits for another.
-            per_thread = np.clip(np.ceil(sum(sizes) / n_threads / LIST_BYTES), *LISTS_PER_THREAD)
-            lengths = _even_runs(sizes, int(per_thread) * n_threads)
-            starts = np.cumsum([0, *lengths])
-            blocks = kept._single()
-            lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts.tolist())]
-            return Partitions(persist(*lists), lengths)
+            if not homes[0]:
+                lists += persist(*self._lists)
+            else:
+                for home, (i, j) in zip(homes, pairwise(ends), strict=True):
+                    own = self._lists[i:j]
+                    lists += persist(*own, workers=home, allow_other_workers=True) if own else ()
+        return Partitions(lists, self._lengths, [run for run in runs if run])
 
     def to_array(
         self,
@@ -197,9 +237,10 @@ class Partitions:
         from dask import delayed
 
         run = delayed(_run, pure=False, traverse=False)
-        # A large message is a node of the graph, so that it travels once to each worker.
+        # A message that is large, or for many lists of a worker, is a node of the graph, so that it
+        # travels once to each worker.
         message: Any = _Sealed((function, shared, combine))
-        if _size(shared) > SMALL_BYTES:
+        if _size(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
             message = delayed(message, traverse=False, pure=False)
         own = [()] * len(self) if each is None else [(one,) for one in each]
         starts = np.cumsum([0, *self._lengths]).tolist()
@@ -209,17 +250,39 @@ class Partitions:
         ]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
-        """Count what a call has sent and got back, one message for each list of blocks."""
-        sent = len(self._lists) * _size(shared) + (0 if each is None else _size(list(each)))
+        """Count what a call has sent and got back, one message for each thread with blocks."""
+        sent = len(self._runs) * _size(shared) + (0 if each is None else _size(list(each)))
         _exchanged.set(_exchanged.get() + sent + n_back)
 
 
-def _even_runs(sizes: Sequence[int], n_runs: int) -> list[int]:
-    """Return the lengths of at most so many runs of neighbours, of about the same size each."""
+def _even_runs(sizes: Any, n_runs: int) -> list[int]:
+    """Return the lengths of so many runs of neighbours, of about the same size each."""
     middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
-    run = np.minimum(middles * n_runs / max(sum(sizes), 1), n_runs - 1).astype(np.int64)
-    lengths = np.bincount(run, minlength=n_runs)
-    return [int(length) for length in lengths if length]
+    run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
+    lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
+    return lengths
+
+
+def _combined(tasks: list[Any], runs: Sequence[int], combine: Callable[..., Any]) -> list[Any]:
+    """Return one task for each run of tasks, which combines their results."""
+    from dask import delayed
+
+    whole = delayed(combine, pure=False)
+    ends = np.cumsum([0, *runs]).tolist()
+    return [whole(tasks[i:j]) if j > i + 1 else tasks[i] for i, j in pairwise(ends) if j > i]
+
+
+def _homes(client: Any) -> list[str]:
+    """Return one entry for each thread: the address of its worker, if there are workers yet."""
+    from dask.system import CPU_COUNT
+
+    if client is None:
+        return [""] * CPU_COUNT
+    with _clear_errors():
+        if client.status == "closed":
+            raise ConnectionError("the client is closed")
+        threads = client.nthreads()
+    return [address for address in sorted(threads) for _ in range(threads[address])] or [""]
 
 
 def align(**columns: Any) -> Partitions:

@@ -1,17 +1,15 @@
 """Training rows in blocks: what is kept of each, and the table that stands for all of them.
 
 Rows of the same groups and the same class are of one *kind*. Rules, classes and weights depend on
-the kind only, so a block keeps X, the number of the kind of each row, and a table of its kinds; and
-all that a fit has to know beforehand (groups, empty cells, rates as functions of cells) is read
-from the tables of all blocks, put one under the other. They are as long as there are kinds, not
-rows.
+the kind only, so a block keeps X and the number of the kind of each row; and all that a fit has to
+know beforehand (groups, empty cells, rates as functions of cells) is read from a table of all
+kinds. It is as long as there are kinds, not rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,14 +60,17 @@ class RowBlock(NamedTuple):
         Number of the kind of each row, in the smallest integers that hold it.
     weights : ndarray of shape (n_rows,) or None
         Sample weights.
-    kinds : Kinds
-        The kinds.
+    kinds : Kinds or None
+        The kinds, as long as they are numbered block by block.
+    start : int
+        Number of the first row, counted over all blocks.
     """
 
     X: Any
     kind: NDArray[Any]
     weights: FloatArray | None
-    kinds: Kinds
+    kinds: Kinds | None
+    start: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -90,8 +91,6 @@ class Training(NamedTuple):
         The blocks, as :class:`RowBlock`.
     sizes : list of int
         Number of rows of each block.
-    slices : list of slice
-        Where the kinds of each block are in the table.
     groups : GroupEncoding
         Groups of the kinds; its counts are those of the rows.
     classes : ndarray or None
@@ -112,7 +111,6 @@ class Training(NamedTuple):
 
     rows: Partitions
     sizes: list[int]
-    slices: list[slice]
     groups: GroupEncoding
     classes: Any
     counts: IntArray
@@ -127,10 +125,6 @@ class Training(NamedTuple):
     def n_samples(self) -> int:
         """Number of rows."""
         return sum(self.sizes)
-
-    def by_block(self, *tables: NDArray[Any]) -> list[tuple[NDArray[Any], ...]]:
-        """Cut arrays with one entry per kind into those of the blocks."""
-        return [tuple(table[..., part] for table in tables) for part in self.slices]
 
 
 class _Facts(NamedTuple):
@@ -158,26 +152,36 @@ def read_training(
     ``positions`` are the columns of X that the model uses, ``sensitive_columns`` those with the
     groups, ``names`` the names or positions of the columns that the model uses.
     """
-    blocks = rows.then(_read_block, positions, sensitive_columns, names, check_params).keep()
+    blocks = rows.then(_read_block, positions, sensitive_columns, names, check_params).hold()
     facts = blocks.collect(_facts_of)
     if not any(fact.n_rows for fact in facts):
         raise ValueError("X has no rows.")
-    ends = np.cumsum([0, *(fact.kinds.counts.size for fact in facts)]).tolist()
-    starts = np.cumsum([0, *(fact.n_rows for fact in facts)])
     counts = np.concatenate([fact.kinds.counts for fact in facts])
     weights = np.concatenate([fact.kinds.weights for fact in facts])
     if not weights.any():
         raise ValueError("sample_weight is zero for every row.")
+    groups = encode_kinds([fact.kinds for fact in facts], counts, intersectional)
     has_classes = any(fact.kinds.classes is not None for fact in facts)
+    classes = join_columns([fact.kinds.classes for fact in facts]) if has_classes else None
+    # The same kinds of different blocks become one.
+    columns = [("sensitive_features", codes) for codes in groups.codes]
+    columns += [] if classes is None else [("y", classes)]
+    kind, first, _, _ = distinct_rows(columns, None, counts.size)
+    sizes = [fact.n_rows for fact in facts]
+    starts = np.cumsum([0, *sizes]).tolist()
+    numbers = np.split(
+        kind.astype(np.min_scalar_type(max(first.size - 1, 0))),
+        np.cumsum([fact.kinds.counts.size for fact in facts])[:-1],
+    )
+    first_of_block = [fact.kinds.first + s for fact, s in zip(facts, starts[:-1], strict=True)]
     return Training(
-        rows=blocks,
-        sizes=[fact.n_rows for fact in facts],
-        slices=[slice(i, j) for i, j in pairwise(ends)],
-        groups=encode_kinds([fact.kinds for fact in facts], counts, intersectional),
-        classes=join_columns([fact.kinds.classes for fact in facts]) if has_classes else None,
-        counts=counts,
-        weights=weights,
-        first=np.concatenate([f.kinds.first + s for f, s in zip(facts, starts[:-1], strict=True)]),
+        rows=blocks.then(_number, each=list(zip(starts[:-1], numbers, strict=True))).pack(),
+        sizes=sizes,
+        groups=replace(groups, codes=groups.codes[:, first]),
+        classes=None if classes is None else classes[first],
+        counts=np.bincount(kind, counts, first.size).astype(np.int64),
+        weights=np.bincount(kind, weights, first.size).astype(np.float64),
+        first=np.concatenate(first_of_block)[first],
         person=max(fact.person for fact in facts),
         is_weighted=any(fact.is_weighted for fact in facts),
         dtype=np.result_type(*{fact.dtype for fact in facts if fact.n_rows}),
@@ -255,8 +259,15 @@ def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
         ) from error
 
 
+def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
+    """Number the rows, and their kinds, over all blocks."""
+    start, numbers = own
+    return RowBlock(block.X, numbers[block.kind], block.weights, None, start)
+
+
 def _facts_of(block: RowBlock) -> _Facts:
     person = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
+    assert block.kinds is not None
     return _Facts(
         block.n_rows,
         block.kinds,

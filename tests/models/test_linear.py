@@ -363,6 +363,15 @@ def test_kernels(kernel, storage, dtype, tol):
     expected = sums + [(weights * (cells == c)) @ dense for c in range(3)]
     if storage == "dense":
         kernel("dense_cell_sums")(X, cells, weights, sums)
+        mean, inverse = np.arange(5).astype(dtype), (2.0 + np.arange(5)).astype(dtype)
+        out = np.zeros((20, 6), dtype)
+        front, back = kernel("signed_rows")(X, mean, inverse, weights, out)
+        design = np.hstack([(X - mean) * inverse, np.ones((20, 1))])
+        design *= np.sqrt(np.abs(weights))[:, None]
+        assert close(out[:front].astype(float), design[weights > 0], 20 * tol)
+        assert close(out[back:].astype(float), design[weights < 0][::-1], 20 * tol)
+        assert back - front == 1  # the row without weight
+        assert not out[front:back].any()
     else:
         X.sort_indices()  # the Gram matrix needs that
         out = np.ones((5, 5))

@@ -1,6 +1,7 @@
 """The layer for Dask collections: blocks, sums over them, and what is wrong with them."""
 
 import itertools
+import os
 
 import numpy as np
 import pandas as pd
@@ -92,14 +93,39 @@ def test_blocks_that_do_not_fit_are_read_again(monkeypatch):
     assert len(n_read) == 4
 
 
-def test_bytes_are_counted_and_do_not_depend_on_rows():
+def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
     def cost(n):
         rows = align(X=da.from_array(np.zeros(n), chunks=n // 4)).keep()
         before = bytes_exchanged()
         rows.total(lambda block, c: c * len(block["X"]), np.zeros(100))
         return bytes_exchanged() - before
 
-    assert cost(40) == cost(4000) >= 2 * 800
+    few = cost(40)
+    assert few == cost(4000) >= 2 * 800
+    # Nor on the number of lists: those of a thread are added up where they are.
+    monkeypatch.setattr(partitions, "LIST_BYTES", 1000)
+    assert cost(4000) == few
+
+
+def test_many_lists_for_each_thread(monkeypatch):
+    monkeypatch.setattr(partitions, "LIST_BYTES", 100)
+    numbers = np.random.default_rng(0).normal(size=1000)
+    rows = align(X=da.from_array(numbers, chunks=30)).keep()
+    shared = np.zeros(partitions.SMALL_BYTES)
+    for given in ((), (shared,)):
+        total = rows.total(lambda block, *given: block["X"].sum(), *given)
+        assert total == pytest.approx(numbers.sum(), abs=1e-12)
+    assert_array_equal(np.concatenate(rows.collect(lambda block: block["X"])), numbers)
+
+
+@pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
+def test_blocks_lie_evenly_and_neighbours_together(cluster, sizes):
+    X = da.from_array(np.zeros(sum(sizes)), chunks=(tuple(sizes),))
+    with cluster.as_current():
+        home = align(X=X).keep().collect(lambda block: os.getpid())
+    assert np.count_nonzero(np.diff(home)) == 1
+    own = sum(size for size, at in zip(sizes, home, strict=True) if at == home[0])
+    assert abs(own - sum(sizes) / 2) <= max(sizes) / 2
 
 
 def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
@@ -126,11 +152,13 @@ def test_groups_are_those_of_the_whole_table(groups, intersectional):
     assert_array_equal(found.groups.counts, expected.counts)
     assert found.n_samples == len(frame)
     # Every row has the groups and the class that its kind has in the table.
-    tables = found.by_block(found.groups.codes, found.classes)
-    codes = found.rows.collect(lambda block, own: own[0][:, block.kind], each=tables)
-    assert_array_equal(np.concatenate(codes, axis=1), expected.codes)
-    classes = found.rows.collect(lambda block, own: own[1][block.kind], each=tables)
-    assert_array_equal(np.concatenate(classes), frame.y)
+    kind = np.concatenate(found.rows.collect(lambda block: block.kind))
+    assert_array_equal(found.groups.codes[:, kind], expected.codes)
+    assert_array_equal(found.classes[kind], frame.y)
+    # A kind of several blocks is in the table once.
+    assert np.unique(kind).size == found.counts.size == len(frame[[*groups, "y"]].drop_duplicates())
+    starts = found.rows.collect(lambda block: block.start)
+    assert_array_equal(starts, np.cumsum([0, *found.sizes[:-1]]))
 
 
 def test_levels_that_are_not_in_every_block_and_empty_blocks():
