@@ -27,6 +27,7 @@ from skfair.utils.partitions import Partitions
 
 SEED = 3901
 N_FEATURES, N_GROUPS = 20, 3
+ROW_BYTES = 4 * N_FEATURES + 1  # X, and the kind of the row
 K, MAX_DISPARITY = 20, 0.02
 LIMIT = "1.5GiB"
 ESTIMATORS = ("FairKMeans", "ConstrainedERMClassifier")
@@ -111,14 +112,21 @@ def there(
 
 
 def _cluster(n_workers: int) -> Any:
-    """Return the client of a new cluster, whose workers may keep memory that they will need again.
+    """Return the client of a new cluster, whose workers use the memory that they have.
 
-    By default workers give it back at once, and asking for it page by page takes long.
+    By default workers give freed memory back at once, and asking for it again page by page takes
+    long; and they write blocks to disk from 70 % of their limit on.
     """
     import dask
     import distributed
 
-    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26})
+    dask.config.set(
+        {
+            "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
+            "distributed.worker.memory.spill": 0.85,
+            "distributed.worker.memory.pause": 0.9,
+        }
+    )
     cluster = distributed.LocalCluster(
         n_workers=n_workers, threads_per_worker=1, memory_limit=LIMIT, dashboard_address=":0"
     )
@@ -172,6 +180,13 @@ def _numbers(block: int, n_numbers: int) -> Any:
     return np.full(n_numbers, float(block))
 
 
+def tasks(n: float, n_workers: float) -> float:
+    """Return the number of lists of blocks that workers of one thread hold."""
+    held = n * ROW_BYTES / n_workers
+    lists = np.ceil(held / partitions.LIST_BYTES) if held > partitions.LARGE_BYTES else 1
+    return n_workers * float(min(lists, partitions.MOST_LISTS))
+
+
 def levels(n_tasks: float) -> int:
     """Return the number of levels at which results are added before they come to the client."""
     depth = 1
@@ -211,13 +226,13 @@ def costs(results: dict[str, Any]) -> dict[str, Any]:
     times = np.array(results["tree"])
     known = times if len(times) < 3 else times[:-1]
     per_task, per_level = np.linalg.lstsq(known[:, :2], known[:, 2], rcond=None)[0]
-    n_large = results["rows"][0]
     of_rows = {}
     for name, fits in results["fits"].items():
         passes = fits["large"]["passes"]
         n_passes = sum(count for count, _, _ in passes.values())
         seconds = sum(total for _, _, total in passes.values())
-        of_rows[name] = {"per_row": 2 * seconds / n_passes / n_large, "passes": n_passes}
+        per_row = 2 * seconds / n_passes / results["rows"][0]
+        of_rows[name] = {"per_row": per_row, "passes": n_passes}
     return {"per_task": float(per_task), "per_level": float(per_level), "fits": of_rows}
 
 
@@ -260,8 +275,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             pass_rows.append([name, kind, count, typical, 2e9 * typical / large])
         cost = model["fits"][name]
         for n, n_workers in CLUSTERS:
-            n_bytes = n * (4 * N_FEATURES + 2)
-            n_tasks = np.clip(n_bytes / partitions.LIST_BYTES, 2 * n_workers, 16 * n_workers)
+            n_tasks = tasks(n, n_workers)
             parts = {
                 "rows": n * cost["per_row"] / n_workers,
                 "tasks": n_tasks * model["per_task"],
@@ -272,7 +286,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                     name,
                     f"{n:.0e}",
                     n_workers,
-                    n_bytes / n_workers / 2**30,
+                    n * ROW_BYTES / n_workers / 2**30,
                     *parts.values(),
                     max(parts, key=lambda part: parts[part]),
                     cost["passes"] * sum(parts.values()) / 60,
@@ -353,9 +367,7 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     n_workers = np.geomspace(2, 4000, 60)
     for name, cost in model["fits"].items():
         for n, style in ((10**9, "-"), (10**11, "--")):
-            n_tasks = np.clip(
-                n * (4 * N_FEATURES + 2) / partitions.LIST_BYTES, 2 * n_workers, 16 * n_workers
-            )
+            n_tasks = np.array([tasks(n, count) for count in n_workers])
             seconds = n * cost["per_row"] / n_workers + n_tasks * model["per_task"]
             seconds += np.array([levels(count) for count in n_tasks]) * model["per_level"]
             axes.loglog(n_workers, seconds, style, label=f"{name}, {n:.0e} rows")

@@ -30,8 +30,9 @@ FAN_IN = 8
 # again in every pass.
 KEPT_BYTES = 1 << 30
 # Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
-# More bytes are split, so that the workers can spill them to disk part by part.
-LIST_BYTES = 1 << 29
+# Where a thread holds more than the first number of bytes, they are parted into lists of the second
+# number, so that workers that run out of memory spill part of them; but not into many more tasks.
+LARGE_BYTES, LIST_BYTES, MOST_LISTS = 1 << 28, 1 << 26, 16
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -167,7 +168,8 @@ class Partitions:
         runs = []
         for n_blocks in _even_runs(sizes, len(homes)):
             own = sizes[sum(lengths) :][:n_blocks]
-            found = [n for n in _even_runs(own, max(1, -(-sum(own) // LIST_BYTES))) if n]
+            n_lists = min(-(-sum(own) // LIST_BYTES), MOST_LISTS) if sum(own) > LARGE_BYTES else 1
+            found = [n for n in _even_runs(own, n_lists) if n]
             lengths += found
             runs.append(len(found))
         blocks, starts = self._single(), np.cumsum([0, *lengths]).tolist()
@@ -403,7 +405,10 @@ def _run(first: int, message: Any, blocks: list[Any], more: Any) -> Any:
     """Run a function on the blocks of a list; an error says which block it was."""
     function, shared, combine = message.content
     results = []
-    for number, (block, own) in enumerate(zip(blocks, more.content, strict=True), first):
+    for i, own in enumerate(more.content):
+        # What is held is replaced by its equal, so that it is copied once and not in every pass.
+        blocks[i] = block = _aligned(blocks[i])
+        number = first + i
         try:
             results.append(function(block, *shared, *own))
         except (ValueError, TypeError) as error:
@@ -411,6 +416,19 @@ def _run(first: int, message: Any, blocks: list[Any], more: Any) -> Any:
                 raise
             raise type(error)(f"Partition {number}: {error}") from error
     return results if combine is None else combine(results)
+
+
+def _aligned(block: Any) -> Any:
+    """Return a tuple whose arrays lie at addresses that fit their numbers, as products need it.
+
+    Blocks that were on disk or on another worker come back at odd addresses.
+    """
+    if isinstance(block, tuple):
+        parts = [_aligned(part) for part in block]
+        if all(new is old for new, old in zip(parts, block, strict=True)):
+            return block
+        return type(block)(*parts) if hasattr(block, "_fields") else tuple(parts)
+    return block.copy() if isinstance(block, np.ndarray) and not block.flags.aligned else block
 
 
 def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:

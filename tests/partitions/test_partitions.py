@@ -13,6 +13,7 @@ from skfair.utils import partitions
 from skfair.utils.fitting import SensitiveFeaturesMixin
 from skfair.utils.groups import encode_groups
 from skfair.utils.partitions import Partitions, align, bytes_exchanged, is_lazy
+from skfair.utils.row_blocks import Kinds, RowBlock
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -103,11 +104,13 @@ def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
     few = cost(40)
     assert few == cost(4000) >= 2 * 800
     # Nor on the number of lists: those of a thread are added up where they are.
+    monkeypatch.setattr(partitions, "LARGE_BYTES", 1000)
     monkeypatch.setattr(partitions, "LIST_BYTES", 1000)
     assert cost(4000) == few
 
 
 def test_many_lists_for_each_thread(monkeypatch):
+    monkeypatch.setattr(partitions, "LARGE_BYTES", 100)
     monkeypatch.setattr(partitions, "LIST_BYTES", 100)
     numbers = np.random.default_rng(0).normal(size=1000)
     rows = align(X=da.from_array(numbers, chunks=30)).keep()
@@ -116,6 +119,20 @@ def test_many_lists_for_each_thread(monkeypatch):
         total = rows.total(lambda block, *given: block["X"].sum(), *given)
         assert total == pytest.approx(numbers.sum(), abs=1e-12)
     assert_array_equal(np.concatenate(rows.collect(lambda block: block["X"])), numbers)
+
+
+def test_blocks_at_odd_addresses_are_copied_once():
+    odd = np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)
+    assert not odd.flags.aligned
+    kinds = Kinds([], None, np.ones(1, int), np.ones(1), np.zeros(1, int))
+    blocks = [RowBlock(odd, np.zeros(10, np.int8), None, kinds)]
+    message = partitions._Sealed((lambda block: block.X, (), None))
+    (first,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
+    (second,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
+    assert first is second
+    assert first.flags.aligned
+    assert_array_equal(first, odd)
+    assert blocks[0].kinds is kinds
 
 
 @pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
