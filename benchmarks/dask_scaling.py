@@ -123,8 +123,8 @@ def _cluster(n_workers: int) -> Any:
     dask.config.set(
         {
             "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
-            "distributed.worker.memory.spill": 0.85,
-            "distributed.worker.memory.pause": 0.9,
+            "distributed.worker.memory.spill": 0.78,
+            "distributed.worker.memory.pause": 0.88,
         }
     )
     cluster = distributed.LocalCluster(

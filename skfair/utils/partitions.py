@@ -32,7 +32,7 @@ KEPT_BYTES = 1 << 30
 # Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
 # Where a thread holds more than the first number of bytes, they are parted into lists of the second
 # number, so that workers that run out of memory spill part of them; but not into many more tasks.
-LARGE_BYTES, LIST_BYTES, MOST_LISTS = 1 << 28, 1 << 26, 16
+LARGE_BYTES, LIST_BYTES, MOST_LISTS = 1 << 28, 1 << 27, 16
 # A message of more bytes travels once to each worker, as a task of its own, which takes time.
 SMALL_BYTES = 1 << 16
 
@@ -111,7 +111,7 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """Run a function on every block and return what it returns, in the order of the blocks."""
-        found = [one for part in _compute(self._tasks(function, shared, each)) for one in part]
+        found = [one for part in _compute(self._chains(function, shared, each)) for one in part]
         self._count_bytes(shared, each, _size(found))
         return found
 
@@ -127,11 +127,15 @@ class Partitions:
         ``combine`` makes one result of a list of them, if they are not to be added. What a thread
         holds is added up where it is, so the bytes that travel depend on the number of threads.
         """
+        from dask import delayed
+
         combine = add if combine is None else combine
-        tasks = _combined(self._tasks(function, shared, each, combine), self._runs, combine)
+        tasks = self._chains(function, shared, each, combine)
         while len(tasks) > FAN_IN:
-            fans = _even_runs(np.ones(len(tasks)), -(-len(tasks) // FAN_IN))
-            tasks = _combined(tasks, fans, combine)
+            tasks = [
+                delayed(combine, pure=False)(tasks[start : start + FAN_IN])
+                for start in range(0, len(tasks), FAN_IN)
+            ]
         found = combine(_compute(tasks))
         self._count_bytes(shared, each, len(self._runs) * _size(found))
         return found
@@ -229,13 +233,25 @@ class Partitions:
         ]
 
     def _tasks(
+        self, function: Callable[..., Any], shared: tuple[Any, ...], each: Sequence[Any] | None
+    ) -> list[Any]:
+        """Return one task per list: the results of its blocks."""
+        alone = Partitions(self._lists, self._lengths)
+        return alone._chains(function, shared, each)
+
+    def _chains(
         self,
         function: Callable[..., Any],
         shared: tuple[Any, ...],
         each: Sequence[Any] | None,
         combine: Callable[[list[Any]], Any] | None = None,
     ) -> list[Any]:
-        """Return one task per list: the results of its blocks, combined if so wanted."""
+        """Return one task per thread: the results of its blocks, combined if so wanted.
+
+        The lists of a thread are visited one after the other, and what was found so far is handed
+        on. Where all are ready at once, the scheduler moves lists to a worker that is done earlier,
+        and there the memory is missing.
+        """
         from dask import delayed
 
         run = delayed(_run, pure=False, traverse=False)
@@ -245,11 +261,16 @@ class Partitions:
         if _size(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
             message = delayed(message, traverse=False, pure=False)
         own = [()] * len(self) if each is None else [(one,) for one in each]
-        starts = np.cumsum([0, *self._lengths]).tolist()
-        return [
-            run(i, message, blocks, _Sealed(own[i:j]))
-            for blocks, (i, j) in zip(self._lists, pairwise(starts), strict=True)
-        ]
+        blocks = np.cumsum([0, *self._lengths]).tolist()
+        lists = np.cumsum([0, *self._runs]).tolist()
+        tasks = []
+        for first, end in pairwise(lists):
+            task = None
+            for k in range(first, end):
+                more = _Sealed(own[blocks[k] : blocks[k + 1]])
+                task = run(blocks[k], message, self._lists[k], more, task)
+            tasks.append(task)
+        return tasks
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
         """Count what a call has sent and got back, one message for each thread with blocks."""
@@ -263,15 +284,6 @@ def _even_runs(sizes: Any, n_runs: int) -> list[int]:
     run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
     lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
     return lengths
-
-
-def _combined(tasks: list[Any], runs: Sequence[int], combine: Callable[..., Any]) -> list[Any]:
-    """Return one task for each run of tasks, which combines their results."""
-    from dask import delayed
-
-    whole = delayed(combine, pure=False)
-    ends = np.cumsum([0, *runs]).tolist()
-    return [whole(tasks[i:j]) if j > i + 1 else tasks[i] for i, j in pairwise(ends) if j > i]
 
 
 def _homes(client: Any) -> list[str]:
@@ -401,8 +413,11 @@ class _Sealed:
         self.content = content
 
 
-def _run(first: int, message: Any, blocks: list[Any], more: Any) -> Any:
-    """Run a function on the blocks of a list; an error says which block it was."""
+def _run(first: int, message: Any, blocks: list[Any], more: Any, before: Any = None) -> Any:
+    """Run a function on the blocks of a list; an error says which block it was.
+
+    ``before`` is what was found in the lists before this one.
+    """
     function, shared, combine = message.content
     results = []
     for i, own in enumerate(more.content):
@@ -415,20 +430,26 @@ def _run(first: int, message: Any, blocks: list[Any], more: Any) -> Any:
             if str(error).startswith("Partition "):
                 raise
             raise type(error)(f"Partition {number}: {error}") from error
-    return results if combine is None else combine(results)
+    if combine is None:
+        return results if before is None else before + results
+    return combine(results if before is None else [before, *results])
 
 
 def _aligned(block: Any) -> Any:
-    """Return a tuple whose arrays lie at addresses that fit their numbers, as products need it.
+    """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
 
-    Blocks that were on disk or on another worker come back at odd addresses.
+    Blocks that were on disk or on another worker come back at odd addresses, as views of one piece
+    of memory. All of them are copied, since a single view would keep that piece alive.
     """
-    if isinstance(block, tuple):
-        parts = [_aligned(part) for part in block]
-        if all(new is old for new, old in zip(parts, block, strict=True)):
-            return block
-        return type(block)(*parts) if hasattr(block, "_fields") else tuple(parts)
-    return block.copy() if isinstance(block, np.ndarray) and not block.flags.aligned else block
+    if not isinstance(block, tuple) or all(map(_is_aligned, block)):
+        return block
+    parts = [part.copy() if hasattr(part, "shape") else part for part in block]
+    return type(block)(*parts) if hasattr(block, "_fields") else tuple(parts)
+
+
+def _is_aligned(part: Any) -> bool:
+    numbers = part.data if hasattr(part, "indptr") else part  # CSR
+    return not isinstance(numbers, np.ndarray) or numbers.flags.aligned
 
 
 def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:

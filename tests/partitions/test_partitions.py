@@ -125,7 +125,7 @@ def test_blocks_at_odd_addresses_are_copied_once():
     odd = np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)
     assert not odd.flags.aligned
     kinds = Kinds([], None, np.ones(1, int), np.ones(1), np.zeros(1, int))
-    blocks = [RowBlock(odd, np.zeros(10, np.int8), None, kinds)]
+    blocks = [RowBlock(odd, np.zeros(20, np.int8)[10:], None, kinds)]
     message = partitions._Sealed((lambda block: block.X, (), None))
     (first,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
     (second,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
@@ -133,6 +133,7 @@ def test_blocks_at_odd_addresses_are_copied_once():
     assert first.flags.aligned
     assert_array_equal(first, odd)
     assert blocks[0].kinds is kinds
+    assert blocks[0].kind.base is None  # a view would keep the memory of all
 
 
 @pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
