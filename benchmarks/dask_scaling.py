@@ -213,7 +213,6 @@ def main(*, quick: bool = False) -> dict[str, Any]:
                 fits[f"workers {n_workers}"] = in_new_process(
                     there, **of, n=middle, block_rows=middle // 20, n_workers=n_workers
                 )
-            fits["one"] = in_new_process(there, **of, n=small, block_rows=small // 10, n_workers=1)
         results["fits"][name] = fits
         print(f"   {name}: {fits['large']['seconds']:.1f} s for {large:.0e} rows", flush=True)
     counts = [8, 64] if quick else [8, 64, 250, 1000]
@@ -265,7 +264,6 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
                 found["workers 1"]["seconds"] / found["workers 2"]["seconds"]
                 if "workers 1" in found
                 else "-",
-                found["one"]["seconds"] / here if "one" in found else "-",
                 small_fit["seconds"] / here,
                 abs(small_fit["objective"] / found["here"]["objective"] - 1),
                 abs(small_fit["fairness"] - found["here"]["fairness"]),
@@ -321,7 +319,6 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             [
                 "estimator",
                 "1 worker / 2",
-                "1 worker / memory",
                 "2 workers / memory",
                 "objective off by",
                 "balance / disparity off by",

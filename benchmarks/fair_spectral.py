@@ -195,7 +195,7 @@ def solvers(results: dict[str, Any], quick: bool) -> None:
     )
     for title, k, also, times in cases[:2] if quick else cases:
         shift = 0.0 if "rbf" in title else None
-        rounds = 1 if quick else 5 if title == lastfm else 2
+        rounds = 5 if title == lastfm and not quick else 1
         runs = [
             race(*draws[title](seed), k, seed, rounds, shift=shift, also=also)
             for seed in SEEDS[: 1 if quick else 3]
@@ -333,7 +333,7 @@ def scale(results: dict[str, Any], quick: bool) -> None:
 def neighbours(results: dict[str, Any], quick: bool) -> None:
     """Figures 7 and 8: the solver against building the graph; rounding where groups follow."""
     n, runs, lanczos = 4000 if quick else 100_000, [], EIGEN_SOLVERS["lanczos"]
-    for seed in SEEDS[: 1 if quick else 3]:
+    for seed in SEEDS[:1]:
         X, _, independent = blobs(n, seed)
         following = blobs(n, seed, follow=0.5)[2]
         start = time.process_time()
