@@ -25,6 +25,28 @@ def sparse_gram(data, indices, indptr, weights, out):
 
 
 @njit(cache=True)
+def dense_row_scores(X, coef, out):
+    """Write each row of a dense matrix times ``coef`` to ``out``, in double precision.
+
+    A score depends on its row only. That of BLAS depends on the place of the row too, by rounding.
+    Four sums at a time, as each addition waits for the one before.
+    """
+    n, d = X.shape
+    rest = d - d % 4
+    for i in range(n):
+        row = X[i]
+        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, rest, 4):
+            a += np.float64(row[j]) * coef[j]
+            b += np.float64(row[j + 1]) * coef[j + 1]
+            c += np.float64(row[j + 2]) * coef[j + 2]
+            e += np.float64(row[j + 3]) * coef[j + 3]
+        for j in range(rest, d):
+            a += np.float64(row[j]) * coef[j]
+        out[i] = (a + b) + (c + e)
+
+
+@njit(cache=True)
 def signed_rows(X, mean, inverse, weights, out):
     """Write standardised rows times the root of their absolute weight to ``out``.
 

@@ -91,7 +91,13 @@ class LinearScore(ScoreModel):
             sparse_row_scores(X.data, X.indices, X.indptr, rows, coef, scores)
             return scores + intercept, rows
         X = self.X if rows is None else self.X[rows]
-        scores = np.asarray(X @ coef.astype(X.dtype, copy=False), dtype=np.float64)
+        if self.is_sparse or X.dtype == np.float64 or not X.flags.c_contiguous:
+            scores = np.asarray(X @ coef.astype(X.dtype, copy=False), dtype=np.float64)
+        else:  # weights of single precision are too coarse to find where gradients vanish
+            from skfair._kernels.linear import dense_row_scores
+
+            scores = np.empty(X.shape[0])
+            dense_row_scores(X, coef, scores)
         scores += intercept
         return scores, (X if rows is not None else None)
 

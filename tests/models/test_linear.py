@@ -363,6 +363,11 @@ def test_kernels(kernel, storage, dtype, tol):
     expected = sums + [(weights * (cells == c)) @ dense for c in range(3)]
     if storage == "dense":
         kernel("dense_cell_sums")(X, cells, weights, sums)
+        coef, scores, some = np.linspace(-1, 1, 5), np.empty(20), np.empty(7)
+        kernel("dense_row_scores")(X, coef, scores)
+        assert close(scores, X.astype(float) @ coef, 1e-14)
+        kernel("dense_row_scores")(X[13:], coef, some)
+        assert np.array_equal(some, scores[13:])
         mean, inverse = np.arange(5).astype(dtype), (2.0 + np.arange(5)).astype(dtype)
         out = np.zeros((20, 6), dtype)
         front, back = kernel("signed_rows")(X, mean, inverse, weights, out)
