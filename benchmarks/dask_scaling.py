@@ -88,9 +88,8 @@ def there(
     with _cluster(n_workers) as client:
         X, y, group = lazy_rows(n_warm, n_warm // (2 * n_workers))
         make(estimator).fit(X, y, sensitive_features=group)  # compiles, on every worker
-        X, y, group = (a.persist() if n <= 10**7 else a for a in lazy_rows(n, block_rows))
-        X, y, group = (a for a in (X, y, group))
         client.wait_for_workers(n_workers)
+        X, y, group = (a.persist() if n <= 10**7 else a for a in lazy_rows(n, block_rows))
         if n <= 10**7:
             import distributed
 

@@ -1,6 +1,6 @@
 """Products of a matrix of rows that BLAS has no call for: sparse Gram matrices, sums by cell.
 
-Sums are kept in float64 whatever the type of the data.
+Sums are kept in float64 whatever the type of the data. :func:`signed_rows` prepares rows for BLAS.
 """
 
 import numpy as np

@@ -143,7 +143,9 @@ class PartitionedProblem(RepresentationProblem):
 
     def label_rows(self, labels: Labels) -> Any:
         """Return labels as a Dask array, made where the rows are and kept there."""
-        made = self._training.rows.then(_make_labels, self._frame(labels), each=self._each(labels))
+        made = self._training.rows.then(
+            _make_labels, self._frame(labels), each=self._moved_rows(labels)
+        )
         is_small = self.n_samples * np.dtype(np.int32).itemsize <= KEPT_BYTES
         made = made if is_small else made.keep()
         array = made.to_array(_same, dtype=np.int32, sizes=self._training.sizes)
@@ -158,7 +160,7 @@ class PartitionedProblem(RepresentationProblem):
     ) -> Any:
         """Add up ``function(block, frame, *shared[, moved])`` over the blocks."""
         return self._training.rows.total(
-            function, self._frame(labels), *shared, each=self._each(labels), combine=combine
+            function, self._frame(labels), *shared, each=self._moved_rows(labels), combine=combine
         )
 
     def _frame(self, labels: Labels | None = None) -> _Frame:
@@ -178,7 +180,7 @@ class PartitionedProblem(RepresentationProblem):
         assigned = () if labels is None else (labels.centers, labels.price)
         return _Frame(piece, self.cells, *assigned)
 
-    def _each(self, labels: Labels | None) -> list[_Moved] | None:
+    def _moved_rows(self, labels: Labels | None) -> list[_Moved] | None:
         """Return which rows of each block were moved by hand; None if there are no such rows."""
         if labels is None or not labels.rows.size:
             return None
@@ -245,7 +247,7 @@ class _Moved(NamedTuple):
     clusters: IntArray = np.zeros(0, np.int64)
 
 
-_NONE = _Moved()
+_NOT_MOVED = _Moved()
 
 
 class _Listed(NamedTuple):
@@ -365,7 +367,7 @@ def _ask(
     return add([getattr(part.distances(centers), question)(*arguments) for _, part in pieces])
 
 
-def _tally(block: RowBlock, frame: _Frame, moved: _Moved = _NONE) -> Tally:
+def _tally(block: RowBlock, frame: _Frame, moved: _Moved = _NOT_MOVED) -> Tally:
     """Count the labels of a block."""
     found = []
     for _, distances, labels, value in _labelled(block, frame, moved):
@@ -375,7 +377,7 @@ def _tally(block: RowBlock, frame: _Frame, moved: _Moved = _NONE) -> Tally:
     return total
 
 
-def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NONE) -> _Listed:
+def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NOT_MOVED) -> _Listed:
     """List the cheapest moves of the rows of a block."""
     weights = block.row_weights()
     moves = Moves(frame.piece, n_kept, moved.rows, weights)  # the labels come piece by piece
@@ -384,7 +386,7 @@ def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NO
     return _Listed.of(moves, block.start, weights)
 
 
-def _farthest(block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NONE) -> _Far:
+def _farthest(block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NOT_MOVED) -> _Far:
     """Return the points of a block that are farthest from their own centres."""
     found = [
         _Far(*distances.farthest(labels, n_points), n_points)
@@ -393,7 +395,7 @@ def _farthest(block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NO
     return _Far.merged(found)
 
 
-def _make_labels(block: RowBlock, frame: _Frame, moved: _Moved = _NONE) -> NDArray[np.int32]:
+def _make_labels(block: RowBlock, frame: _Frame, moved: _Moved = _NOT_MOVED) -> NDArray[np.int32]:
     """Return the labels of a block."""
     parts = [labels for _, _, labels, _ in _labelled(block, frame, moved)]
     return np.concatenate(parts).astype(np.int32)

@@ -101,8 +101,9 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> Partitions:
         """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
+        each_list_alone = Partitions(self._lists, self._lengths)
         return Partitions(
-            self._tasks(function, shared, each),
+            each_list_alone._chains(function, shared, each),
             self._lengths,
             self._runs if self._is_held else None,
         )
@@ -232,13 +233,6 @@ class Partitions:
             for i in range(length)
         ]
 
-    def _tasks(
-        self, function: Callable[..., Any], shared: tuple[Any, ...], each: Sequence[Any] | None
-    ) -> list[Any]:
-        """Return one task per list: the results of its blocks."""
-        alone = Partitions(self._lists, self._lengths)
-        return alone._chains(function, shared, each)
-
     def _chains(
         self,
         function: Callable[..., Any],
@@ -246,9 +240,9 @@ class Partitions:
         each: Sequence[Any] | None,
         combine: Callable[[list[Any]], Any] | None = None,
     ) -> list[Any]:
-        """Return one task per thread: the results of its blocks, combined if so wanted.
+        """Return one task per run: the results of its blocks, combined if so wanted.
 
-        The lists of a thread are visited one after the other, and what was found so far is handed
+        The lists of a run are visited one after the other, and what was found so far is handed
         on. Where all are ready at once, the scheduler moves lists to a worker that is done earlier,
         and there the memory is missing.
         """
@@ -438,13 +432,12 @@ def _run(first: int, message: Any, blocks: list[Any], more: Any, before: Any = N
 def _aligned(block: Any) -> Any:
     """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
 
-    Blocks that were on disk or on another worker come back at odd addresses, as views of one piece
-    of memory. All of them are copied, since a single view would keep that piece alive.
+    Blocks (named tuples) that were on disk or on another worker come back at odd addresses, as
+    views of one piece of memory. All are copied, since a single view would keep that piece alive.
     """
-    if not isinstance(block, tuple) or all(map(_is_aligned, block)):
+    if not hasattr(block, "_fields") or all(map(_is_aligned, block)):
         return block
-    parts = [part.copy() if hasattr(part, "shape") else part for part in block]
-    return type(block)(*parts) if hasattr(block, "_fields") else tuple(parts)
+    return type(block)(*(part.copy() if hasattr(part, "shape") else part for part in block))
 
 
 def _is_aligned(part: Any) -> bool:

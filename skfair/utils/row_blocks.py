@@ -49,6 +49,15 @@ class Kinds(NamedTuple):
     first: IntArray
 
 
+class _ReadBlock(NamedTuple):
+    """A block that has been read; its kinds have numbers of their own."""
+
+    X: Any
+    kind: NDArray[Any]
+    weights: FloatArray | None
+    kinds: Kinds
+
+
 class RowBlock(NamedTuple):
     """What is kept of the rows of a block.
 
@@ -60,8 +69,6 @@ class RowBlock(NamedTuple):
         Number of the kind of each row, in the smallest integers that hold it.
     weights : ndarray of shape (n_rows,) or None
         Sample weights.
-    kinds : Kinds or None
-        The kinds, as long as they are numbered block by block.
     start : int
         Number of the first row, counted over all blocks.
     """
@@ -69,8 +76,7 @@ class RowBlock(NamedTuple):
     X: Any
     kind: NDArray[Any]
     weights: FloatArray | None
-    kinds: Kinds | None
-    start: int = 0
+    start: int
 
     @property
     def n_rows(self) -> int:
@@ -211,7 +217,7 @@ def _read_block(
     sensitive_columns: Any,
     names: Any,
     check_params: dict[str, Any],
-) -> RowBlock:
+) -> _ReadBlock:
     """Check the rows of a block and keep what a fit needs of them."""
     X, y = block["X"], block.get("y")
     sensitive = block.get("sensitive_features")
@@ -238,7 +244,7 @@ def _read_block(
     )
     rows = X if positions is None else keep_columns(X, positions)
     kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
-    return RowBlock(_check_rows(rows, names, check_params), kind, weights, kinds)
+    return _ReadBlock(_check_rows(rows, names, check_params), kind, weights, kinds)
 
 
 def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
@@ -259,17 +265,16 @@ def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
         ) from error
 
 
-def _number(block: RowBlock, own: tuple[int, IntArray]) -> RowBlock:
+def _number(block: _ReadBlock, own: tuple[int, IntArray]) -> RowBlock:
     """Number the rows, and their kinds, over all blocks."""
     start, numbers = own
-    return RowBlock(block.X, numbers[block.kind], block.weights, None, start)
+    return RowBlock(block.X, numbers[block.kind], block.weights, start)
 
 
-def _facts_of(block: RowBlock) -> _Facts:
+def _facts_of(block: _ReadBlock) -> _Facts:
     person = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
-    assert block.kinds is not None
     return _Facts(
-        block.n_rows,
+        int(block.kind.size),
         block.kinds,
         person,
         block.weights is not None,
