@@ -1,7 +1,8 @@
 r"""Augmented Lagrangian with L-BFGS: for models without second derivatives, or very many columns.
 
 The function that is minimised is that of :mod:`skfair.solvers.al_newton`; each minimisation is one
-run of scipy's L-BFGS, stopped where its gradient is small against the last violation.
+run of L-BFGS (:mod:`skfair.solvers.lbfgs`), stopped where its gradient is small against the last
+violation.
 
 lam -> lambda, rho -> penalty weight.
 """
@@ -13,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from skfair.solvers.al_newton import augmented, gap_of
 from skfair.solvers.base import SOLVERS, SolverResult, Status
+from skfair.solvers.lbfgs import LBFGS, Point
 from skfair.utils.history import History
 
 FloatArray = NDArray[np.float64]
@@ -35,7 +36,7 @@ class ALLBFGS:
         Factor on it when a renewal of the multipliers does not shrink the violation by as much.
     rho_max : float, default=1e4
         Largest penalty weight.
-    memory : int, default=20
+    memory : int, default=50
         Pairs of steps and gradient changes that L-BFGS keeps.
 
     Examples
@@ -48,10 +49,11 @@ class ALLBFGS:
     rho: float = 10.0
     rho_growth: float = 4.0
     rho_max: float = 1e4
-    memory: int = 20
+    memory: int = 50
 
     needs = ("evaluate", "gradient")
     is_stochastic = False
+    is_precise = True
 
     def solve(
         self,
@@ -90,55 +92,42 @@ class ALLBFGS:
         """
         m = problem.n_constraints
         lam = np.zeros(m) if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
-        theta = np.array(theta0, dtype=np.float64)
         rho, history = self.rho, History()
         status: Status = "max_iter"
         last_gap, n_iter, inner_tol = np.inf, 0, 1e-2
+        lbfgs = LBFGS(self.memory)
 
-        def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-            at = problem.evaluate(x)
+        def point(at: Any) -> Point:
             al = augmented(problem, at, lam, rho)
-            return al.value, problem.gradient(at, al.nu)
+            return Point(at.theta, al.value, problem.gradient(at, al.nu), (at, al))
 
+        found = point(problem.evaluate(np.array(theta0, dtype=np.float64)))
         while n_iter < max_iter:
-            found = minimize(
-                value_and_gradient,
-                theta,
-                jac=True,
-                method="L-BFGS-B",
-                options={
-                    "maxiter": max_iter - n_iter,
-                    "maxfun": 2 * max_iter,
-                    "gtol": inner_tol,
-                    "ftol": 0.0,
-                    "maxcor": self.memory,
-                },
+            found, n_steps = lbfgs.minimize(
+                lambda x: point(problem.evaluate(x)), found, inner_tol, max_iter - n_iter
             )
-            n_iter += max(1, found.nit)
-            theta = found.x
-            at = problem.evaluate(theta)
-            al = augmented(problem, at, lam, rho)
-            nu = al.nu
-            stationarity = float(np.abs(problem.gradient(at, nu)).max(initial=0.0))
+            n_iter += max(1, n_steps)
+            at, al = found.more
             gap = gap_of(al, lam, rho)
-            lam = nu
+            lam = al.nu
             history.record(
                 objective=at.objective,
                 max_violation=problem.violation(at),
-                stationarity=stationarity,
+                stationarity=found.steepness,
             )
-            if stationarity <= tol and gap <= tol:
+            if found.steepness <= tol and gap <= tol:
                 status = "converged"
                 break
-            if callback is not None and callback(theta):
+            if callback is not None and callback(at.theta):
                 status = "stopped"
                 break
             # Rounding can end a run above its tolerance; a larger penalty would only make it worse.
-            is_stuck = found.nit == 0 and inner_tol <= tol
+            is_stuck = found.steepness > inner_tol or (n_steps == 0 and inner_tol <= tol)
             if is_stuck and gap >= last_gap:
                 break
             if gap > last_gap / self.rho_growth and not is_stuck:
                 rho = min(self.rho_growth * rho, self.rho_max)
             last_gap = gap
             inner_tol = max(0.5 * tol, min(0.1 * inner_tol, 0.1 * gap))
-        return SolverResult(theta, lam, n_iter, status, history.as_dict())
+            found = point(at)
+        return SolverResult(found.x, lam, n_iter, status, history.as_dict())

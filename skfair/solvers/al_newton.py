@@ -90,6 +90,7 @@ class ALNewton:
 
     needs = ("evaluate", "gradient", "jacobian", "hessian")
     is_stochastic = False
+    is_precise = True
 
     def solve(
         self,

@@ -37,6 +37,10 @@ CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 ROUNDING = 1e-12  # accuracies that differ by less are the same
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
+# The same, of solvers and scores (linear ones) for which precision is cheap. What is seen at one
+# solution decides where the next one lies; a loose one depends on the solver and on the order of
+# the rows, and then so does the model.
+PRECISE_TOL = 1e-9
 
 
 class StrictResult(NamedTuple):
@@ -144,6 +148,8 @@ class _StrictPath:
         # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
         self.damping = DAMPING if self.has_rates else 1.0
         self.step_tol = LOOSE_TOL if self.has_rates else self.tol
+        if getattr(solver, "is_precise", False) and hasattr(problem, "hessian"):
+            self.step_tol = min(self.step_tol, PRECISE_TOL)
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
         self.margin = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
         self.n_solves = 0

@@ -574,3 +574,20 @@ def test_solvers_say_which_parameter_is_wrong(solver, message):
     X, y, group = people(n=100)
     with pytest.raises(ValueError, match=message):
         ConstrainedERMClassifier(solver=solver).fit(X, y, sensitive_features=group)
+
+
+@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity", "equalized_odds"])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_model_whatever_the_solver_and_the_order_of_the_rows(rule, seed):
+    """Strict bounds are reached in several solves, each from where the last one ended."""
+    X, y, group = people(seed=seed)
+    options = {"constraint": rule, "max_disparity": 0.03}
+    model = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=group)
+    assert model.n_solves_ > 1
+    order = np.random.default_rng(seed).permutation(len(y))
+    for solver, rows in (("al_newton", order), ("al_lbfgs", slice(None)), ("al_lbfgs", order)):
+        other = ConstrainedERMClassifier(**options, solver=solver)
+        other.fit(X[rows], y[rows], sensitive_features=group[rows])
+        assert other.objective_ == pytest.approx(model.objective_, rel=1e-8)
+        assert other.train_disparity_ == pytest.approx(model.train_disparity_, abs=1e-12)
+        assert (other.predict(X) == model.predict(X)).all()

@@ -72,6 +72,8 @@ def assert_same(here, there, X):
         {"constraint": "loss_parity", "loss": "squared_hinge"},
         {"constraint": "bounded_group_loss", "max_disparity": 0.6},
         {"fit_intercept": False, "alpha": 0.0},
+        {"solver": "al_lbfgs"},
+        {"solver": "al_lbfgs", "constraint": "equalized_odds"},
         {"enforce": "surrogate", "solver": "al_lbfgs", "tol": 1e-8},
     ],
 )
