@@ -11,17 +11,20 @@ from numba import njit
 def sparse_gram(data, indices, indptr, weights, out):
     """Add the upper triangle of ``X' diag(weights) X`` of a CSR matrix to ``out``.
 
-    The column indices of each row must be sorted.
+    The column indices of each row must be sorted. Places are unsigned: numba asks of every signed
+    one whether it counts from the end, which takes longer than the sum.
     """
+    n_columns, sums = np.uint64(out.shape[1]), out.ravel()
     for i in range(indptr.size - 1):
         w = weights[i]
         if w == 0.0:
             continue
-        for a in range(indptr[i], indptr[i + 1]):
-            target = out[indices[a]]
+        end = np.uint64(indptr[i + 1])
+        for a in range(np.uint64(indptr[i]), end):
+            row = np.uint64(indices[a]) * n_columns
             x = w * data[a]
-            for b in range(a, indptr[i + 1]):
-                target[indices[b]] += x * data[b]
+            for b in range(a, end):
+                sums[row + np.uint64(indices[b])] += x * data[b]
 
 
 @njit(cache=True)

@@ -138,9 +138,7 @@ class GroupedLinearScore(ScoreModel):
         ``slopes`` may have several columns; so has the result.
         """
         d = self.n_features
-        if tape is not None:  # some rows, which may repeat: the others have no slope
-            of_rows, slopes = slopes, np.zeros((self.n_samples, *slopes.shape[1:]))
-            np.add.at(slopes, tape, of_rows)
+        slopes = self._of_all(tape, slopes)
         out = np.zeros((self.n_parameters, *slopes.shape[1:]))
         for k, (members, block) in enumerate(self._parts):
             if block is None:
@@ -152,8 +150,17 @@ class GroupedLinearScore(ScoreModel):
         np.add.at(out[d + 1 : self._first_own], self._codes, slopes)
         return out
 
-    def gram(self, weights: FloatArray) -> FloatArray:
+    def _of_all(self, tape: IntArray | None, values: FloatArray) -> FloatArray:
+        """Return values of all rows from those of some, which may repeat: the others have none."""
+        if tape is None:
+            return values
+        out = np.zeros((self.n_samples, *values.shape[1:]))
+        np.add.at(out, tape, values)
+        return out
+
+    def gram(self, weights: FloatArray, tape: IntArray | None = None) -> FloatArray:
         """Return the weighted Gram matrix of the design that is never built, (p, p)."""
+        weights = self._of_all(tape, weights)
         d, p = self.n_features, self.n_parameters
         out = np.zeros((p, p))
         for k, (members, block) in enumerate(self._parts):

@@ -133,17 +133,21 @@ class LinearScore(ScoreModel):
         totals = np.bincount(cells, weights=slopes, minlength=n_cells)
         return self._standardised_sums(sums.T, totals).T
 
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return Z' diag(weights) Z for the standardised rows Z, weights of either sign.
+    def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
+        """Return Z' diag(weights) Z for standardised rows Z, weights of either sign.
 
-        O(nnz per row) squared per row for CSR; for dense rows one BLAS rank update per block.
+        The rows are all, or those of the tape of a forward pass. O(nnz per row) squared per row for
+        CSR; for dense rows one BLAS rank update per block.
         """
         p = self.n_parameters
         out = np.zeros((p, p))
-        if self.is_sparse:
-            self._sparse_gram(weights, out)
+        if not self.is_sparse:
+            self._dense_gram(self.X if tape is None else tape, weights, out)
+        elif tape is None:
+            self._sparse_gram(self.X, self._transposed @ weights, weights, out)
         else:
-            self._dense_gram(weights, out)
+            X = self.X[tape]
+            self._sparse_gram(X, X.T @ weights, weights, out)
         return out
 
     def rounding(self, theta: FloatArray) -> float:
@@ -174,15 +178,14 @@ class LinearScore(ScoreModel):
         gradient = (sums - np.outer(self.mean, totals)) / self.scale[:, None]
         return np.vstack([gradient, totals]) if self.fit_intercept else gradient
 
-    def _sparse_gram(self, weights: FloatArray, out: FloatArray) -> None:
+    def _sparse_gram(self, X: Any, first: Any, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import sparse_gram
 
         d = self.n_features
         raw = np.zeros((d, d))
-        X = self.X
         sparse_gram(X.data, X.indices, X.indptr, weights, raw)
         raw += np.triu(raw, 1).T
-        first = np.asarray(self._transposed @ weights, dtype=np.float64)
+        first = np.asarray(first, dtype=np.float64)
         total = weights.sum()
         outer = np.outer(self.mean, first - 0.5 * total * self.mean)
         out[:d, :d] = (raw - (outer + outer.T)) / np.outer(self.scale, self.scale)
@@ -190,13 +193,13 @@ class LinearScore(ScoreModel):
             out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
             out[d, d] = total
 
-    def _dense_gram(self, weights: FloatArray, out: FloatArray) -> None:
+    def _dense_gram(self, X: Any, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import signed_rows
 
-        X = self.X
+        n = X.shape[0]
         mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
-        buffer = np.empty((min(BLOCK_ROWS, self.n_samples), self.n_parameters), X.dtype)
-        for start in range(0, self.n_samples, BLOCK_ROWS):
+        buffer = np.empty((min(BLOCK_ROWS, n), self.n_parameters), X.dtype)
+        for start in range(0, n, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             rows = buffer[: X[block].shape[0]]
             front, back = signed_rows(X[block], mean, inverse, weights[block], rows)

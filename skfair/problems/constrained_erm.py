@@ -34,6 +34,11 @@ from skfair.problems.rule_rows import Decisions, RuledProblem
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# The least number of rows in a sample: in all, for every parameter, and in every cell.
+SAMPLE_ROWS = 2000
+SAMPLE_ROWS_PER_PARAMETER = 20
+SAMPLE_ROWS_PER_CELL = 50
+
 
 class Batch(NamedTuple):
     """Some rows and what they stand for.
@@ -277,22 +282,55 @@ class ConstrainedERM(RuledProblem):
 
 
 class LinearConstrainedERM(ConstrainedERM):
-    """The problem for linear scores, which adds second derivatives."""
+    """The problem for linear scores, which adds second derivatives and samples of itself."""
 
     model: LinearScore
 
     def hessian(self, at: Evaluation, multipliers: FloatArray) -> FloatArray:
         """Return the second derivative of the Lagrangian: one weighted Gram matrix."""
-        weights = at.loss_curvature
+        weights, rows = at.loss_curvature, at.batch.rows
         for k, rule in enumerate(self.rules):
             pull = self._pull(k, multipliers)
             if pull.any():
-                weights = weights + at.moment_curvatures[k] * pull[rule.cells]
+                cells = rule.cells if rows is None else rule.cells[rows]
+                weights = weights + at.moment_curvatures[k] * pull[cells]
         p = self.model.n_parameters
         out = np.zeros((self.n_parameters, self.n_parameters))
-        out[:p, :p] = self.model.gram(weights)
+        out[:p, :p] = self.model.gram(weights, at.tape)
         out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
         return out
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows that an evaluation sees."""
+        return int(self.everything.loss_weights.size)
+
+    def sampled(self) -> LinearConstrainedERM | None:
+        """Return the problem on about a tenth of its rows; None if they would say too little.
+
+        The rows are the same each time: what begins with them does not depend on a seed.
+        """
+        whole, n = self.everything, self.n_rows
+        least = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * self.n_parameters)
+        if n // 10 < least or not isinstance(self.model, LinearScore):
+            return None  # models of groups take as long for a few rows as for all
+        chosen = np.sort(np.random.RandomState(0).randint(0, n, n // 10))
+        rows = chosen if whole.rows is None else whole.rows[chosen]
+        loss_weights = whole.loss_weights[chosen]
+        if np.count_nonzero(loss_weights) < SAMPLE_ROWS:
+            return None
+        cell_weights = []
+        for rule, weights in zip(self.rules, whole.cell_weights, strict=True):
+            cells, weights = rule.cells[rows], weights[chosen]
+            counts = np.bincount(cells[weights > 0], minlength=rule.n_cells)
+            if counts.min(initial=n) < SAMPLE_ROWS_PER_CELL:
+                return None
+            cell_weights.append(weights / np.bincount(cells, weights, rule.n_cells)[cells])
+        sample = type(self)(self.model, self.loss, self.targets, self.rules, alpha=self.alpha)
+        sample.lower, sample.upper = self.lower, self.upper
+        sample.temperature = self.temperature
+        sample.everything = Batch(rows, loss_weights / loss_weights.sum(), cell_weights)
+        return sample
 
 
 def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:

@@ -12,6 +12,10 @@ where it is not positive definite. Multipliers are renewed as soon as the gradie
 the violation, so that both shrink together. Near a solution a step of parameters and multipliers
 together is tried first, and kept if it halves the residual.
 
+Far from a solution a tenth of the rows show the way as well as all of them: the problem on a sample
+is solved first (and before it the one on a sample of the sample), roughly, and all rows are seen in
+the last few steps only.
+
 lam -> lambda, rho -> penalty weight, nu -> the multipliers rho * dist that the gradient sees.
 """
 
@@ -36,6 +40,9 @@ _HALVINGS = 10
 _PATIENCE = 40
 # Curvatures below this are taken for it, so that nothing overflows.
 _FLAT = 1e-100
+# KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
+# multiples of 1 / sqrt(n): by about that much its gradient is off.
+_FAR, _NEAR = 5.0, 1.0
 
 
 class Augmented(NamedTuple):
@@ -89,6 +96,7 @@ class ALNewton:
     joint_below: float = 0.1
 
     needs = ("evaluate", "gradient", "jacobian", "hessian")
+    may_use = ("sampled",)
     is_stochastic = False
     is_precise = True
 
@@ -130,7 +138,10 @@ class ALNewton:
         m = problem.n_constraints
         lam = np.zeros(m) if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         rho, history = self.rho, History()
-        at = problem.evaluate(np.array(theta0, dtype=np.float64))
+        theta = np.array(theta0, dtype=np.float64)
+        if multipliers0 is None:  # who knows multipliers starts near a solution
+            theta, lam = self._rough(problem, theta, lam, tol)
+        at = problem.evaluate(theta)
         al = augmented(problem, at, lam, rho)
         gradient = problem.gradient(at, al.nu)
         status: Status = "max_iter"
@@ -178,6 +189,22 @@ class ALNewton:
                 status = "stopped"
                 break
         return SolverResult(at.theta, al.nu, n_iter, status, history.as_dict())
+
+    def _rough(
+        self, problem: Any, theta: FloatArray, lam: FloatArray, tol: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Go from a start that is far off to the solution on a sample of the rows."""
+        sample = problem.sampled() if hasattr(problem, "sampled") else None
+        if sample is None:
+            return theta, lam
+        noise = 1 / np.sqrt(sample.n_rows)
+        at = sample.evaluate(theta)
+        al = augmented(sample, at, lam, self.rho)
+        far = float(np.abs(sample.gradient(at, al.nu)).max(initial=0.0))
+        if max(far, gap_of(al, lam, self.rho)) < _FAR * noise:
+            return theta, lam
+        found = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
+        return (found.theta, found.multipliers) if found.status == "converged" else (theta, lam)
 
 
 class _NewtonSystem:

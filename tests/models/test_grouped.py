@@ -58,6 +58,10 @@ def test_everything_linear_is_that_of_the_design_matrix(own, storage, dtype, tol
     assert close(model.pullback(tape, slopes[:, 0]), design.T @ slopes[:, 0], 10 * tol)
     for signed in (slopes[:, 0], np.abs(slopes[:, 0])):
         assert close(model.gram(signed), design.T @ (signed[:, None] * design), 20 * tol)
+    rows = np.array([7, 3, 3, 59, 20])  # one of them twice
+    _, tape = model.forward(theta, rows)
+    few = design[rows]
+    assert close(model.gram(slopes[:5, 0], tape), few.T @ (slopes[:5, :1] * few), 20 * tol)
 
 
 @each_own

@@ -220,6 +220,10 @@ def test_gram(storage, dtype, tol, fit_intercept, sign):
     Z = standardised_rows(X, fit_intercept)
     expected = sum(w * np.outer(row, row) for w, row in zip(weights, Z, strict=True))
     assert close(model.gram(weights), expected, 20 * tol)
+    rows = np.array([7, 3, 3, 59, 20])  # one of them twice
+    _, tape = model.forward(random_theta(model), rows)
+    expected = sum(w * np.outer(Z[i], Z[i]) for i, w in zip(rows, weights[30:35], strict=True))
+    assert close(model.gram(weights[30:35], tape), expected, 20 * tol)
 
 
 @each_dtype

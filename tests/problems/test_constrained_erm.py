@@ -337,7 +337,7 @@ def test_the_same_seed_draws_the_same_rows():
 
 @each_pair
 @each_storage
-def test_gradients_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
+def test_derivatives_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
     who = people(6, n=40, n_levels=(3, 2), weighted=True)
     problem = build(who, rule, loss=loss, is_sparse=is_sparse)
     batch = problem.draw(np.random.RandomState(0), 12, 3)
@@ -345,6 +345,53 @@ def test_gradients_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
     at = problem.evaluate(theta, batch)
     gradient = central(lagrangian(problem, multipliers, batch), theta)
     assert problem.gradient(at, multipliers) == pytest.approx(gradient, abs=1e-7)
+    slope = central(lambda x: problem.gradient(problem.evaluate(x, batch), multipliers), theta)
+    assert problem.hessian(at, multipliers) == pytest.approx(slope, abs=1e-6)
+
+
+@each_storage
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_sample_is_nearly_the_problem(is_weighted, is_sparse):
+    who = people(7, n=30_000, n_levels=(3, 2), weighted=is_weighted)
+    problem = build(who, ["demographic_parity", "loss_parity"], is_sparse=is_sparse)
+    problem.temperature, problem.upper = 2.0, problem.upper + 0.1
+    sample = problem.sampled()
+    rows = sample.everything.rows
+    assert rows.size == 3000
+    assert sample.temperature == 2.0
+    assert (sample.upper == problem.upper).all()
+    assert sample.everything.loss_weights.sum() == pytest.approx(1)
+    for rule, weights in zip(problem.rules, sample.everything.cell_weights, strict=True):
+        assert np.bincount(rule.cells[rows], weights) == pytest.approx(np.ones(rule.n_cells))
+    theta, multipliers = random_point(problem), random_multipliers(problem)
+    few, all_ = sample.evaluate(theta), problem.evaluate(theta)
+    assert few.objective == pytest.approx(all_.objective, abs=0.1)
+    assert few.constraints == pytest.approx(all_.constraints, abs=0.2)
+    assert sample.gradient(few, multipliers) == pytest.approx(
+        problem.gradient(all_, multipliers), abs=0.5
+    )
+    assert (problem.sampled().everything.rows == rows).all()
+
+
+def test_a_sample_that_says_too_little_is_not_drawn():
+    assert build(people(7, n=19_000), []).sampled() is None
+    wide = people(7, n=30_000, d=200)
+    assert build(wide, []).sampled() is None
+    who = people(7, n=30_000)
+    assert build(who, "demographic_parity").sampled() is not None
+    rare = np.where(np.arange(30_000) < 300, "rare", who.columns[0])
+    assert build(who._replace(columns=[rare]), "demographic_parity").sampled() is None
+    weights = (np.arange(30_000) % 30 == 0).astype(float)  # of 3000 drawn rows, 100 count
+    assert build(who._replace(weights=weights), "demographic_parity").sampled() is None
+
+
+def test_a_sample_of_a_sample_has_its_rows():
+    problem = build(people(7, n=250_000), "demographic_parity")
+    first = problem.sampled()
+    second = first.sampled()
+    assert second.everything.rows.size == 2500
+    assert set(second.everything.rows) <= set(first.everything.rows)
+    assert second.sampled() is None
 
 
 # First-order conditions

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
 from skfair.solvers import ALLBFGS, SOLVERS, ALNewton, check_needs
 from tests.small_problems import build, make_rule, people, raw, same_point, twin
 
@@ -380,7 +380,16 @@ def test_solvers_call_only_what_they_say_they_need(make):
 
     class Only:
         def __getattr__(self, name):
-            allowed = (*make.needs, "lower", "upper", "n_constraints", "n_parameters", "violation")
+            optional = getattr(make, "may_use", ())
+            allowed = (
+                *make.needs,
+                *optional,
+                "lower",
+                "upper",
+                "n_constraints",
+                "n_parameters",
+                "violation",
+            )
             assert name in allowed, f"{make.__name__} asked for {name}"
             return getattr(problem, name)
 
@@ -415,3 +424,41 @@ def test_newton_gives_up_on_bounds_that_cannot_be_kept():
 def test_the_class_of_a_solver_is_no_solver():
     with pytest.raises(TypeError, match="class ALNewton. Pass an object"):
         check_needs(ALNewton, build_case(CASES[0])[1])
+
+
+# A sample of the rows shows the way
+
+
+@pytest.mark.parametrize("rules", ["demographic_parity", "mean_score_parity", []], ids=str)
+def test_a_sample_saves_steps_and_changes_nothing_else(rules, monkeypatch):
+    loss = "squared_error" if rules == "mean_score_parity" else "log_loss"
+    problem = build(people(12, n=40_000, d=6), rules, 0.02, loss=loss)
+    full, at = solve(ALNewton, problem, tol=1e-9)
+    monkeypatch.setattr(LinearConstrainedERM, "sampled", lambda self: None)
+    alone, expected = solve(ALNewton, problem, tol=1e-9)
+    assert full.status == alone.status == "converged"
+    assert at.objective == pytest.approx(expected.objective, rel=1e-8)
+    assert full.theta == pytest.approx(alone.theta, abs=1e-6)
+    assert full.multipliers == pytest.approx(alone.multipliers, abs=1e-6)
+    assert full.n_iter < alone.n_iter or loss == "squared_error"  # one step is enough there
+
+
+def test_no_sample_is_drawn_near_a_solution(monkeypatch):
+    who = people(12, n=40_000, d=6)
+    free, ruled = build(who, []), build(who, "demographic_parity", 0.02)
+    near, known = solve(ALNewton, free)[0], solve(ALNewton, ruled)[0]
+    seen = []
+    monkeypatch.setattr(ALNewton, "solve", watched(ALNewton.solve, seen))
+    ALNewton().solve(free, near.theta)
+    ALNewton().solve(ruled, start(ruled), known.multipliers)  # who knows them is near
+    assert seen == [free, ruled]
+    ALNewton().solve(free, start(free))
+    assert len(seen) == 4
+
+
+def watched(solve_, seen):
+    def watching(self, problem, *arguments, **options):
+        seen.append(problem)
+        return solve_(self, problem, *arguments, **options)
+
+    return watching
