@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from skfair.utils.validation import check_number
 from skfair.utils.weighted_rows import LazyRows, WeightedRows, accepts_dask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
@@ -105,7 +105,7 @@ def noise_floor(
         rows = _few_rows(y_true, y_score, sensitive_features, params)
         generator = np.random.default_rng(rng.randint(2**31))
         dealt = (_dealt(rows, generator) for _ in range(n_permutations))
-        return _floor(np.array([metric(*one, **{**params, **groups}) for one, groups in dealt]))
+        return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
     if isinstance(sensitive_features, dict):
         import pandas as pd
 
@@ -116,16 +116,26 @@ def noise_floor(
     if hasattr(sensitive_features, "reset_index"):
         # Permuted labels of a pandas index would look like rows out of order.
         sensitive_features = sensitive_features.reset_index(drop=True)
-    values = np.empty(n_permutations)
-    for i in range(n_permutations):
-        shuffled = _safe_indexing(sensitive_features, rng.permutation(_n_rows(sensitive_features)))
-        if hasattr(shuffled, "reset_index"):
-            shuffled = shuffled.reset_index(drop=True)
-        values[i] = metric(y_true, y_score, sensitive_features=shuffled, **params)
-    return _floor(values)
+
+    def shuffled() -> Any:
+        order = rng.permutation(_n_rows(sensitive_features))
+        groups = _safe_indexing(sensitive_features, order)
+        return groups.reset_index(drop=True) if hasattr(groups, "reset_index") else groups
+
+    return _floor(
+        metric(y_true, y_score, sensitive_features=shuffled(), **params)
+        for _ in range(n_permutations)
+    )
 
 
-def _floor(values: FloatArray) -> NoiseFloor:
+def _floor(found: Iterable[Any]) -> NoiseFloor:
+    """Describe what a metric found, one number each time."""
+    numbers = []
+    for number in found:
+        if not isinstance(number, Real):
+            raise TypeError(f"metric must return a number, got {type(number).__name__}.")
+        numbers.append(float(number))
+    values = np.array(numbers)
     return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
 
 

@@ -9,6 +9,7 @@ from skfair.metrics import (
     equal_opportunity_difference,
     equalized_odds_difference,
     group_auc_gap,
+    group_report,
     noise_floor,
     partial_ccdf_gap,
     partial_demographic_parity_gap,
@@ -363,6 +364,11 @@ def test_noise_floor_reads_every_container(convert):
 def test_noise_floor_needs_a_permutation():
     with pytest.raises(ValueError, match="n_permutations must be an integer from 1"):
         noise_floor(group_auc_gap, None, [1, 2], sensitive_features=[0, 1], n_permutations=0)
+
+
+def test_noise_floor_needs_a_metric_that_returns_a_number():
+    with pytest.raises(TypeError, match="metric must return a number, got Report"):
+        noise_floor(group_report, [0, 1, 1], [0, 1, 0], sensitive_features=[0, 1, 1])
 
 
 def test_suggest_interval_lists_the_worst_first():
