@@ -7,7 +7,7 @@ groups at prediction would fail in them. Everything of ours that calls a model g
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,18 +86,19 @@ def get_response(
     response = getattr(estimator, method)(X, **extra)
     if method == "predict" or not is_classifier(estimator):
         return response
-    classes = np.asarray(estimator.classes_)
-    if classes.size != 2:
+    classes = np.asarray(estimator.classes_).tolist()
+    if len(classes) != 2:
         raise ValueError(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
-            f"{classes.size} classes {classes.tolist()}."
+            f"{len(classes)} classes {classes}."
         )
-    positive = 1 if pos_label is None or pos_label == classes[1] else 0
-    if pos_label is not None and pos_label not in classes.tolist():
+    pos_label = classes[1] if pos_label is None else pos_label
+    if not isinstance(pos_label, Hashable) or pos_label not in classes:
         raise ValueError(
             f"pos_label={pos_label!r} is not a class of {type(estimator).__name__}; its classes "
-            f"are {classes.tolist()}."
+            f"are {classes}."
         )
+    positive = classes.index(pos_label)
     response = np.asarray(response)
     if response.ndim == 2:
         return response[:, positive]

@@ -377,3 +377,14 @@ def test_wrong_arguments(sample):
         GroupScoreDisplay(scores=[[1], [2]], group_names=["a"])
     with pytest.raises(ValueError, match="There are no scores of 'b'"):
         GroupScoreDisplay(scores=[[1], []], group_names=["a", "b"])
+
+
+@pytest.mark.parametrize("pos_label", ["maybe", [], {}, np.array(["no", "yes"])], ids=str)
+def test_a_positive_class_that_is_none_is_named(sample, pos_label):
+    scores, group = sample
+    X, y = scores[:, None], np.where(scores > 0.5, "yes", "no")
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"pos_label=.* is not a class of LogisticRegression"):
+        GroupScoreDisplay.from_estimator(
+            model, X, None, sensitive_features=group, pos_label=pos_label
+        )
