@@ -1,6 +1,7 @@
-"""Products of a matrix of rows that BLAS has no call for: sparse Gram matrices, sums by cell.
+"""Products of a matrix of rows that BLAS has no call for.
 
-Sums are kept in float64 whatever the type of the data. :func:`signed_rows` prepares rows for BLAS.
+Sparse Gram matrices, sums by cell, rows of single precision times vectors of double. Sums are kept
+in float64 whatever the type of the data. :func:`signed_rows` prepares rows for BLAS.
 """
 
 import numpy as np
@@ -47,6 +48,24 @@ def dense_row_scores(X, coef, out):
         for j in range(rest, d):
             a += np.float64(row[j]) * coef[j]
         out[i] = (a + b) + (c + e)
+
+
+@njit(cache=True)
+def dense_row_sums(X, slopes, out):
+    """Add the sum of ``slopes[i]`` times row i of a dense matrix to ``out``, in double precision.
+
+    Four rows at a time, so that ``out`` is read and written once for four of them.
+    """
+    n, d = X.shape
+    rest = n - n % 4
+    for i in range(0, rest, 4):
+        a, b, c, e = slopes[i], slopes[i + 1], slopes[i + 2], slopes[i + 3]
+        first, second, third, fourth = X[i], X[i + 1], X[i + 2], X[i + 3]
+        for j in range(d):
+            out[j] += (a * first[j] + b * second[j]) + (c * third[j] + e * fourth[j])
+    for i in range(rest, n):
+        for j in range(d):
+            out[j] += slopes[i] * X[i, j]
 
 
 @njit(cache=True)
@@ -102,6 +121,17 @@ def dense_cell_sums(X, cells, weights, out):
         row = X[i]
         for j in range(row.size):
             target[j] += w * row[j]
+
+
+@njit(cache=True)
+def sparse_scores(data, indices, indptr, coef, out):
+    """Write each row of a CSR matrix times ``coef`` to ``out``, in double precision."""
+    end = np.uint64(0)
+    for i in range(out.size):
+        total, start, end = 0.0, end, np.uint64(indptr[i + 1])
+        for a in range(start, end):
+            total += data[a] * coef[np.uint64(indices[a])]
+        out[i] = total
 
 
 @njit(cache=True)

@@ -133,13 +133,10 @@ class GroupedLinearScore(ScoreModel):
         return scores, None
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
-        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
-
-        ``slopes`` may have several columns; so has the result.
-        """
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``."""
         d = self.n_features
         slopes = self._of_all(tape, slopes)
-        out = np.zeros((self.n_parameters, *slopes.shape[1:]))
+        out = np.zeros(self.n_parameters)
         for k, (members, block) in enumerate(self._parts):
             if block is None:
                 continue
@@ -147,16 +144,15 @@ class GroupedLinearScore(ScoreModel):
             out[: d + 1] += gradient
             if k < self.own.size:
                 out[self._own_slice(k)] = gradient[:d]
-        np.add.at(out[d + 1 : self._first_own], self._codes, slopes)
+        of_groups = np.bincount(self._codes, weights=slopes, minlength=self.n_groups)
+        out[d + 1 : self._first_own] = of_groups
         return out
 
     def _of_all(self, tape: IntArray | None, values: FloatArray) -> FloatArray:
         """Return values of all rows from those of some, which may repeat: the others have none."""
         if tape is None:
             return values
-        out = np.zeros((self.n_samples, *values.shape[1:]))
-        np.add.at(out, tape, values)
-        return out
+        return np.asarray(np.bincount(tape, weights=values, minlength=self.n_samples), float)
 
     def gram(self, weights: FloatArray, tape: IntArray | None = None) -> FloatArray:
         """Return the weighted Gram matrix of the design that is never built, (p, p)."""

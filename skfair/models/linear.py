@@ -90,35 +90,22 @@ class LinearScore(ScoreModel):
             X = self.X
             sparse_row_scores(X.data, X.indices, X.indptr, rows, coef, scores)
             return scores + intercept, rows
-        X = self.X if rows is None else self.X[rows]
-        if self.is_sparse or X.dtype == np.float64 or not X.flags.c_contiguous:
-            scores = np.asarray(X @ coef.astype(X.dtype, copy=False), dtype=np.float64)
-        else:  # weights of single precision are too coarse to find where gradients vanish
-            from skfair._kernels.linear import dense_row_scores
-
-            scores = np.empty(X.shape[0])
-            dense_row_scores(X, coef, scores)
-        scores += intercept
-        return scores, (X if rows is not None else None)
+        tape = None if rows is None else self.X[rows]
+        return _product(self.X if tape is None else tape, coef) + intercept, tape
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
-        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
-
-        ``slopes`` may have several columns; so has the result.
-        """
-        if tape is None and self._transposed is not None:
-            sums = self._transposed @ slopes
-        elif self.is_sparse and slopes.ndim > 1:
-            return np.stack([self.pullback(tape, column) for column in slopes.T], axis=1)
-        elif self.is_sparse:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``."""
+        if not self.is_sparse:
+            sums = _product((self.X if tape is None else tape).T, slopes)
+        elif tape is None:
+            sums = _product(self._transposed, slopes)
+        else:
             from skfair._kernels.linear import sparse_row_sums
 
             sums = np.zeros(self.n_features)
             X = self.X
             sparse_row_sums(X.data, X.indices, X.indptr, tape, slopes, sums)
-        else:
-            sums = _transposed_product(self.X if tape is None else tape, slopes)
-        return self._standardised_sums(np.asarray(sums, dtype=np.float64), slopes.sum(axis=0))
+        return self._standardised_sums(sums, slopes.sum())
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
@@ -131,7 +118,7 @@ class LinearScore(ScoreModel):
         else:
             dense_cell_sums(self.X, cells, slopes, sums)
         totals = np.bincount(cells, weights=slopes, minlength=n_cells)
-        return self._standardised_sums(sums.T, totals).T
+        return self._standardised_sums(sums, totals)
 
     def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
         """Return Z' diag(weights) Z for standardised rows Z, weights of either sign.
@@ -144,7 +131,7 @@ class LinearScore(ScoreModel):
         if not self.is_sparse:
             self._dense_gram(self.X if tape is None else tape, weights, out)
         elif tape is None:
-            self._sparse_gram(self.X, self._transposed @ weights, weights, out)
+            self._sparse_gram(self.X, _product(self._transposed, weights), weights, out)
         else:
             X = self.X[tape]
             self._sparse_gram(X, X.T @ weights, weights, out)
@@ -172,11 +159,10 @@ class LinearScore(ScoreModel):
 
     def _standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
         """Turn X'd and 1'd into the derivative by the standardised parameters."""
-        if sums.ndim == 1:
-            gradient = (sums - self.mean * totals) / self.scale
-            return np.append(gradient, totals) if self.fit_intercept else gradient
-        gradient = (sums - np.outer(self.mean, totals)) / self.scale[:, None]
-        return np.vstack([gradient, totals]) if self.fit_intercept else gradient
+        gradient = (sums - np.multiply.outer(totals, self.mean)) / self.scale
+        if not self.fit_intercept:
+            return gradient
+        return np.concatenate([gradient, np.expand_dims(totals, -1)], axis=-1)
 
     def _sparse_gram(self, X: Any, first: Any, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import sparse_gram
@@ -213,12 +199,20 @@ def _fits_single_precision(units: Units) -> bool:
     return bool(units.scale.min(initial=1.0) > 1e-15 and units.scale.max(initial=1.0) < 1e15)
 
 
-def _transposed_product(X: Any, slopes: FloatArray) -> Any:
-    """Return X'd; single precision is summed by blocks of rows, which keeps the error small."""
-    if X.dtype == np.float64 or not isinstance(X, np.ndarray):
-        return X.T @ slopes
-    slopes = slopes.astype(X.dtype)
-    return sum(
-        np.asarray(X[start : start + BLOCK_ROWS].T @ slopes[start : start + BLOCK_ROWS], np.float64)
-        for start in range(0, X.shape[0], BLOCK_ROWS)
-    )
+def _product(X: Any, vector: FloatArray) -> FloatArray:
+    """Return X times a vector in double precision, without a copy of X in it.
+
+    Vectors or sums of single precision are too coarse to find where gradients vanish.
+    """
+    if X.dtype == np.float64:
+        return np.asarray(X @ vector)
+    from skfair._kernels.linear import dense_row_scores, dense_row_sums, sparse_scores
+
+    out = np.zeros(X.shape[0])
+    if not isinstance(X, np.ndarray):
+        sparse_scores(X.data, X.indices, X.indptr, vector, out)
+    elif X.flags.f_contiguous:
+        dense_row_sums(X.T, vector, out)
+    else:
+        dense_row_scores(X, vector, out)
+    return out

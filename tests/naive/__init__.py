@@ -117,7 +117,8 @@ def overlap_masses(scores, weights, intervals):
         inside = sum(
             max(0.0, min(above + block, high) - max(above, low)) for low, high in intervals
         )
-        masses[i] = inside / length * (weights[i] / total) / block
+        if inside > 1e-12:  # the end of an interval is the rank of a row but for rounding
+            masses[i] = inside / length * (weights[i] / total) / block
     return masses
 
 
