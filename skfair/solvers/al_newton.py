@@ -43,6 +43,8 @@ _FLAT = 1e-100
 # KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
 # multiples of 1 / sqrt(n): by about that much its gradient is off.
 _FAR, _NEAR = 5.0, 1.0
+# Factors on the penalty weight in the second derivative, near a solution.
+_STEEPER = (10.0, 100.0, 1000.0)
 
 
 class Augmented(NamedTuple):
@@ -168,12 +170,12 @@ class ALNewton:
                 lam, last_gap = al.nu, gap
                 al = augmented(problem, at, lam, rho)
                 gradient = problem.gradient(at, al.nu)
-            system = _NewtonSystem(problem, at, al, rho, shift)
-            shift = system.shift
             n_iter += 1
             residual = max(stationarity, gap)
-            joint = None
-            if residual < self.joint_below:
+            is_near, joint = residual < self.joint_below, None
+            system = _NewtonSystem(problem, at, al, rho, shift, is_near)
+            shift = system.shift
+            if is_near:
                 joint = _joint_step(problem, at, al, rho, system, gradient, residual)
             if joint is not None:
                 at, lam, al, gradient = joint
@@ -208,31 +210,50 @@ class ALNewton:
 
 
 class _NewtonSystem:
-    """The second derivative of the augmented Lagrangian, factorised."""
+    """The second derivative of the augmented Lagrangian, factorised.
 
-    def __init__(self, problem: Any, at: Any, al: Augmented, rho: float, shift: float) -> None:
+    Where it is not positive definite a multiple of the identity is added. Near a solution, where it
+    often is so only along the active constraints, a larger penalty weight is tried before: it
+    does not change the joint step, which then still squares the error.
+    """
+
+    def __init__(
+        self, problem: Any, at: Any, al: Augmented, rho: float, shift: float, is_near: bool
+    ) -> None:
         hessian = problem.hessian(at, al.nu)
         self.active = np.flatnonzero(al.nu)
         self.jacobian = np.empty((0, hessian.shape[0]))
+        self.rho, self.shift = rho, 0.0
         if self.active.size:
             self.jacobian = problem.jacobian(at, self.active)  # (n_active, n_parameters)
-            hessian += rho * (self.jacobian.T @ self.jacobian)
-        order = np.arange(hessian.shape[0])
+            along = self.jacobian.T @ self.jacobian
+            hessian += rho * along
+        if is_near and self.active.size:
+            for factor in (1.0, *_STEEPER):
+                self.rho = factor * rho
+                if self._factorise(hessian + (self.rho - rho) * along):
+                    return
+            self.rho = rho
         self.shift = 0.0 if shift <= 1e-6 else 0.25 * shift
-        while True:
-            matrix = hessian.copy()
-            matrix[order, order] += self.shift
-            # Parameters of very different curvature are made alike before the factorisation.
-            diagonal = np.abs(matrix[order, order])
-            largest = diagonal.max(initial=0.0) or 1.0  # all zero where a hinge is flat
-            self._unit = 1 / np.sqrt(np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
-            matrix *= np.outer(self._unit, self._unit)
-            matrix[order, order] += 1e-12
-            try:
-                self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-                return
-            except LinAlgError:
-                self.shift = max(4 * self.shift, 1e-3)
+        while not self._factorise(hessian):
+            self.shift = max(4 * self.shift, 1e-3)
+
+    def _factorise(self, hessian: FloatArray) -> bool:
+        """Factorise the shifted matrix; False if it is not positive definite."""
+        order = np.arange(hessian.shape[0])
+        matrix = hessian.copy()
+        matrix[order, order] += self.shift
+        # Parameters of very different curvature are made alike before the factorisation.
+        diagonal = np.abs(matrix[order, order])
+        largest = diagonal.max(initial=0.0) or 1.0  # all zero where a hinge is flat
+        self._unit = 1 / np.sqrt(np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
+        matrix *= np.outer(self._unit, self._unit)
+        matrix[order, order] += 1e-12
+        try:
+            self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return False
+        return True
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solve for one right side, or for several in columns."""
@@ -252,7 +273,7 @@ def _joint_step(
     """Take the Newton step of parameters and multipliers together, if it pays.
 
     It makes the active constraints, linearised, hold exactly:
-    M d + J' (mu - lam) = -gradient and J d = b - c, with M the matrix of the system and
+    M d + J' (mu - lam) = -gradient and J d = b - c, with M and rho those of the system and
     lam = nu - rho (c - b). Near a solution this squares the error, where renewing the multipliers
     alone divides it.
     """
@@ -267,7 +288,7 @@ def _joint_step(
         except np.linalg.LinAlgError:
             return None
         d -= pulled @ change
-        mu[system.active] = al.nu[system.active] - rho * (values - bounds) + change
+        mu[system.active] = al.nu[system.active] - system.rho * (values - bounds) + change
     new = problem.evaluate(at.theta + d)
     new_al = augmented(problem, new, mu, rho)
     new_gradient = problem.gradient(new, new_al.nu)

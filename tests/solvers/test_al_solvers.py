@@ -1,9 +1,11 @@
 """Augmented Lagrangian solvers against scipy, closed forms and sensitivities."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
@@ -424,6 +426,43 @@ def test_newton_gives_up_on_bounds_that_cannot_be_kept():
 def test_the_class_of_a_solver_is_no_solver():
     with pytest.raises(TypeError, match="class ALNewton. Pass an object"):
         check_needs(ALNewton, build_case(CASES[0])[1])
+
+
+def test_newton_squares_the_error_where_only_the_rule_keeps_a_minimum():
+    """-30 x^2 + y^2 / 2 + exp(x + y) with x + x^2 / 10 = 1: the penalty of 10 is not enough."""
+    x = 5 * (np.sqrt(1.4) - 1)
+    y = brentq(lambda y: y + np.exp(x + y), -2, 0)  # where the derivative by y is 0
+    price = (60 * x - np.exp(x + y)) / (1 + x / 5)
+    near = np.array([x, y]) + 5e-4, np.array([price + 0.01])
+    found = ALNewton().solve(Bowl(), *near, tol=1e-11)
+    assert found.status == "converged"
+    assert found.n_iter <= 3
+    assert found.theta == pytest.approx([x, y], abs=1e-11)
+    assert found.multipliers == pytest.approx([price], abs=1e-9)
+
+
+class Bowl:
+    """Curves down along x, and its constraint holds x fast."""
+
+    n_constraints, lower, upper = 1, np.ones(1), np.ones(1)
+
+    def evaluate(self, theta):
+        x, y = theta
+        objective = -30 * x**2 + y**2 / 2 + np.exp(x + y)
+        return SimpleNamespace(theta=theta, objective=objective, constraints=theta[:1] + x**2 / 10)
+
+    def gradient(self, at, nu):
+        x, y = at.theta
+        return np.array([-60 * x, y]) + np.exp(x + y) + nu @ self.jacobian(at, [0])
+
+    def jacobian(self, at, which):
+        return np.array([[1 + at.theta[0] / 5, 0.0]])[which]
+
+    def hessian(self, at, nu):
+        return np.diag([-60 + nu[0] / 5, 1.0]) + np.exp(at.theta.sum())
+
+    def violation(self, at):
+        return float(np.abs(at.constraints - 1).max())
 
 
 # A sample of the rows shows the way
