@@ -25,7 +25,7 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
-from skfair.models.columns import Units
+from skfair.models.columns import Units, product
 from skfair.models.mlp import mlp_scores
 from skfair.problems.constrained_erm import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.partitioned_erm import PartitionedERM
@@ -250,7 +250,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     # --- result --------------------------------------------------------------------------------
 
     def _store_model(
-        self, model: Any, theta: FloatArray, dtype: Any, *, scale: float = 1.0, shift: float = 0.0
+        self, model: Any, theta: FloatArray, *, scale: float = 1.0, shift: float = 0.0
     ) -> dict[str, Any]:
         """Return the attributes of the scores ``scale * h_theta(X) + shift``."""
         raw = model.raw(theta)
@@ -258,15 +258,15 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         if isinstance(model, LinearScore):
             coef, intercept = raw
             return kept | {
-                "coef_": (scale * coef)[None, :].astype(dtype),
-                "intercept_": np.array([scale * intercept + shift]).astype(dtype),
+                "coef_": (scale * coef)[None, :],
+                "intercept_": np.array([scale * intercept + shift]),
             }
         coefs, intercepts = raw
         coefs = [*coefs[:-1], scale * coefs[-1]]
         intercepts = [*intercepts[:-1], scale * intercepts[-1] + shift]
         return kept | {
-            "coefs_": [layer.astype(dtype) for layer in coefs],
-            "intercepts_": [layer.astype(dtype) for layer in intercepts],
+            "coefs_": [layer.astype(model.X.dtype) for layer in coefs],
+            "intercepts_": [layer.astype(model.X.dtype) for layer in intercepts],
         }
 
     def _set_model(self, attributes: dict[str, Any]) -> None:
@@ -278,8 +278,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     def _raw_scores(self, X: Any) -> FloatArray:
         """Return the scores of validated rows."""
         if hasattr(self, "coef_"):
-            scores = X @ self.coef_[0]
-            return np.asarray(scores, dtype=np.float64) + float(self.intercept_[0])
+            return product(X, self.coef_[0]) + float(self.intercept_[0])
         return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
 
     def _store_solution(

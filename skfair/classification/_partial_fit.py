@@ -257,12 +257,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         """Return the decision threshold, or 0 where it is still to be chosen."""
         return 0.0 if self.threshold == "accuracy" else float(self.threshold)
 
-    def _state(self, model: Any, theta: FloatArray, dtype: Any) -> dict[str, Any]:
+    def _state(self, model: Any, theta: FloatArray) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
         coef, intercept = model.raw(theta[: model.n_parameters])
         return {
-            "coef_": np.atleast_2d(coef).astype(dtype),
-            "intercept_": np.atleast_1d(intercept).astype(dtype),
+            "coef_": np.atleast_2d(coef),
+            "intercept_": np.atleast_1d(intercept),
             "thresholds_": np.full(self._group_levels.n_groups, self._fixed_threshold()),
             "calibration_": None,
         }

@@ -284,12 +284,11 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             data = self._read_fit_data(X, y, **given, **_CHECKS)
             self.classes_ = read_classes(data.y)
             problem = self._classification_problem(data)
-        dtype = problem.model.X.dtype
         with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta, dtype)
+            self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta)
         ) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)
-        self._set_model(self._state(problem, found.result.theta, dtype, found.shift))
+        self._set_model(self._state(problem, found.result.theta, found.shift))
         if isinstance(problem, PartitionedERM):
             weights = self.coef_[0].astype(np.float64)
             scores: Any = LinearScores(weights, float(self.intercept_[0]))
@@ -352,7 +351,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         problem = self._classification_problem(data)
         self._advance(problem)
         theta = self._stream.training.solution
-        self._set_model(self._state(problem, theta, problem.model.X.dtype))
+        self._set_model(self._state(problem, theta))
         self.multipliers_ = self._stream.training.solution_multipliers
         self._store_disparities(problem, self._raw_scores(data.X))
         return self
@@ -491,10 +490,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return weights if sample_weight is None else weights * sample_weight
 
     def _state(
-        self, problem: RuledProblem, theta: FloatArray, dtype: Any, shift: float = 0.0
+        self, problem: RuledProblem, theta: FloatArray, shift: float = 0.0
     ) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
-        return self._store_model(problem.model, problem.model_part(theta), dtype, shift=shift)
+        return self._store_model(problem.model, problem.model_part(theta), shift=shift)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -311,12 +311,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         promise = self._promise(data, targets)
         self.is_group_aware_ = self._decide_awareness(promise)
         model = self._make_model(data)
-        dtype = model.X.dtype
         with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta, dtype)
+            self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta)
         ) as callback:
             found = self._optimise(data, promise, model, callback)
-        self.__dict__.update(self._state(model, found.result.theta, dtype))
+        self.__dict__.update(self._state(model, found.result.theta))
         self._store_solution(found)
         codes = data.groups.codes[0] if self.is_group_aware_ else None
         scores = group_scores(self.coef_, self.intercept_, data.X, codes)

@@ -1,4 +1,4 @@
-"""How the rows of a data matrix are kept, and where its columns lie and how far they spread."""
+"""How the rows of a data matrix are kept, where its columns lie, how far they spread; products."""
 
 from __future__ import annotations
 
@@ -31,6 +31,26 @@ def _is_mostly_zero(X: NDArray[Any]) -> bool:
     if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
         return False
     return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)
+
+
+def product(X: Any, vector: FloatArray) -> FloatArray:
+    """Return X times a vector in double precision; rows of single precision are not copied in it.
+
+    Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
+    apart the scores of millions of rows.
+    """
+    if X.dtype == np.float64:
+        return np.asarray(X @ vector)
+    from skfair._kernels.linear import dense_row_scores, dense_row_sums, sparse_scores
+
+    out = np.zeros(X.shape[0])
+    if not isinstance(X, np.ndarray):
+        sparse_scores(X.data, X.indices, X.indptr, vector, out)
+    elif X.flags.f_contiguous:
+        dense_row_sums(X.T, vector, out)
+    else:
+        dense_row_scores(np.ascontiguousarray(X), vector, out)
+    return out
 
 
 class Units(NamedTuple):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import Units, compact_rows
+from skfair.models.columns import Units, compact_rows, product
 from skfair.models.linear import LinearScore
 
 # How much more a deviation is penalised than a shared weight. Factors from 10 to 100 gain a little
@@ -191,7 +191,7 @@ class GroupedLinearScore(ScoreModel):
         """Return how far two computations of the same score may be apart."""
         coef, intercept = self.raw(theta)
         size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + np.abs(intercept)
-        return 32 * float(np.finfo(self.X.dtype).eps * (1 + size.max()))
+        return 32 * float(np.finfo(np.float64).eps * (1 + size.max()))
 
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of shared weights and deviations, and its gradient."""
@@ -212,9 +212,9 @@ def group_scores(
 ) -> FloatArray:
     """Return the scores of new rows: by the weights of their group, or the only ones there are."""
     if coef.shape[0] == 1:
-        return np.asarray(X @ coef[0], dtype=np.float64) + float(intercept[0])
+        return product(X, coef[0]) + float(intercept[0])
     scores = np.empty(X.shape[0])
     for g in np.unique(codes):  # type: ignore[arg-type]
         rows = np.flatnonzero(codes == g)
-        scores[rows] = np.asarray(X[rows] @ coef[g], dtype=np.float64) + float(intercept[g])
+        scores[rows] = product(X[rows], coef[g]) + float(intercept[g])
     return scores

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import BLOCK_ROWS, Units, column_units, compact_rows
+from skfair.models.columns import BLOCK_ROWS, Units, column_units, compact_rows, product
 
 # From this many cells on, sums by cell are cheaper than one product per constraint.
 MANY_COLUMNS = 4
@@ -91,14 +91,14 @@ class LinearScore(ScoreModel):
             sparse_row_scores(X.data, X.indices, X.indptr, rows, coef, scores)
             return scores + intercept, rows
         tape = None if rows is None else self.X[rows]
-        return _product(self.X if tape is None else tape, coef) + intercept, tape
+        return product(self.X if tape is None else tape, coef) + intercept, tape
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the scores are ``slopes``."""
         if not self.is_sparse:
-            sums = _product((self.X if tape is None else tape).T, slopes)
+            sums = product((self.X if tape is None else tape).T, slopes)
         elif tape is None:
-            sums = _product(self._transposed, slopes)
+            sums = product(self._transposed, slopes)
         else:
             from skfair._kernels.linear import sparse_row_sums
 
@@ -131,7 +131,7 @@ class LinearScore(ScoreModel):
         if not self.is_sparse:
             self._dense_gram(self.X if tape is None else tape, weights, out)
         elif tape is None:
-            self._sparse_gram(self.X, _product(self._transposed, weights), weights, out)
+            self._sparse_gram(self.X, product(self._transposed, weights), weights, out)
         else:
             X = self.X[tape]
             self._sparse_gram(X, X.T @ weights, weights, out)
@@ -141,7 +141,7 @@ class LinearScore(ScoreModel):
         """Return how far two computations of the same score may be apart."""
         coef, intercept = self.raw(theta)
         size = np.abs(coef) @ (np.abs(self.mean) + 4 * self.scale) + abs(intercept)
-        return 32 * float(np.finfo(self.X.dtype).eps * (1 + size))
+        return 32 * float(np.finfo(np.float64).eps * (1 + size))
 
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights, and its gradient."""
@@ -197,22 +197,3 @@ class LinearScore(ScoreModel):
 def _fits_single_precision(units: Units) -> bool:
     """Whether weights of the columns as they are, and products with them, stay in range."""
     return bool(units.scale.min(initial=1.0) > 1e-15 and units.scale.max(initial=1.0) < 1e15)
-
-
-def _product(X: Any, vector: FloatArray) -> FloatArray:
-    """Return X times a vector in double precision, without a copy of X in it.
-
-    Vectors or sums of single precision are too coarse to find where gradients vanish.
-    """
-    if X.dtype == np.float64:
-        return np.asarray(X @ vector)
-    from skfair._kernels.linear import dense_row_scores, dense_row_sums, sparse_scores
-
-    out = np.zeros(X.shape[0])
-    if not isinstance(X, np.ndarray):
-        sparse_scores(X.data, X.indices, X.indptr, vector, out)
-    elif X.flags.f_contiguous:
-        dense_row_sums(X.T, vector, out)
-    else:
-        dense_row_scores(X, vector, out)
-    return out

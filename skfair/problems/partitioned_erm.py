@@ -24,7 +24,7 @@ from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
-from skfair.models.columns import column_origin, column_sums, units_of_sums
+from skfair.models.columns import column_origin, column_sums, product, units_of_sums
 from skfair.models.linear import LinearScore
 from skfair.problems.rule_rows import Decisions, RuledProblem
 from skfair.utils.groups import GroupEncoding
@@ -321,10 +321,7 @@ class Piece:
 
     def scores(self, scores: LinearScores, step: int = 1) -> FloatArray:
         """Return the scores of the rows (every ``step``-th), as prediction computes them."""
-        X = self.model.X[::step]
-        found = np.asarray(X @ scores.coef.astype(X.dtype, copy=False), dtype=np.float64)
-        found += scores.intercept
-        return found
+        return product(self.model.X[::step], scores.coef) + scores.intercept
 
 
 def pieces_of(block: RowBlock, task: Task) -> Iterator[Piece]:

@@ -231,11 +231,10 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         )
         # The penalty is that of the weights in the units of y.
         problem.alpha *= spread ** (2 - loss.degree) if loss.degree else 1.0
-        dtype = problem.model.X.dtype
 
         def state(theta: Any) -> dict[str, Any]:
             theta = problem.model_part(theta)
-            return self._store_model(problem.model, theta, dtype, scale=spread, shift=middle)
+            return self._store_model(problem.model, theta, scale=spread, shift=middle)
 
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)

@@ -166,7 +166,7 @@ def test_units_of_another_model(own, storage):
 
 @each_storage
 @each_dtype
-def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
+def test_rounding_covers_what_is_between_two_ways_to_add(storage, dtype, tol):
     X, codes = table(600)
     X = X.astype(dtype)
     model = GroupedLinearScore(storage(X), codes, OWN[1])
@@ -174,7 +174,7 @@ def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
     coef, intercept = model.raw(theta)
     exact = (X.astype(float) * coef[codes]).sum(axis=1) + intercept[codes]
     apart = np.abs(model.forward(theta)[0] - exact).max()
-    assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
+    assert apart <= model.rounding(theta) <= 1000 * np.finfo(float).eps * np.abs(theta).sum()
 
 
 def test_the_start_is_zero():

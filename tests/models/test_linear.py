@@ -139,13 +139,13 @@ def test_dense_tables_of_zeros_are_kept_sparse(is_weighted):
 
 @each_storage
 @each_dtype
-def test_rounding_covers_the_precision_of_the_data(storage, dtype, tol):
+def test_rounding_covers_what_is_between_two_ways_to_add(storage, dtype, tol):
     X = stored(table(2000), storage, dtype)
     model, exact = LinearScore(X), LinearScore(X.astype(np.float64))
     theta = random_theta(model)
     coef, intercept = model.raw(theta)
     apart = np.abs(model.forward(theta)[0] - (exact.X @ coef + intercept)).max()
-    assert apart <= model.rounding(theta) <= 1000 * np.finfo(dtype).eps * np.abs(theta).sum()
+    assert apart <= model.rounding(theta) <= 1000 * np.finfo(float).eps * np.abs(theta).sum()
 
 
 # Derivatives
