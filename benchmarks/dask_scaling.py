@@ -203,11 +203,15 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     for name in ESTIMATORS[1:] if quick else ESTIMATORS:
         of = {"estimator": name}
         fits = {
-            "large": in_new_process(there, **of, n=large, block_rows=large // 40, n_workers=2),
-            "small": in_new_process(there, **of, n=small, block_rows=small // 10, n_workers=2),
             "here": in_new_process(here, **of, n=small, block_rows=small // 10),
+            "small": in_new_process(there, **of, n=small, block_rows=small // 10, n_workers=2),
         }
-        if not quick:
+        if quick:
+            fits["large"] = fits["small"]
+        else:
+            fits["large"] = in_new_process(
+                there, **of, n=large, block_rows=large // 40, n_workers=2
+            )
             for n_workers in (1, 2):
                 fits[f"workers {n_workers}"] = in_new_process(
                     there, **of, n=middle, block_rows=middle // 20, n_workers=n_workers
