@@ -304,7 +304,15 @@ def solve_quadratic(
         Multipliers of the linear constraints.
     """
     gradient, values, jacobian = model
-    room = kappa - values + jacobian @ gradient / tau  # of the point -gradient / tau
+    with np.errstate(over="ignore", invalid="ignore"):
+        room = kappa - values + jacobian @ gradient / tau  # of the point -gradient / tau
+    if not np.isfinite(room).all():
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in (gradient, jacobian))
+        raise ValueError(
+            f"Products of gradients overflow in the ghost method: largest entry {largest:g}. "
+            "Make the numbers in X and sample_weight less different in size, or choose "
+            "solver='al_newton'."
+        )
     nearest = _nearest_multipliers(jacobian, room)
     lam = np.zeros(values.size) if nearest is None else tau * nearest
     direction = -(gradient + jacobian.T @ lam) / tau

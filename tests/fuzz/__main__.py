@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument(
-        "--replay", metavar="NAME:SEED:CASE", help="run one case, show its traceback"
+        "--replay", metavar="NAME:SEED:SIZE:CASE", help="run one case, show its traceback"
     )
     options = parser.parse_args()
     if options.replay:
@@ -103,7 +103,7 @@ def replay(which: str) -> int:
 
     from tests.fuzz.verdict import prepare_process
 
-    name, seed, number = which.rsplit(":", 2)
+    name, seed, size, number = which.rsplit(":", 3)
     prepare_process()
 
     def tell(_, case, verdict):
@@ -124,7 +124,7 @@ def replay(which: str) -> int:
 
         case.run = run
 
-    run_chunk(name, int(seed), CHUNK, tell, only=int(number))
+    run_chunk(name, int(seed), int(size), tell, only=int(number))
     return 0
 
 

@@ -70,5 +70,5 @@ def test_a_crash_is_seen():
     assert not harmless.verdict.is_fault
     assert fatal.verdict.kind == "crash"
     assert fatal.title == "fatal"
-    assert fatal.replay == "skfair.nothing:5:1"
+    assert fatal.replay == "skfair.nothing:5:3:1"
     worker.stop()

@@ -23,13 +23,14 @@ class Record:
 
     name: str
     seed: int
+    size: int  # of the chunk: what is drawn depends on it
     number: int
     title: str
     verdict: Verdict
 
     @property
     def replay(self):
-        return f"{self.name}:{self.seed}:{self.number}"
+        return f"{self.name}:{self.seed}:{self.size}:{self.number}"
 
 
 def run_chunk(name: str, seed: int, n_cases: int, tell, only: int | None = None) -> None:
@@ -123,21 +124,21 @@ class Worker:
                 self._process.join()
                 died = f"the interpreter died with exit code {self._process.exitcode}"
                 self._process = None
-                yield Record(name, seed, number, title, Verdict("crash", died))
+                yield Record(name, seed, n_cases, number, title, Verdict("crash", died))
                 return
             if message == ():
                 self._process.kill()
                 self._process.join()
                 self._process = None
                 stuck = f"no answer for {patience:.0f} s, and the timer could not interrupt it"
-                yield Record(name, seed, number, title, Verdict("hang", stuck))
+                yield Record(name, seed, n_cases, number, title, Verdict("hang", stuck))
                 return
             if message is None:
                 return
             number, title, verdict = message
             patience = 6.0 * SECONDS  # of the clock: for waiting and for compiled code
             if verdict is not None:
-                yield Record(name, seed, number, title, verdict)
+                yield Record(name, seed, n_cases, number, title, verdict)
 
     def stop(self) -> None:
         if self._process is not None:

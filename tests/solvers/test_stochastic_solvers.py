@@ -437,6 +437,12 @@ def test_quadratic_problem_equals_scipy(seed):
     assert np.allclose((g + tau * direction + J.T @ lam)[inside], 0, atol=1e-6)
 
 
+def test_gradients_whose_products_overflow_are_named():
+    model = QuadraticModel(np.full(2, 1e160), np.zeros(1), np.array([[1e160, -2e160]]))
+    with pytest.raises(ValueError, match="largest entry 2e.160.*sample_weight"):
+        solve_quadratic(model, 0.0, 2.0, 10.0)
+
+
 def test_a_quadratic_problem_without_constraints():
     model = QuadraticModel(np.array([1.0, -30.0]), np.empty(0), np.empty((0, 2)))
     direction, lam = solve_quadratic(model, 0.0, 2.0, 10.0)
