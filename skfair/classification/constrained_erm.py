@@ -290,8 +290,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             found = self._optimise(problem, self._warm_theta(problem), callback)
         self._set_model(self._state(problem, found.result.theta, found.shift))
         if isinstance(problem, PartitionedERM):
-            weights = self.coef_[0].astype(np.float64)
-            scores: Any = LinearScores(weights, float(self.intercept_[0]))
+            scores: Any = LinearScores(self.coef_[0], float(self.intercept_[0]))
         else:
             scores = self._raw_scores(data.X)
         self._store_solution(problem, found, scores)

@@ -44,7 +44,7 @@ _FLAT = 1e-100
 # multiples of 1 / sqrt(n): by about that much its gradient is off.
 _FAR, _NEAR = 5.0, 1.0
 # Factors on the penalty weight in the second derivative, near a solution.
-_STEEPER = (10.0, 100.0, 1000.0)
+_STEEPER = (1.0, 10.0, 100.0, 1000.0)
 
 
 class Augmented(NamedTuple):
@@ -229,7 +229,7 @@ class _NewtonSystem:
             along = self.jacobian.T @ self.jacobian
             hessian += rho * along
         if is_near and self.active.size:
-            for factor in (1.0, *_STEEPER):
+            for factor in _STEEPER:
                 self.rho = factor * rho
                 if self._factorise(hessian + (self.rho - rho) * along):
                     return
