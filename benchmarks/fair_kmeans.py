@@ -179,7 +179,7 @@ def rivals(results: dict[str, Any], quick: bool) -> None:
 def scale(results: dict[str, Any], quick: bool) -> None:
     """Figure 6: CPU against KMeans, and memory against the size of X."""
     print("   scale, K=20, d=10, 3 groups: CPU against KMeans, peak memory in sizes of X")
-    for n in (100_000,) if quick else (100_000, 1_000_000):
+    for n in (20_000,) if quick else (100_000, 1_000_000):
         X, _ = make_blobs(n, 10, centers=20, cluster_std=3, random_state=SEEDS[0])
         rng = np.random.default_rng(SEEDS[0])
         groups = rng.choice(3, n, p=[0.5, 0.3, 0.2])
