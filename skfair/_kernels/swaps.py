@@ -258,7 +258,7 @@ def kmeans_step(data, state, cells, batch, work, log, n_logged):
     if n_empty > 0:
         seed_empty(counts, n_rows, work)
     for b in range(n_rows):
-        row, target = batch[b], closest[b]
+        row, target = np.int64(batch[b]), closest[b]
         source = labels[row]
         if source != target and cluster_size(counts, source) > 1:
             log[0][n_logged], log[1][n_logged], log[2][n_logged] = row, source, target
@@ -347,12 +347,13 @@ def pick_swap(state, balances, rule):
     """
     counts = state[1]
     n_groups = counts.shape[1]
-    low = 0
+    # Of one type from the start: a literal would have the functions below compiled once more.
+    low = least = most = np.int64(0)
+    nobody = np.int64(-1)
     for k in range(1, counts.shape[0]):
         if balances[k] < balances[low]:
             low = k
     floor = balances[low]
-    least = most = 0
     for g in range(1, n_groups):
         if counts[low, g] < counts[low, least]:
             least = g
@@ -364,7 +365,7 @@ def pick_swap(state, balances, rule):
     if largest - smallest < 2:
         for g in range(n_groups):
             if counts[low, g] == smallest:
-                target = pick_target(state, low, g, -1, floor, rule)
+                target = pick_target(state, low, g, nobody, floor, rule)
                 if target >= 0:
                     return low, target, g, -1
         return low, -1, least, -1
@@ -503,6 +504,14 @@ def raise_balance(data, state, cells, draws, n_candidates, rule, enough, work, l
 
 
 @njit(cache=True)
+def overwrite(target, source):
+    """Copy an array; an assignment would compile the text of an error about shapes for seconds."""
+    old, new = target.reshape(-1), source.reshape(-1)  # of contiguous arrays only
+    for i in range(old.size):
+        old[i] = new[i]
+
+
+@njit(cache=True)
 def breed(
     data,
     cells,
@@ -533,8 +542,8 @@ def breed(
         state = (labels, counts, sums)
         n_batch = n_draws = 0
         for c in range(pairs.shape[0]):
-            counts[:] = all_counts[slots[p]]
-            sums[:] = all_sums[slots[p]]
+            overwrite(counts, all_counts[slots[p]])
+            overwrite(sums, all_sums[slots[p]])
             batch = batches[p, n_batch : n_batch + pairs[c, 0]]
             draw = draws[p, n_draws : n_draws + pairs[c, 1]]
             n_batch += pairs[c, 0]
@@ -563,12 +572,13 @@ def settle(data, cells, archive, parents, slots, log, lengths, parent_slots):
         p, c = parents[i, 0], parents[i, 1]
         source, target = parent_slots[p], slots[i]
         if source != target:
-            all_labels[target] = all_labels[source]
-            all_counts[target] = all_counts[source]
-            all_sums[target] = all_sums[source]
+            overwrite(all_labels[target], all_labels[source])
+            overwrite(all_counts[target], all_counts[source])
+            overwrite(all_sums[target], all_sums[source])
         state = (all_labels[target], all_counts[target], all_sums[target])
         for m in range(lengths[p, c]):
-            move_row(data, state, cells, log[0][p, c, m], np.int64(log[2][p, c, m]))
+            row, target = np.int64(log[0][p, c, m]), np.int64(log[2][p, c, m])
+            move_row(data, state, cells, row, target)
 
 
 @njit(cache=True)
