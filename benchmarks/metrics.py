@@ -11,7 +11,7 @@ from skfair.utils.groups import encode_groups
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
-    n, rounds = (100_000, 3) if quick else (1_000_000, 5)
+    n, rounds = (30_000, 3) if quick else (1_000_000, 5)
     rng = np.random.default_rng(12345)
     groups, y, p = rng.integers(0, 10, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
     scores = rng.normal(size=n) + 0.05 * groups

@@ -352,13 +352,13 @@ def pick_swap(state, balances, rule):
     nobody = np.int64(-1)
     for k in range(1, counts.shape[0]):
         if balances[k] < balances[low]:
-            low = k
+            low = np.int64(k)
     floor = balances[low]
     for g in range(1, n_groups):
         if counts[low, g] < counts[low, least]:
-            least = g
+            least = np.int64(g)
         if counts[low, g] > counts[low, most]:
-            most = g
+            most = np.int64(g)
     smallest, largest = counts[low, least], counts[low, most]
     if floor == 1.0:
         return low, -1, least, most
