@@ -363,7 +363,13 @@ class PartialParityCalibrator(
 
     def _cross_fitted(self, X: Any, y: Any, row_params: dict[str, Any]) -> FloatArray:
         """Return scores of every row by an estimator that was fitted without it."""
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        try:
+            splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        except TypeError as error:
+            raise TypeError(
+                "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
+                f"Got {self.cv!r}."
+            ) from error
         fitted = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(self._inner(), X, y, row_params, train) for train, _ in splits
         )

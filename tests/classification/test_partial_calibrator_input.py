@@ -178,6 +178,14 @@ def test_a_failed_fit_leaves_the_calibrator_as_it_was():
     assert all(vars(model)[name] is value for name, value in before.items())
 
 
+@pytest.mark.parametrize("cv", [b"bytes", [1, 2]])
+def test_folds_that_are_no_pairs_are_named(cv):
+    X, y, sex = sample()
+    model = PartialParityCalibrator(None, INTERVAL, cv=cv)
+    with pytest.raises(TypeError, match="cv must be a number of folds.*Got"):
+        model.fit(X, y, sensitive_features=sex)
+
+
 def test_clone_and_pickle():
     X, _, sex = sample()
     model = fitted(max_disparity=0.1)
