@@ -143,7 +143,10 @@ def alternating_gradient(
         check_number(tol, "tol", low=0)
     length = _step_lengths(step, n_a + n_b, strong_convexity, lipschitz)
     rng = check_random_state(random_state)
-    x = np.array(x0, dtype=np.float64)
+    try:
+        x = np.array(x0, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"x0 must be an array of numbers, got {x0!r}.") from error
     mean = x.copy()
     history = History()
     status: Status = "max_iter"
