@@ -60,8 +60,8 @@ class LinearScore(ScoreModel):
 
     @cached_property
     def _transposed(self) -> Any:
-        """A CSC twin, which makes pull-backs gathers instead of scatters."""
-        return self.X.T.tocsr() if self.is_sparse else None
+        """The columns of a CSR matrix as rows: pull-backs become gathers instead of scatters."""
+        return self.X.T.tocsr()
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return zeros."""
@@ -195,5 +195,5 @@ class LinearScore(ScoreModel):
 
 
 def _fits_single_precision(units: Units) -> bool:
-    """Whether weights of the columns as they are, and products with them, stay in range."""
+    """Whether rows of float32, centred and scaled for the Gram matrix, stay in range."""
     return bool(units.scale.min(initial=1.0) > 1e-15 and units.scale.max(initial=1.0) < 1e15)

@@ -7,10 +7,11 @@ Rockafellar
 .. math:: L_\rho(\theta, \lambda) = F(\theta)
    + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
 
-which is minimised by Newton's method with the exact second derivative of the Lagrangian, shifted
-where it is not positive definite. Multipliers are renewed as soon as the gradient is small against
-the violation, so that both shrink together. Near a solution a step of parameters and multipliers
-together is tried first, and kept if it halves the residual.
+which is minimised by Newton's method with the exact second derivative of the Lagrangian. Where that
+is not positive definite it is shifted; near a solution larger penalty weights are tried before, for
+they add curvature along the rules only. Multipliers are renewed as soon as the gradient is small
+against the violation, so that both shrink together. Near a solution a step of parameters and
+multipliers together is tried first, and kept if it halves the residual.
 
 Far from a solution a tenth of the rows show the way as well as all of them: the problem on a sample
 is solved first (and before it the one on a sample of the sample), roughly, and all rows are seen in

@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 
 from skfair.solvers.base import SolverResult, Status
 from skfair.utils.history import History
-from skfair.utils.validation import check_number
+from skfair.utils.validation import check_number, check_numbers
 
 FloatArray = NDArray[np.float64]
 Gradient = Callable[[FloatArray, np.random.RandomState], FloatArray]
@@ -143,10 +143,7 @@ def alternating_gradient(
         check_number(tol, "tol", low=0)
     length = _step_lengths(step, n_a + n_b, strong_convexity, lipschitz)
     rng = check_random_state(random_state)
-    try:
-        x = np.array(x0, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"x0 must be an array of numbers, got {x0!r}.") from error
+    x = check_numbers(x0, "x0").copy()
     mean = x.copy()
     history = History()
     status: Status = "max_iter"

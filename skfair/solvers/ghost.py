@@ -310,8 +310,8 @@ def solve_quadratic(
         largest = max(float(np.abs(part).max(initial=0.0)) for part in (gradient, jacobian))
         raise ValueError(
             f"Products of gradients overflow in the ghost method: largest entry {largest:g}. "
-            "Make the numbers in X and sample_weight less different in size, or choose "
-            "solver='al_newton'."
+            "Make the numbers in X and sample_weight less different in size, or choose another "
+            "solver."
         )
     nearest = _nearest_multipliers(jacobian, room)
     lam = np.zeros(values.size) if nearest is None else tau * nearest

@@ -279,12 +279,12 @@ class SwapArchive:
 
     def _select(self, costs: FloatArray, balances: FloatArray) -> IntArray:
         """Return the points that stay, cheapest first: nondominated, at most ``max_points``."""
-        from skfair._kernels import swaps
+        from skfair._kernels.fronts import thin
 
         keep = _front_order(costs, balances)
         if keep.size > self._max_points:
             stays = np.ones(keep.size, np.bool_)
-            swaps.thin(costs[keep], balances[keep], self._max_points, stays)
+            thin(costs[keep], balances[keep], self._max_points, stays)
             keep = keep[stays]
         return keep
 

@@ -185,6 +185,7 @@ def test_sparse_equals_dense(dtype):
     p = strict.predict(A)
     assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.02
     assert (p == strict.predict(A.toarray())).all()
+    assert {model.coef_.dtype for model in (dense, thin, strict)} == {np.dtype(float)}
 
 
 def test_rows_of_single_precision_are_decided_in_double():

@@ -309,6 +309,7 @@ def test_float32(params):
     single = X.astype(np.float32)
     model = fit(X=single, **params)
     assert model.certified_
+    assert model.coef_.dtype == np.float64
     scores = model.decision_function(single, **groups_for(model))
     assert model.train_disparity_ == pytest.approx(gap(scores), abs=1e-9)
     of_double = model.decision_function(single.astype(float), **groups_for(model))

@@ -99,6 +99,8 @@ def test_rows_of_single_precision():
     X, y, group = people(n=40_000, dtype=np.float32)
     here, there = both(X, y, group, max_disparity=0.02)
     assert_same(here, there, X)
+    assert there.coef_.dtype == np.float64
+    assert there.train_disparity_ <= 0.02
 
 
 @pytest.mark.parametrize("intersectional", [True, False])

@@ -209,6 +209,12 @@ def test_same_seed_same_bits():
     assert not np.array_equal(runs[0], runs[2])
 
 
+@pytest.mark.parametrize("x0", ["somewhere", [[1.0], [1.0, 2.0]], {"x": 1.0}])
+def test_a_start_that_is_no_array_of_numbers(x0):
+    with pytest.raises(ValueError, match="x0 must be numbers, got "):
+        alternating_gradient(lambda x, rng: x, lambda x, rng: x, x0, n_a=1, n_b=1, step=0.1)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

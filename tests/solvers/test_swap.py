@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair import metrics
-from skfair._kernels import swaps
+from skfair._kernels import fronts, swaps
 from skfair.solvers import swap
 from skfair.solvers.swap import swap_descent
 from skfair.solvers.swap_front import swap_front
@@ -256,13 +256,13 @@ def test_thinning_drops_what_costs_least_hypervolume(mode, n_kept):
     rng = np.random.default_rng(n_kept)
     costs, balances = np.sort(rng.random(20)), np.sort(rng.random(20))
     kept = np.ones(20, np.bool_)
-    swaps.thin(costs, balances, n_kept, kept)
+    fronts.thin(costs, balances, n_kept, kept)
     assert np.flatnonzero(kept).tolist() == thinned(costs, balances, n_kept)
 
 
 def test_thinning_never_goes_below_the_two_ends(mode):
     kept = np.ones(5, np.bool_)
-    swaps.thin(np.arange(5.0), np.arange(5.0), 1, kept)
+    fronts.thin(np.arange(5.0), np.arange(5.0), 1, kept)
     assert kept.tolist() == [True, False, False, False, True]
 
 
