@@ -29,7 +29,11 @@ from sklearn.utils import check_random_state
 from skfair.problems.cost_table import CostTable, Distances, Moves
 from skfair.problems.representation import GroupedRows, RepresentationProblem, Rules
 from skfair.solvers.base import Status
-from skfair.solvers.whole_people import move_to_counts, nearest_feasible_counts
+from skfair.solvers.whole_people import (
+    move_to_counts,
+    nearest_feasible_counts,
+    settle_undecided,
+)
 from skfair.utils.history import History
 
 FloatArray = NDArray[np.float64]
@@ -202,10 +206,12 @@ def assign(
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
     search_counts: bool = True,
+    exact: bool = False,
 ) -> Assignment:
     """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
 
-    With ``search_counts`` an integer programme on the counts helps where single moves get stuck.
+    With ``search_counts`` an integer programme on the counts helps where single moves get stuck,
+    with ``exact`` one on the undecided points of small problems.
     """
     distances = problem.distances(target)
     if multipliers is None:
@@ -233,7 +239,12 @@ def assign(
             counts = problem.counts(labels)
             violation = float(problem.rules.violation(counts).sum())
     improve_labels(problem, distances, labels, counts)
-    return Assignment(labels, multipliers, distances.cost(labels), lower_bound, violation)
+    cost = distances.cost(labels)
+    if exact and violation <= 1e-9:
+        price = price_table(multipliers, problem.rules)
+        settle_undecided(problem, distances, labels, price, cost, lower_bound)
+        cost = distances.cost(labels)
+    return Assignment(labels, multipliers, cost, lower_bound, violation)
 
 
 class PriceClustering(NamedTuple):

@@ -1,9 +1,12 @@
-"""Counts of whole people that meet the rules, when single moves cannot find them.
+"""Integer programmes that help where moving one person at a time gets stuck.
 
-Close to exact proportion, moving one point at a time gets stuck: every single move breaks one rule
-to mend another. The counts alone are a small integer programme, clusters times cells, whatever the
-number of points; once it is solved, points move from clusters with too many of a cell to clusters
-with too few, the cheapest first.
+Close to exact proportion every single move breaks one rule to mend another. The counts alone are a
+small integer programme, clusters times cells, whatever the number of points; once it is solved,
+points move from clusters with too many of a cell to clusters with too few, the cheapest first.
+
+In small clusters whole people cost noticeably more than the lower bound, and the cheapest of them
+take several moves at once. Few points are undecided, though: at optimal prices all others would pay
+more in another cluster than there is to gain. Those few are a small integer programme, too.
 """
 
 from __future__ import annotations
@@ -28,6 +31,14 @@ _MAX_COUNTS = 2000
 _LESS_THAN_ONE = 0.999
 # How many entries the lists of cheapest moves may have in all, and how many per list.
 _LIST_BUDGET, _LONGEST_LIST = 1 << 20, 256
+# Undecided moves, and nodes of the search over them, at most: about a second in the worst case.
+_MAX_MOVES, _MAX_NODES = 200, 50
+# Only problems of so few rows times clusters have few undecided moves.
+_SMALL = 20_000
+# What may be gained, as a share of the cost, from which on some of too many moves are tried.
+_WORTH = 5e-3
+# The search ends when no more than this share of the cost can be gained.
+_CLOSE = 5e-5
 
 
 def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
@@ -118,3 +129,94 @@ def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:
     table = np.stack([giver, taker, cell, moves.row[found]])[:, near]
     wanted: list[list[int]] = table.T.tolist()
     return wanted
+
+
+def settle_undecided(
+    problem: GroupedRows,
+    distances: CostTable,
+    labels: Any,
+    price: FloatArray,
+    cost: float,
+    lower_bound: float,
+) -> None:
+    """Lower the cost of a small problem in place, by several moves at once that break no rule.
+
+    A point that would pay more above its cheapest cluster than ``cost - lower_bound`` (means over
+    the points, at the prices that the bound is for) is in that cluster in every cheaper assignment.
+    If few enough moves are left, the best of their combinations is the cheapest assignment of all;
+    if more are left and there is much to gain, those nearest to a tie are tried.
+    """
+    n_clusters, n_cells = problem.n_clusters, problem.n_cells
+    total = cost * problem.total_weight
+    gap = total - lower_bound * problem.total_weight
+    if problem.n_samples * n_clusters > _SMALL or gap <= _CLOSE * total:
+        return
+    n_kept = int(np.clip(_LIST_BUDGET // (n_clusters**2 * n_cells), 1, _MAX_MOVES + 1))
+    moves = distances.cheapest_moves(labels, n_kept)
+    listed = np.nonzero(moves.is_listed)
+    giver, taker, cell, _ = listed
+    weight = moves.weights[moves.row[listed]]
+    change = weight * moves.cost[listed]
+    above = change + weight * (price[cell, taker] - price[cell, giver])
+    nearest = np.argsort(above, kind="stable")  # whatever the order of the points
+    n_open = int(np.searchsorted(above[nearest], gap, side="right"))
+    if not n_open or (n_open > _MAX_MOVES and gap <= _WORTH * total):
+        return
+    chosen = nearest[: min(n_open, _MAX_MOVES)]
+    giver, taker, cell, weight, change = (
+        one[chosen] for one in (giver, taker, cell, weight, change)
+    )
+    row = moves.row[listed][chosen]
+    is_made = _best_combination(problem, labels, row, giver, taker, cell, weight, change, total)
+    moves.labels[row[is_made]] = taker[is_made]
+    moves.apply(labels)
+
+
+def _best_combination(
+    problem: GroupedRows,
+    labels: Any,
+    row: IntArray,
+    giver: IntArray,
+    taker: IntArray,
+    cell: IntArray,
+    weight: FloatArray,
+    change: FloatArray,
+    total: float,
+) -> NDArray[np.bool_]:
+    """Return which of the moves to make so that the cost falls most and every rule still holds."""
+    size, number = change.size, np.arange(change.size)
+    matrix, slack = problem.rules
+    counts = problem.counts(labels)
+    # Weight that each move takes from and brings to each count.
+    place = np.concatenate([giver, taker]) * problem.n_cells + np.tile(cell, 2)
+    flow = sparse.csr_array(
+        (np.concatenate([-weight, weight]), (place, np.tile(number, 2))), (counts.size, size)
+    )
+    effect = sparse.kron(sparse.eye_array(problem.n_clusters), matrix, format="csr") @ flow
+    room = np.maximum(counts @ matrix.T + slack, 0.0).ravel()
+    is_touched = np.diff(effect.indptr) > 0
+    _, first, who = np.unique(row, return_index=True, return_inverse=True)
+    once = sparse.csr_array((np.ones(size), (first[who], number)), (size, size))
+    # The last unknown is 1 and costs what is paid now: the tolerance is a share of the cost.
+    found = milp(
+        np.append(change, total) / total,
+        integrality=np.append(np.ones(size), 0.0),
+        bounds=Bounds(np.append(np.zeros(size), 1.0), 1.0),
+        constraints=[
+            LinearConstraint(_with_blank(effect[is_touched]), -room[is_touched], np.inf),
+            LinearConstraint(_with_blank(once[np.unique(first)]), -np.inf, 1.0),
+        ],
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _CLOSE},
+    )
+    none = np.zeros(size, np.bool_)
+    if found.x is None:
+        return none
+    is_made = np.asarray(found.x[:size] > 0.5)
+    after = counts + np.reshape(flow @ is_made, counts.shape)
+    keeps = problem.rules.violation(after).sum() <= 1e-9
+    return is_made if keeps and change[is_made].sum() < 0 else none
+
+
+def _with_blank(rows: Any) -> Any:
+    """Add a column without entries."""
+    return sparse.hstack([rows, sparse.csr_array((rows.shape[0], 1))])

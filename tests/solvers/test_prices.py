@@ -56,6 +56,7 @@ def linear_program(problem, centers, integer=False):
                 LinearConstraint(once, 1, 1),
                 LinearConstraint(rules, -slack, np.inf),
             ],
+            options={"mip_rel_gap": 1e-9},
         )
     else:
         found = linprog(cost, A_ub=-rules, b_ub=slack, A_eq=once, b_eq=np.ones(n), bounds=(0, 1))
@@ -106,6 +107,9 @@ def test_assignment_equals_enumeration_on_tiny_problems(seed):
     assert found.violation <= 1e-9
     assert best - 1e-12 <= found.cost <= best * 1.25
     assert found.lower_bound <= best + 1e-12
+    exact = assign(problem, centers, exact=True)
+    assert exact.cost == pytest.approx(best, rel=1e-4)
+    assert problem.rules.violation(problem.counts(exact.labels)).sum() <= 1e-9
 
 
 def test_assignment_is_near_the_integer_optimum():
@@ -116,6 +120,47 @@ def test_assignment_is_near_the_integer_optimum():
         gaps.append(assign(problem, centers).cost / exact - 1)
     assert min(gaps) >= -1e-9
     assert np.median(gaps) < 0.005
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**31),
+    n_groups=st.integers(2, 3),
+    n_clusters=st.integers(2, 4),
+    beta=st.sampled_from([0.4, 0.8, 0.95]),
+    is_weighted=st.booleans(),
+)
+def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, beta, is_weighted):
+    """So few points have at most 200 moves: nothing is left out."""
+    n = 50 + n_groups * n_clusters
+    weights = np.random.default_rng(seed).integers(1, 4, n) * 0.5 if is_weighted else None
+    problem, centers = random_problem(seed, 50, n_clusters, n_groups, beta, weights)
+    plain = assign(problem, centers)
+    found = assign(problem, centers, exact=True)
+    assert found.violation == plain.violation
+    if plain.violation > 1e-9:  # weighted points need not fit
+        assert np.array_equal(found.labels, plain.labels)
+        return
+    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    D = dense(problem, centers)
+    cost = np.average(D[np.arange(n), found.labels], weights=weights)
+    assert found.cost == pytest.approx(cost)
+    exact = linear_program(problem, centers, integer=True)
+    assert exact * (1 - 1e-6) <= found.cost <= plain.cost
+    assert found.cost <= exact * (1 + 1e-4)
+
+
+def test_exact_assignment_helps_and_does_not_depend_on_the_order():
+    gains = []
+    for seed in range(6):
+        problem, centers = random_problem(seed, 100, 4, 2, 0.9)
+        found = assign(problem, centers, exact=True)
+        gains.append(1 - found.cost / assign(problem, centers).cost)
+        order = np.random.default_rng(seed).permutation(problem.n_samples)
+        again = assign(problem.subset(order), centers, exact=True)
+        assert np.array_equal(again.labels, found.labels[order])
+    assert min(gains) >= -1e-12
+    assert max(gains) > 1e-3
 
 
 def test_without_rules_every_point_goes_to_the_nearest_centre():

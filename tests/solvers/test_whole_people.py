@@ -124,3 +124,19 @@ def test_when_there_is_nothing_to_solve(monkeypatch):
     monkeypatch.undo()
     impossible = plain.with_rules(Rules(np.eye(2), np.full(2, -100.0)))
     assert nearest_feasible_counts(impossible, counts) is None
+
+
+def test_too_many_undecided_moves_are_tried_only_if_there_is_much_to_gain(monkeypatch):
+    """Of 50 people in four clusters, whole people cost two percent more than the bound."""
+    problem = problem_of(20, 30, 0.6, 4, seed=7)
+    centers = problem.scaled(np.array([0, 9, 30, 40])).astype(float)
+    plain, best = assign(problem, centers), assign(problem, centers, exact=True)
+    assert best.cost < plain.cost * (1 - 1e-3)
+    monkeypatch.setattr(whole_people, "_MAX_MOVES", 20)
+    some = assign(problem, centers, exact=True)
+    assert best.cost <= some.cost < plain.cost
+    monkeypatch.setattr(whole_people, "_WORTH", 1.0)
+    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
+    monkeypatch.undo()
+    monkeypatch.setattr(whole_people, "_SMALL", 100)
+    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
