@@ -163,10 +163,8 @@ def settle_undecided(
     if not n_open or (n_open > _MAX_MOVES and gap <= _WORTH * total):
         return
     chosen = nearest[: min(n_open, _MAX_MOVES)]
-    giver, taker, cell, weight, change = (
-        one[chosen] for one in (giver, taker, cell, weight, change)
-    )
-    row = moves.row[listed][chosen]
+    giver, taker, cell = giver[chosen], taker[chosen], cell[chosen]
+    row, weight, change = moves.row[listed][chosen], weight[chosen], change[chosen]
     is_made = _best_combination(problem, labels, row, giver, taker, cell, weight, change, total)
     moves.labels[row[is_made]] = taker[is_made]
     moves.apply(labels)
