@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from skfair.utils.registry import Registry
 
@@ -142,6 +143,41 @@ class AbsoluteError(Loss):
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the value of each row without smoothing."""
         return np.abs(scores - targets)
+
+
+class SmoothErrors(Loss):
+    """Wrong decisions, as a steep sigmoid of the margin: nearly what accuracy counts.
+
+    Not convex, and smaller for larger scores without end: a parabola, ``anchor / 2`` at scores of
+    the size ``unit``, holds them where they are.
+
+    Parameters
+    ----------
+    steepness : float
+        Slope of the sigmoid at scores of size 1 times ``unit``.
+    unit : float
+        A usual size of scores.
+    anchor : float, default=0.01
+        Weight of the parabola.
+    """
+
+    def __init__(self, steepness: float, unit: float, anchor: float = 0.01) -> None:
+        self._slope, self._pull = steepness / unit, anchor / unit**2
+        self.max_curvature = self._slope**2 * 0.1 + self._pull
+
+    def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
+        """Return value, slope and curvature of each row."""
+        wrong = expit(-self._slope * targets * scores)
+        spread = self._slope * wrong * (1 - wrong)
+        return RowParts(
+            wrong + 0.5 * self._pull * scores**2,
+            self._pull * scores - targets * spread,
+            self._pull + self._slope * spread * (1 - 2 * wrong),
+        )
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return 1 where the decision is wrong."""
+        return ((scores > 0) != (targets > 0)).astype(np.float64)
 
 
 def _checked_width(smoothing: float) -> float:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 
-from skfair.losses import LOSSES, Hinge, LogLoss, make_loss
+from skfair.losses import LOSSES, Hinge, LogLoss, SmoothErrors, make_loss
 from tests.naive import erm as naive
 from tests.small_problems import task_of
 
@@ -106,6 +106,29 @@ def test_convexity_and_smoothness(name, one, other, target, share):
     assert between <= share * value + (1 - share) * far + room
     tangent, step = value + slope * (other - one), other - one
     assert tangent - room <= far <= tangent + loss.max_curvature / 2 * step**2 + room
+
+
+@pytest.mark.parametrize(("steepness", "unit"), [(1.0, 1.0), (10.0, 0.3), (200.0, 5.0)])
+def test_smooth_errors(steepness, unit):
+    rng = np.random.default_rng(0)
+    scores, targets, h = unit * rng.normal(size=2000), rng.choice([-1.0, 1.0], 2000), 1e-6 * unit
+    loss = SmoothErrors(steepness, unit)
+    up, down, here = (loss.parts(scores + s, targets) for s in (h, -h, 0.0))
+    z = scores / unit
+    expected = 0.5 - 0.5 * np.tanh(0.5 * steepness * targets * z) + 0.005 * z**2
+    assert here.value == pytest.approx(expected, abs=1e-12)
+    assert here.slope == pytest.approx((up.value - down.value) / (2 * h), abs=1e-4 / unit)
+    assert here.curvature == pytest.approx((up.slope - down.slope) / (2 * h), abs=1e-2 / unit**2)
+    assert np.abs(here.curvature).max() <= loss.max_curvature
+    errors = loss.exact(scores, targets)
+    assert (errors == (np.sign(scores) != targets)).all()
+    gaps = [
+        np.abs(SmoothErrors(steepness * k, unit, anchor=0.0).parts(scores, targets).value - errors)
+        for k in (1, 10, 100)
+    ]
+    assert gaps[0].mean() > gaps[1].mean() > gaps[2].mean()
+    with np.errstate(all="raise", under="ignore"):
+        loss.parts(1e6 * scores, targets)
 
 
 @each_loss

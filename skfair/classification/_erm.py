@@ -70,6 +70,8 @@ class _Stream:
 class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     """Fits a score model under fairness rules; subclasses say what the targets are."""
 
+    refine = False  # a parameter of classifiers
+
     _parameter_constraints: dict[str, Any] = {
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left")],
@@ -224,10 +226,22 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 temperatures=self._temperatures(),
                 min_gap=problem.model.rounding,
                 is_classifier=self._task == "classification",
+                refine=self.refine and is_linear and self.fit_intercept,
                 **params,
             )
         found: SolverResult = solver.solve(problem, start, None, **params)
-        return StrictResult(found, 0.0, 1.0, True, False, problem.lower, problem.upper, n_solves=1)
+        return StrictResult(
+            result=found,
+            shift=0.0,
+            scale=1.0,
+            loss=problem.loss,
+            temperature=1.0,
+            is_feasible=True,
+            is_constant=False,
+            lower=problem.lower,
+            upper=problem.upper,
+            n_solves=1,
+        )
 
     def _warm_theta(self, problem: RuledProblem) -> FloatArray | None:
         """Return the parameters of the last fit, if they are wanted and fit this problem."""
@@ -295,13 +309,12 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         ``objective_unit`` the objective.
         """
         result = found.result
-        at_bounds = problem.lower, problem.upper, problem.temperature
-        problem.lower, problem.upper = found.lower, found.upper
-        problem.temperature = found.temperature
-        at = problem.evaluate(result.theta)
-        self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
-        problem.lower, problem.upper, problem.temperature = at_bounds
-        self.objective_ = objective_unit * at.objective
+        solved = problem.with_loss(found.loss)
+        solved.lower, solved.upper, solved.temperature = found.lower, found.upper, found.temperature
+        at = solved.evaluate(result.theta)
+        self.kkt_residual_ = max(solved.kkt_residual(at, result.multipliers).values())
+        loss_at = at if found.loss is problem.loss else problem.evaluate(found.scale * result.theta)
+        self.objective_ = objective_unit * loss_at.objective
         units = [np.full(rule.upper.size, objective_unit / unit(rule)) for rule in problem.rules]
         self.multipliers_ = result.multipliers * np.concatenate([np.empty(0), *units])
         self.constraint_names_ = np.array(

@@ -110,6 +110,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Largest residual of the first-order conditions.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the loss and in the accuracy; rates are not weighted by them.
+    refine : bool, default=True
+        Whether strict enforcement of linear scores goes on from the loss to (smooth) errors where
+        the rules cost more than two points of accuracy: the loss is then a poor guide. Scores are
+        scaled afterwards so that the loss is least.
     warm_start : bool, default=False
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
@@ -138,8 +142,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     disparity_by_group_ : dict of str to float
         How far each group's rate (or loss) is from the overall one on the training data.
     multipliers_ : ndarray of shape (n_constraints,)
-        Signed multipliers: what the objective loses per unit of a tighter bound; positive at an
-        upper bound, negative at a lower one.
+        Signed multipliers: what the objective loses per unit of a tighter bound (the accuracy, if
+        the solution was refined); positive at an upper bound, negative at a lower one.
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint compares.
     objective_ : float
@@ -212,6 +216,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "refine": ["boolean"],
     }
 
     def __init__(
@@ -229,6 +234,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         max_iter: int | None = None,
         tol: float = 1e-6,
         class_weight: Any = None,
+        refine: bool = True,
         warm_start: bool = False,
         random_state: Any = None,
         intersectional: bool = True,
@@ -247,6 +253,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight
+        self.refine = refine
         self.warm_start = warm_start
         self.random_state = random_state
         self.intersectional = intersectional
@@ -288,7 +295,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta)
         ) as callback:
             found = self._optimise(problem, self._warm_theta(problem), callback)
-        self._set_model(self._state(problem, found.result.theta, found.shift))
+        self._set_model(self._state(problem, found.result.theta, found.shift, found.scale))
         if isinstance(problem, PartitionedERM):
             scores: Any = LinearScores(self.coef_[0], float(self.intercept_[0]))
         else:
@@ -489,10 +496,11 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return weights if sample_weight is None else weights * sample_weight
 
     def _state(
-        self, problem: RuledProblem, theta: FloatArray, shift: float = 0.0
+        self, problem: RuledProblem, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
     ) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
-        return self._store_model(problem.model, problem.model_part(theta), shift=shift)
+        parameters = problem.model_part(theta)
+        return self._store_model(problem.model, parameters, scale=scale, shift=scale * shift)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

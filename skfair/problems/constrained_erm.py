@@ -17,10 +17,11 @@ Multipliers are signed: positive where the upper bound presses, negative where t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +129,12 @@ class ConstrainedERM(RuledProblem):
             sample_weight=self.everything.loss_weights,
             alpha=self.alpha,
         )
+
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the problem with another loss; bounds and temperature are its own."""
+        other = copy.copy(self)
+        other.loss, other._last = loss, None
+        return other
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
         """Evaluate objective and constraints: one pass through the model.

@@ -15,7 +15,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -168,6 +168,13 @@ class PartitionedERM(RuledProblem):
         free._task = self._task._replace(constraints=[], n_cells=[], table=table)
         free._last, free._decided = None, []
         return free
+
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the problem with another loss; bounds and temperature are its own."""
+        other = copy.copy(self)
+        other.loss, other._task = loss, self._task._replace(loss=loss)
+        other._last = None
+        return other
 
     def evaluate(self, theta: FloatArray) -> Evaluation:
         """Evaluate objective and constraints: one pass over the blocks, unless it was the last."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,10 @@ class RuledProblem(ABC):
     @abstractmethod
     def relaxed(self) -> RuledProblem:
         """Return the problem without its rules."""
+
+    @abstractmethod
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the problem with another loss; bounds and temperature are its own."""
 
     @abstractmethod
     def evaluate(self, theta: FloatArray) -> Any:

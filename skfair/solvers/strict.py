@@ -9,6 +9,11 @@ and again, each time from the last solution:
   was seen, until the true values meet the true bounds;
 - every solution's threshold is scanned (:mod:`skfair.solvers.thresholds`).
 
+Where the rules cost much accuracy the loss is a poor guide: few decisions can be right, and it is
+dominated by those that are wrong. There the path goes on with *smooth errors* in place of the loss,
+from the solution found and in two steps: the first is smooth enough to have few local optima. The
+scores are scaled afterwards so that the loss is least, which changes no decision.
+
 Among the solutions that keep the true bounds the one of the lowest temperature is taken whose
 training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
 and with small cells they fit its noise.
@@ -21,7 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from skfair.losses import Loss, SmoothErrors
 from skfair.problems.rule_rows import RuledProblem
 from skfair.solvers.base import SolverResult
 from skfair.solvers.threshold_search import make_scan
@@ -33,9 +40,11 @@ MAX_ROUNDS = 6  # solves per temperature
 SLACK = 0.004  # accuracy that a lower temperature may cost
 USED = 0.85  # share of a bound from which on it counts as reached
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
-CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates
+CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, or from errors
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 ROUNDING = 1e-12  # accuracies that differ by less are the same
+STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
+SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 # The same, of solvers and scores (linear ones) for which precision is cheap. What is seen at one
 # solution decides where the next one lies; a loose one depends on the solver and on the order of
@@ -52,6 +61,10 @@ class StrictResult(NamedTuple):
         The smooth solution it is made of.
     shift : float
         What is added to its scores.
+    scale : float
+        What its scores are then multiplied by.
+    loss : Loss
+        Loss of the smooth problem.
     temperature : float
         Temperature of the smooth problem.
     is_feasible : bool
@@ -66,6 +79,8 @@ class StrictResult(NamedTuple):
 
     result: SolverResult
     shift: float
+    scale: float
+    loss: Loss
     temperature: float
     is_feasible: bool
     is_constant: bool
@@ -77,6 +92,7 @@ class StrictResult(NamedTuple):
 class _Candidate(NamedTuple):
     quality: float  # accuracy, or minus the objective where no rule is on rates
     excess: float
+    level: int  # how far along the path, from smooth to steep
     kept: StrictResult
 
 
@@ -88,6 +104,7 @@ def solve_strictly(
     temperatures: Sequence[float],
     min_gap: Any,
     is_classifier: bool,
+    refine: bool = False,
     **solve_params: Any,
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds.
@@ -106,6 +123,9 @@ def solve_strictly(
         ``min_gap(theta) -> float``: differences of scores that rounding may cause.
     is_classifier : bool
         Whether solutions are compared by accuracy (else by the objective).
+    refine : bool, default=False
+        Whether precise solvers of linear scores with an intercept go on from the loss to errors
+        where the rules cost much accuracy.
     **solve_params
         Passed to the solver.
 
@@ -114,7 +134,7 @@ def solve_strictly(
     found : StrictResult
         The solution.
     """
-    path = _StrictPath(problem, solver, min_gap, is_classifier, solve_params)
+    path = _StrictPath(problem, solver, min_gap, is_classifier, refine, solve_params)
     bounds = problem.lower, problem.upper, problem.temperature
     try:
         return path.run(theta0, temperatures)
@@ -128,6 +148,12 @@ class _Seen(NamedTuple):
     is_used: bool  # whether the true bounds are nearly reached, or do not bind
 
 
+class _Place(NamedTuple):
+    theta: FloatArray
+    multipliers: FloatArray
+    offsets: FloatArray  # of the smooth bounds
+
+
 class _StrictPath:
     def __init__(
         self,
@@ -135,6 +161,7 @@ class _StrictPath:
         solver: Any,
         min_gap: Any,
         is_classifier: bool,
+        refine: bool,
         solve_params: dict[str, Any],
     ) -> None:
         self.problem = problem
@@ -148,7 +175,8 @@ class _StrictPath:
         # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
         self.damping = DAMPING if self.has_rates else 1.0
         self.step_tol = LOOSE_TOL if self.has_rates else self.tol
-        if getattr(solver, "is_precise", False) and hasattr(problem, "hessian"):
+        is_precise = getattr(solver, "is_precise", False) and hasattr(problem, "hessian")
+        if is_precise:
             self.step_tol = min(self.step_tol, PRECISE_TOL)
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
         self.margin = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
@@ -159,54 +187,109 @@ class _StrictPath:
         self.scan = None
         if is_classifier and all(rule.moment.is_rate for rule in problem.rules):
             self.scan = make_scan(problem)
+        self.refines = refine and self.scan is not None and is_precise
+        self.candidates: list[_Candidate] = []
+        self.level = 0
+        self.is_stopped = False
 
     def run(self, theta0: FloatArray, temperatures: Sequence[float]) -> StrictResult:
         problem = self.problem
-        free_result = self._solve(self.free, problem.model_part(theta0), None, self.tol)
+        tol = min(self.tol, self.step_tol)  # this is the result if the rules do not bind
+        free_result = self._solve(self.free, problem.model_part(theta0), None, tol)
         theta = problem.centered(free_result.theta)
         lam = np.zeros(problem.n_constraints)
         problem.temperature = temperatures[0]
         result = free_result._replace(theta=theta, multipliers=lam)
-        first = self._judge(result, temperatures[0])
+        first = self._judge(problem, result)
+        self.candidates.append(first)
         if result.status == "stopped":
-            return self._choose([first])
-        if self._compare(theta, lam).violation <= 0:  # the rules do not bind
+            return self._choose().kept
+        if self._compare(problem, theta, lam).violation <= 0:  # the rules do not bind
             return first.kept._replace(shift=0.0, is_feasible=True, is_constant=False)
-        candidates = [first]
         free_quality = self._quality(result)
-        offsets = np.zeros(problem.n_constraints)
+        here = _Place(theta, lam, np.zeros(problem.n_constraints))
         best = first.quality if first.kept.is_feasible else -np.inf
-        for temperature in temperatures if self.has_rates else temperatures[:1]:
+        steps = temperatures if self.has_rates else temperatures[:1]
+        for self.level, temperature in enumerate(steps):
             problem.temperature = temperature
-            theta = problem.centered(theta)
-            before, n_worse, is_settled, reached = np.inf, 0, False, -np.inf
-            for _ in range(self.max_rounds):
-                problem.lower = self.lower - offsets + self.margin
-                problem.upper = self.upper - offsets - self.margin
-                result = self._solve(problem, theta, lam, self.step_tol)
-                candidate = self._judge(result, temperature)
-                candidates.append(candidate)
-                if candidate.kept.is_feasible:
-                    reached = max(reached, candidate.quality)
-                if result.status == "stopped":
-                    return self._choose(candidates)
-                if self._has_diverged(result):
-                    break  # the next temperature starts from the last sound parameters
-                theta, lam = result.theta, result.multipliers
-                seen = self._compare(theta, lam)
-                offsets = offsets + self.damping * (seen.differences - offsets)
-                is_settled = seen.violation <= 0 and seen.is_used
-                n_worse = n_worse + 1 if seen.violation > 0.5 * before else 0
-                before = seen.violation
-                if is_settled or n_worse == 2:
-                    break
+            here, is_settled, reached = self._follow(problem, here)
+            if self.is_stopped:
+                return self._choose().kept
             if np.isfinite(reached) and self.max_rounds < MAX_ROUNDS:
                 break
             is_cheap = temperature >= STEEP or reached > free_quality - CHEAP
             if is_settled and is_cheap and reached < best + 0.5 * SLACK:
                 break  # higher temperatures would only fit the sample more closely
             best = max(best, reached)
-        return self._choose(candidates)
+        found = self._choose()
+        if self.refines and found.kept.is_feasible and found.quality < free_quality - CHEAP:
+            return self._refined(found.kept)
+        return found.kept
+
+    def _refined(self, found: StrictResult) -> StrictResult:
+        """Go on from a solution with smooth errors in place of the loss."""
+        problem, theta = self.problem, self._shifted(found)
+        lam = found.result.multipliers
+        for steepness in STEEPNESSES:
+            unit = _spread(problem.model_part(theta))
+            if self.is_stopped or not unit > 0:
+                break
+            aimed = problem.with_loss(SmoothErrors(steepness, unit))
+            aimed.temperature = steepness / unit
+            self.level += 1
+            theta = aimed.centered(theta)
+            offsets = self._compare(aimed, theta, lam).differences
+            (theta, lam, _), _, _ = self._follow(aimed, _Place(theta, lam, offsets))
+        best = self._choose().kept
+        return best if best.loss is problem.loss else best._replace(scale=self._scale(best))
+
+    def _scale(self, found: StrictResult) -> float:
+        """Return the multiple of the scores that has the least loss."""
+        theta = self._shifted(found)
+        low, high = np.array(SIZES) / _spread(theta)
+
+        def slope(scale: float) -> float:  # rises: the loss is convex
+            at = self.free.evaluate(scale * theta)
+            return float(theta @ self.free.gradient(at))
+
+        if slope(low) >= 0 or slope(high) <= 0:
+            return float(low if slope(low) >= 0 else high)
+        return float(brentq(slope, low, high, xtol=1e-12 * low, rtol=1e-13))
+
+    def _shifted(self, found: StrictResult) -> FloatArray:
+        """Return the parameters of linear scores with the chosen threshold in the intercept."""
+        theta = self.problem.model_part(found.result.theta).copy()
+        theta[-1] += found.shift
+        return theta
+
+    def _follow(self, problem: RuledProblem, here: _Place) -> tuple[_Place, bool, float]:
+        """Shift the smooth bounds until the true ones are met, at one temperature.
+
+        Returns where that ended, whether the true bounds are kept and used, and the quality of the
+        best solution that keeps them.
+        """
+        theta, lam, offsets = problem.centered(here.theta), here.multipliers, here.offsets
+        before, n_worse, is_settled, reached = np.inf, 0, False, -np.inf
+        for _ in range(self.max_rounds):
+            problem.lower = self.lower - offsets + self.margin
+            problem.upper = self.upper - offsets - self.margin
+            result = self._solve(problem, theta, lam, self.step_tol)
+            candidate = self._judge(problem, result)
+            self.candidates.append(candidate)
+            if candidate.kept.is_feasible:
+                reached = max(reached, candidate.quality)
+            self.is_stopped = result.status == "stopped"
+            if self.is_stopped or self._has_diverged(problem, result):
+                break  # the next temperature starts from the last sound parameters
+            theta, lam = result.theta, result.multipliers
+            seen = self._compare(problem, theta, lam)
+            offsets = offsets + self.damping * (seen.differences - offsets)
+            is_settled = seen.violation <= 0 and seen.is_used
+            n_worse = n_worse + 1 if seen.violation > 0.5 * before else 0
+            before = seen.violation
+            if is_settled or n_worse == 2:
+                break
+        return _Place(theta, lam, offsets), is_settled, reached
 
     def _solve(
         self, problem: RuledProblem, theta: FloatArray, lam: FloatArray | None, tol: float
@@ -215,11 +298,11 @@ class _StrictPath:
         found: SolverResult = self.solver.solve(problem, theta, lam, tol=tol, **self.params)
         return found
 
-    def _has_diverged(self, result: SolverResult) -> bool:
+    def _has_diverged(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Whether a solver gave up far from the bounds, which it had no way to keep."""
         if result.status != "max_iter" or getattr(self.solver, "is_stochastic", False):
             return False
-        return self.problem.violation(self.problem.evaluate(result.theta)) > FAR
+        return problem.violation(problem.evaluate(result.theta)) > FAR
 
     def _true_constraints(self, theta: FloatArray) -> FloatArray:
         """Return the constraint rows for true moments, every centre in the middle of its rates."""
@@ -227,9 +310,9 @@ class _StrictPath:
         values = [rule.matrix @ one for rule, one in zip(self.problem.rules, means, strict=True)]
         return self.problem.from_centers(np.concatenate([np.empty(0), *values]))
 
-    def _compare(self, theta: FloatArray, lam: FloatArray) -> _Seen:
+    def _compare(self, problem: RuledProblem, theta: FloatArray, lam: FloatArray) -> _Seen:
         """Compare true with smooth values of the constraints."""
-        at = self.problem.evaluate(theta)
+        at = problem.evaluate(theta)
         true = self._true_constraints(theta)
         beyond = np.maximum(self.lower - true, true - self.upper)
         size = np.where(np.isfinite(self.lower), np.abs(true), true)
@@ -239,9 +322,8 @@ class _StrictPath:
             bool(not lam.any() or np.any(size >= USED * self.upper)),
         )
 
-    def _judge(self, result: SolverResult, temperature: float) -> _Candidate:
+    def _judge(self, problem: RuledProblem, result: SolverResult) -> _Candidate:
         """Measure a solution by its true disparities, at its best threshold."""
-        problem = self.problem
         scores = problem.scores(result.theta)
         if self.scan is not None:
             found = self.scan(scores, self.min_gap(result.theta))
@@ -258,26 +340,41 @@ class _StrictPath:
             )
             quality = self._quality(result)
             is_feasible, is_constant, shift = excess <= 0, False, 0.0
-        bounds = problem.lower, problem.upper
         kept = StrictResult(
-            result, shift, temperature, is_feasible, is_constant, *bounds, self.n_solves
+            result=result,
+            shift=shift,
+            scale=1.0,
+            loss=problem.loss,
+            temperature=problem.temperature,
+            is_feasible=is_feasible,
+            is_constant=is_constant,
+            lower=problem.lower,
+            upper=problem.upper,
+            n_solves=self.n_solves,
         )
-        return _Candidate(quality, excess, kept)
+        return _Candidate(quality, excess, self.level, kept)
 
     def _quality(self, result: SolverResult) -> float:
         if self.is_classifier and self.has_rates:
             return self.problem.decide(self.problem.scores(result.theta)).right
         return -self.free.evaluate(self.problem.model_part(result.theta)).objective
 
-    def _choose(self, candidates: list[_Candidate]) -> StrictResult:
-        feasible = [c for c in candidates if c.kept.is_feasible and not c.kept.is_constant]
-        feasible = feasible or [c for c in candidates if c.kept.is_feasible]
+    def _choose(self) -> _Candidate:
+        """Return the first step on the path whose best solution is about as good as any."""
+        feasible = [c for c in self.candidates if c.kept.is_feasible and not c.kept.is_constant]
+        feasible = feasible or [c for c in self.candidates if c.kept.is_feasible]
         if not feasible:
-            return min(candidates, key=lambda c: c.excess).kept
+            return min(self.candidates, key=lambda c: c.excess)
         best = max(c.quality for c in feasible)
         slack = SLACK if self.has_rates and self.is_classifier else 0.0
         good = [c for c in feasible if c.quality >= best - slack - ROUNDING]
-        lowest = min(c.kept.temperature for c in good)
-        coolest = [c for c in good if c.kept.temperature == lowest]
+        lowest = min(c.level for c in good)
+        coolest = [c for c in good if c.level == lowest]
         best = max(c.quality for c in coolest) - ROUNDING
-        return next(c for c in coolest if c.quality >= best).kept._replace(n_solves=self.n_solves)
+        chosen = next(c for c in coolest if c.quality >= best)
+        return chosen._replace(kept=chosen.kept._replace(n_solves=self.n_solves))
+
+
+def _spread(theta: FloatArray) -> float:
+    """Return about how far linear scores spread: their columns are standardised."""
+    return float(np.linalg.norm(theta[:-1]))

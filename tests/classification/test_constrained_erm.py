@@ -20,7 +20,9 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
 from skfair.constraints.moments import Moment, Rate
+from skfair.datasets import make_loans
 from skfair.exceptions import MissingGroupsWarning
+from skfair.losses import SmoothErrors
 from skfair.solvers import SOLVERS, ALNewton
 
 METRICS = {
@@ -55,6 +57,84 @@ def test_the_promise_is_kept(rule, bound, n_groups):
     if METRICS[rule](y, free.predict(X), sensitive_features=group) > bound:
         assert model.status_ != "infeasible"
         assert model.score(X, y) > max(np.mean(y), 1 - np.mean(y))  # better than a constant
+
+
+def loans(seed):
+    """Where the rule costs several points of accuracy."""
+    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
+    columns = ["income", "loan_amount", "employment_years", "age"]
+    sex = data.sensitive_features["sex"].to_numpy(str)
+    return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
+
+
+@pytest.mark.parametrize("solver", ["al_newton", "al_lbfgs"])
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_where_rules_cost_much_refinement_wins_accuracy(seed, solver):
+    X, y, sex = loans(seed)
+    plain, refined = (
+        ConstrainedERMClassifier(solver=solver, refine=refine).fit(X, y, sensitive_features=sex)
+        for refine in (False, True)
+    )
+    assert refined.score(X, y) > plain.score(X, y) + 0.004  # less would not have been taken
+    p = refined.predict(X)
+    measured = metrics.demographic_parity_difference(y, p, sensitive_features=sex)
+    assert refined.train_disparity_ == pytest.approx(measured, abs=1e-12)
+    assert measured <= 0.05
+    assert refined.kkt_residual_ < 1e-6
+    assert refined.n_solves_ > plain.n_solves_
+    # No multiple of the scores has a smaller loss.
+    scores, targets = refined.decision_function(X), np.where(y == refined.classes_[1], 1, -1)
+    losses = [np.logaddexp(0, -k * targets * scores).mean() for k in (0.99, 1.0, 1.01)]
+    assert np.argmin(losses) == 1
+
+
+def test_refinement_does_not_depend_on_the_order_of_rows_or_on_units():
+    for seed in range(3):
+        X, y, sex = loans(seed)
+        model = ConstrainedERMClassifier("demographic_parity", 0.05)
+        expected = clone(model).fit(X, y, sensitive_features=sex).predict(X)
+        order = np.random.default_rng(seed).permutation(len(y))
+        again = clone(model).fit(X[order], y[order], sensitive_features=sex[order])
+        assert (again.predict(X) == expected).all()
+        cents = X * [100, 1, 1, 1]
+        again = clone(model).fit(cents, y, sensitive_features=sex)
+        assert (again.predict(cents) == expected).mean() > 0.99
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_disparity": 0.12},  # costs little
+        {"fit_intercept": False},
+        {"constraint": ["demographic_parity", "loss_parity"]},  # not only rates
+        {"solver": "plada", "max_iter": 200},
+        {"enforce": "surrogate"},
+    ],
+)
+def test_what_is_not_refined(options):
+    X, y, sex = loans(1)
+    one, other = (
+        ConstrainedERMClassifier(**options, refine=refine).fit(X, y, sensitive_features=sex)
+        for refine in (False, True)
+    )
+    assert one.n_solves_ == other.n_solves_
+    assert (one.coef_ == other.coef_).all()
+
+
+def test_a_callback_may_stop_the_refinement():
+    X, y, sex = loans(1)
+
+    class Stopped(ALNewton):
+        def solve(self, problem, theta0, multipliers0=None, **params):
+            if isinstance(problem.loss, SmoothErrors):
+                params["callback"] = lambda theta: True
+            return super().solve(problem, theta0, multipliers0, **params)
+
+    model = ConstrainedERMClassifier(solver=Stopped()).fit(X, y, sensitive_features=sex)
+    plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
+    assert model.n_solves_ == plain.n_solves_ + 1
+    assert model.train_disparity_ <= 0.05
+    assert model.score(X, y) >= plain.score(X, y)
 
 
 def test_a_rule_that_does_not_bind_costs_nothing():

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.datasets import make_loans
 from skfair.problems.partitioned_erm import LinearScores
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import threshold_search
@@ -82,6 +83,17 @@ def test_the_model_is_that_of_rows_in_memory(options, n_groups):
     X, y, group = people(n_groups=n_groups)
     options = {"max_disparity": 0.03, **options}
     assert_same(*both(X, y, group, **options), X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_refinement_of_costly_rules(seed):
+    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
+    X = data.data[["income", "loan_amount", "employment_years", "age"]].to_numpy(float)
+    y, sex = data.target.to_numpy(), data.sensitive_features["sex"].to_numpy(str)
+    here, there = both(X, y, sex, max_disparity=0.05)
+    assert_same(here, there, X)
+    plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
+    assert here.n_solves_ > plain.n_solves_
 
 
 def test_weights():
