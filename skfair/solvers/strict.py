@@ -10,9 +10,10 @@ and again, each time from the last solution:
 - every solution's threshold is scanned (:mod:`skfair.solvers.thresholds`).
 
 Where the rules cost much accuracy the loss is a poor guide: few decisions can be right, and it is
-dominated by those that are wrong. There the path goes on with *smooth errors* in place of the loss,
-from the solution found and in two steps: the first is smooth enough to have few local optima. The
-scores are scaled afterwards so that the loss is least, which changes no decision.
+dominated by those that are wrong. There the path does not go on to the steepest rates but to
+*smooth errors* in place of the loss, in two steps: the first is smooth enough to have few local
+optima, and only has to lead near one that is good. The scores are scaled afterwards so that the
+loss is least, which changes no decision.
 
 Among the solutions that keep the true bounds the one of the lowest temperature is taken whose
 training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
@@ -212,7 +213,7 @@ class _StrictPath:
         steps = temperatures if self.has_rates else temperatures[:1]
         for self.level, temperature in enumerate(steps):
             problem.temperature = temperature
-            here, is_settled, reached = self._follow(problem, here)
+            here, is_settled, reached = self._follow(problem, here, self.max_rounds)
             if self.is_stopped:
                 return self._choose().kept
             if np.isfinite(reached) and self.max_rounds < MAX_ROUNDS:
@@ -221,6 +222,8 @@ class _StrictPath:
             if is_settled and is_cheap and reached < best + 0.5 * SLACK:
                 break  # higher temperatures would only fit the sample more closely
             best = max(best, reached)
+            if self.refines and temperature >= STEEP and -np.inf < best < free_quality - CHEAP:
+                break  # errors say more than steeper rates
         found = self._choose()
         if self.refines and found.kept.is_feasible and found.quality < free_quality - CHEAP:
             return self._refined(found.kept)
@@ -239,7 +242,8 @@ class _StrictPath:
             self.level += 1
             theta = aimed.centered(theta)
             offsets = self._compare(aimed, theta, lam).differences
-            (theta, lam, _), _, _ = self._follow(aimed, _Place(theta, lam, offsets))
+            n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
+            (theta, lam, _), _, _ = self._follow(aimed, _Place(theta, lam, offsets), n_rounds)
         best = self._choose().kept
         return best if best.loss is problem.loss else best._replace(scale=self._scale(best))
 
@@ -262,7 +266,9 @@ class _StrictPath:
         theta[-1] += found.shift
         return theta
 
-    def _follow(self, problem: RuledProblem, here: _Place) -> tuple[_Place, bool, float]:
+    def _follow(
+        self, problem: RuledProblem, here: _Place, max_rounds: int
+    ) -> tuple[_Place, bool, float]:
         """Shift the smooth bounds until the true ones are met, at one temperature.
 
         Returns where that ended, whether the true bounds are kept and used, and the quality of the
@@ -270,7 +276,7 @@ class _StrictPath:
         """
         theta, lam, offsets = problem.centered(here.theta), here.multipliers, here.offsets
         before, n_worse, is_settled, reached = np.inf, 0, False, -np.inf
-        for _ in range(self.max_rounds):
+        for _ in range(max_rounds):
             problem.lower = self.lower - offsets + self.margin
             problem.upper = self.upper - offsets - self.margin
             result = self._solve(problem, theta, lam, self.step_tol)
