@@ -2,7 +2,7 @@
 
 Fairness is 1 minus a disparity. Under "ccdf" it is that of ``partial_ccdf_gap``, the reading that
 the tables of partial_fairness_idca agree with; under "conditional" that of Definition 4.2. Rows of
-the paper are means of five splits, as ours. The same settings are used on all data sets.
+the paper are means of five splits. The same settings are used on all data sets.
 """
 
 import time
@@ -11,6 +11,7 @@ from statistics import mean, median
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -101,34 +102,55 @@ def unconstrained(results: dict[str, Any], quick: bool) -> None:
 
 
 def rows_of_paper(results: dict[str, Any], quick: bool) -> None:
-    """Figure 3: for each row of the paper, a model that is at least as fair and as accurate."""
+    """Figure 3: for each row of the paper, a model that is at least as fair and as accurate.
+
+    The test part of Bank has 350 people of the smaller group: means of five splits differ by .01 in
+    fairness and .003 in accuracy, so there are twenty. Its accuracies beyond .9027 are above what
+    linear scores reach (.8996 without a rule); there the calibrator on boosted trees competes, with
+    the defaults of both. On a9a linear scores suffice.
+    """
     print("   3. rows of table 3 (ccdf scale): fairness / accuracy on test rows, means of splits")
-    seeds = SEEDS[: 1 if quick else None]
+    more = tuple(range(SEEDS[0], SEEDS[0] + 20))
     cases: Any = [
-        ("a9a", a9a, A9A_INTERVAL, (0.0, 0.001)),
-        ("bank", bank, BANK_INTERVAL, (0.005, 0.0025)),
+        ("a9a", a9a, A9A_INTERVAL, SEEDS, (0.0, 0.001), ("repair", "alm")),
+        ("bank", bank, BANK_INTERVAL, more, (0.005, 0.0025), ("repair", "alm", "trees")),
     ]
-    bounds = BOUNDS[::6] if quick else BOUNDS
-    for name, load, interval, slack in cases[:1] if quick else cases:
-        parts = [load(seed) for seed in seeds]
+    bounds = {"repair": BOUNDS, "alm": BOUNDS[::2], "trees": (0.03, 0.08, 0.15)}
+    for name, load, interval, seeds, slack, kinds in cases[:1] if quick else cases:
+        parts = [load(seed) for seed in seeds[: 1 if quick else None]]
         ours = {}
-        for solver in ("repair", "alm"):
-            for bound in bounds if solver == "repair" else bounds[::2]:
+        for kind in kinds:
+            for bound in bounds[kind][:: 3 if quick else 1]:
                 rows = []
                 for train, test in parts:
-                    model = fitted(train, interval, bound, scale="ccdf", solver=solver)
+                    model = scorer(train, kind, interval, bound)
                     rows.append(of_test(model, test, partial_ccdf_gap, interval=interval))
-                ours[solver, bound] = np.mean(rows, axis=0)
-        results[f"table {name}"] = {f"{s} {b}": row.tolist() for (s, b), row in ours.items()}
+                ours[kind, bound] = np.array(rows)
+        means = {key: rows.mean(axis=0) for key, rows in ours.items()}
+        results[f"table {name}"] = {f"{s} {b}": row.tolist() for (s, b), row in means.items()}
         for fairness, accuracy in PAPER[name]:
-            room = {
-                key: min(row[0] - fairness + slack[0], row[1] - accuracy + slack[1])
-                for key, row in ours.items()
-            }
+            least = np.array([fairness - slack[0], accuracy - slack[1]])
+            room = {key: float((row - least).min()) for key, row in means.items()}
             best = max(room, key=lambda key: room[key])
-            note = f"{best[0]} {best[1]}: {ours[best][0]:.4f} / {ours[best][1]:.4f}"
+            note = f"{best[0]} {best[1]}: {means[best][0]:.4f} / {means[best][1]:.4f}"
+            if len(parts) > 5:
+                fives = [
+                    max((rows[i : i + 5].mean(axis=0) - least).min() for rows in ours.values())
+                    for i in range(0, len(parts), 5)
+                ]
+                note += f"; of {len(fives)} sets of five splits {sum(np.array(fives) >= 0)} keep it"
             title = f"{name}, paper {fairness:.4f} / {accuracy:.4f}: room"
             figure(results, title, room[best], ">= 0", note)
+
+
+def scorer(train: Part, kind: str, interval: Any, bound: float) -> Any:
+    """Fit a classifier by its solver, or the calibrator on boosted trees."""
+    if kind != "trees":
+        return fitted(train, interval, bound, scale="ccdf", solver=kind)
+    model = PartialParityCalibrator(
+        HistGradientBoostingClassifier(random_state=0), interval, max_disparity=bound, scale="ccdf"
+    )
+    return model.fit(train.X, train.y, sensitive_features=train.groups)
 
 
 def problem_15(part: Part, bound: float, surrogate: Surrogate) -> PartialParityProblem:
