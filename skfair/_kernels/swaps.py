@@ -531,7 +531,7 @@ def breed(
     """Apply each pair (rows in the k-means step, swaps) to each labelling of an archive.
 
     ``archive`` holds the arrays of the states, stacked; ``slots`` says which are to be used. All
-    pairs take the first of the same random rows and draws of a labelling, which stay in the cache.
+    pairs take the first of the same draws of a labelling: the rows they point to stay in the cache.
     Moves are made in place and undone. Writes costs, balances and log lengths (labellings, pairs)
     into ``outcome`` and the moves of each child into ``log`` (labellings, pairs, longest log).
     """
@@ -541,10 +541,13 @@ def breed(
     for p in range(slots.size):
         labels = all_labels[slots[p]]
         state = (labels, counts, sums)
+        n_batch = 0
         for c in range(pairs.shape[0]):
             overwrite(counts, all_counts[slots[p]])
             overwrite(sums, all_sums[slots[p]])
-            batch, draw = batches[p, : pairs[c, 0]], draws[p, : pairs[c, 1]]
+            batch = batches[p, n_batch : n_batch + pairs[c, 0]]
+            n_batch += pairs[c, 0]
+            draw = draws[p, : pairs[c, 1]]
             rows, sources = log[0][p, c], log[1][p, c]
             moves = (rows, sources, log[2][p, c])
             n_logged = iterate(

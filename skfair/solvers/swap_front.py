@@ -4,8 +4,9 @@ Each labelling of the list has a child per pair (n_a, n_b), one iteration of Alg
 (:mod:`skfair.solvers.swap`); the list keeps what no other labelling dominates. Changed against the
 paper: dominance is strict in one objective only and equal points count once, so the front has no
 weakly dominated points; a list that grows too long loses the points of least hypervolume; the
-children of a labelling see the same random rows, the first ones of as many as any of them needs
-(hypervolumes agree within .0005, and at 100,000 rows a child takes a fifth less time).
+children of a labelling draw candidates for their swaps from the same places (fronts are as good,
+and at 100,000 rows a child takes a seventh less time; if they shared the rows of their k-means steps,
+too, the fairest end would need more iterations).
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ class SwapArchive:
         from skfair._kernels import swaps
 
         n_parents, n_pairs = self._slots.size, len(pairs)
-        n_rows, n_draws = pairs.max(axis=0)
+        n_rows, n_draws = pairs[:, 0].sum(), pairs[:, 1].max()
         batches = rng.integers(self._rows.size, size=(n_parents, n_rows), dtype=np.int32)
         draws = rng.random((n_parents, n_draws, 2))
         shape = (n_parents, n_pairs)

@@ -201,7 +201,7 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
         swaps.count_and_sum(first.sample.data, (labels[s], counts[s], sums[s]))
     archive = (labels, counts, sums)
     before = [part.copy() for part in archive]
-    batches = rng.integers(0, 60, (3, 6)).astype(np.int32)
+    batches = rng.integers(0, 60, (3, 10)).astype(np.int32)
     draws = rng.random((3, 3, 2))
     log = swap.new_log((3, 3, 8))
     outcome = (np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3), np.int64))
@@ -215,9 +215,11 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
     X, codes = first.sample.data[0], first.sample.data[3]
     expected = {}
     for p in range(3):
-        for c, (n_a, n_b) in enumerate(pairs):
+        for c, (batch, (_, n_b)) in enumerate(
+            zip((slice(0, 6), slice(6, 10), slice(0)), pairs, strict=True)
+        ):
             twin = SwapTwin(X, codes, labels[slots[p]], 4, n_groups)
-            twin.iterate(batches[p, :n_a], draws[p, :n_b], 2, 1, 1.0)
+            twin.iterate(batches[p, batch], draws[p, :n_b], 2, 1, 1.0)
             moves = [part[p, c, : outcome[2][p, c]] for part in log]
             assert list(zip(*moves, strict=True)) == twin.moves
             assert first.sample.unscaled(outcome[0][p, c]) == pytest.approx(twin.cost(), rel=1e-9)
