@@ -5,8 +5,8 @@ Each labelling of the list has a child per pair (n_a, n_b), one iteration of Alg
 paper: dominance is strict in one objective only and equal points count once, so the front has no
 weakly dominated points; a list that grows too long loses the points of least hypervolume; the
 children of a labelling draw candidates for their swaps from the same places (fronts are as good,
-and at 100,000 rows a child takes a seventh less time; if they shared the rows of their k-means steps,
-too, the fairest end would need more iterations).
+and at 100,000 rows a child takes a seventh less time). If they shared the rows of their k-means
+steps, too, the fairest end would need more iterations.
 """
 
 from __future__ import annotations
