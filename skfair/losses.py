@@ -154,7 +154,7 @@ class SmoothErrors(Loss):
     Parameters
     ----------
     steepness : float
-        Slope of the sigmoid at scores of size 1 times ``unit``.
+        Steepness of the sigmoid, for scores in units of ``unit``.
     unit : float
         A usual size of scores.
     anchor : float, default=0.01
@@ -163,6 +163,7 @@ class SmoothErrors(Loss):
 
     def __init__(self, steepness: float, unit: float, anchor: float = 0.01) -> None:
         self._slope, self._pull = steepness / unit, anchor / unit**2
+        # The second derivative of a sigmoid is at most 1 / (6 sqrt(3)) = 0.096.
         self.max_curvature = self._slope**2 * 0.1 + self._pull
 
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:

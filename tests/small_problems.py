@@ -7,11 +7,20 @@ from scipy import sparse
 
 from skfair.constraints import CONSTRAINTS
 from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.datasets import make_loans
 from skfair.losses import LOSSES, make_loss
 from skfair.models import LinearScore
 from skfair.problems.constrained_erm import LinearConstrainedERM
 from skfair.utils.groups import encode_groups
 from tests.naive import erm as naive
+
+
+def loans(seed):
+    """Points, classes and groups where demographic parity costs several points of accuracy."""
+    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
+    columns = ["income", "loan_amount", "employment_years", "age"]
+    sex = data.sensitive_features["sex"].to_numpy(str)
+    return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
 
 
 def task_of(loss):

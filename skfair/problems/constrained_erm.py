@@ -133,7 +133,8 @@ class ConstrainedERM(RuledProblem):
     def with_loss(self, loss: Loss) -> Self:
         """Return the problem with another loss; bounds and temperature are its own."""
         other = copy.copy(self)
-        other.loss, other._last = loss, None
+        if loss is not self.loss:  # else the last evaluation still holds
+            other.loss, other._last = loss, None
         return other
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:

@@ -172,8 +172,9 @@ class PartitionedERM(RuledProblem):
     def with_loss(self, loss: Loss) -> Self:
         """Return the problem with another loss; bounds and temperature are its own."""
         other = copy.copy(self)
-        other.loss, other._task = loss, self._task._replace(loss=loss)
-        other._last = None
+        if loss is not self.loss:  # else the last pass still holds
+            other.loss, other._task = loss, self._task._replace(loss=loss)
+            other._last = None
         return other
 
     def evaluate(self, theta: FloatArray) -> Evaluation:

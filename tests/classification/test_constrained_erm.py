@@ -20,10 +20,10 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
 from skfair.constraints.moments import Moment, Rate
-from skfair.datasets import make_loans
 from skfair.exceptions import MissingGroupsWarning
 from skfair.losses import SmoothErrors
 from skfair.solvers import SOLVERS, ALNewton
+from tests.small_problems import loans
 
 METRICS = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -57,14 +57,6 @@ def test_the_promise_is_kept(rule, bound, n_groups):
     if METRICS[rule](y, free.predict(X), sensitive_features=group) > bound:
         assert model.status_ != "infeasible"
         assert model.score(X, y) > max(np.mean(y), 1 - np.mean(y))  # better than a constant
-
-
-def loans(seed):
-    """Where the rule costs several points of accuracy."""
-    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
-    columns = ["income", "loan_amount", "employment_years", "age"]
-    sex = data.sensitive_features["sex"].to_numpy(str)
-    return data.data[columns].to_numpy(float), data.target.to_numpy(), sex
 
 
 @pytest.mark.parametrize("solver", ["al_newton", "al_lbfgs"])

@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.constraints import CONSTRAINTS, DemographicParity
-from skfair.datasets import make_loans
 from skfair.problems.partitioned_erm import LinearScores
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import threshold_search
 from skfair.solvers.threshold_search import ThresholdSearch
 from skfair.solvers.thresholds import ThresholdScan
+from tests.small_problems import loans
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -87,9 +87,7 @@ def test_the_model_is_that_of_rows_in_memory(options, n_groups):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_refinement_of_costly_rules(seed):
-    data = make_loans(2000, bias=2.0, missing_rate=0.0, random_state=seed)
-    X = data.data[["income", "loan_amount", "employment_years", "age"]].to_numpy(float)
-    y, sex = data.target.to_numpy(), data.sensitive_features["sex"].to_numpy(str)
+    X, y, sex = loans(seed)
     here, there = both(X, y, sex, max_disparity=0.05)
     assert_same(here, there, X)
     plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
