@@ -42,8 +42,9 @@ test-bounds: $(VENV)/.stamp-test
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/numba-bounds $(BIN)/python -m pytest -n $(WORKERS) tests
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
-NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints tests/cluster/test_similarity.py \
-	$(addprefix tests/solvers/test_,repair.py thresholds.py fair_cut.py prices.py swap.py)
+NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \
+	$(addprefix tests/enforcement/test_,repair.py thresholds.py) \
+	$(addprefix tests/solvers/clustering/test_,fair_cut.py prices.py swap.py)
 test-nojit: $(VENV)/.stamp-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term
 

@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.datasets import load_local
+from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.metrics import (
     demographic_parity_difference,
@@ -24,8 +25,7 @@ from skfair.metrics import (
     equalized_odds_difference,
 )
 from skfair.models import LinearScore
-from skfair.problems.constrained_erm import LinearConstrainedERM
-from skfair.utils.groups import encode_groups
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 
 # None of them was used while the method was made.
 SEEDS = (861, 862, 863, 864, 865)

@@ -8,8 +8,8 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 
 from benchmarks.harness import alternate, data_folder
 from benchmarks.variational import fair_clustering_sample, figures_of
-from skfair.solvers.alternating import alternating_gradient
-from skfair.solvers.smooth import smooth_fair_kmeans
+from skfair.solvers.clustering.alternating import alternating_gradient
+from skfair.solvers.clustering.smooth import smooth_fair_kmeans
 
 DIM, NOISE, REPEATS = 10, 0.5, 40
 PAIRS = [(1, 1), (1, 3), (3, 1), (4, 1), (1, 9), (9, 1), (5, 5)]

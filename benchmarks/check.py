@@ -23,7 +23,7 @@ from benchmarks.harness import RECORDS, Table, alternate, check_threads, quiet, 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
-from skfair.utils.groups import encode_groups
+from skfair.groups.encoding import encode_groups
 
 ALLOWED = 1.25
 Run = Callable[[], Any]

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Table, in_new_process, lacks, memory
+from skfair.blocks import partitions
+from skfair.blocks.partitions import Partitions
 from skfair.classification import ConstrainedERMClassifier
 from skfair.cluster import FairKMeans
-from skfair.utils import partitions
-from skfair.utils.partitions import Partitions
 
 SEED = 3901
 N_FEATURES, N_GROUPS = 20, 3

@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler, normalize
 from benchmarks.harness import alternate, data_folder
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
+from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
-from skfair.problems.representation import RepresentationProblem, balance_rules
-from skfair.solvers.prices import assign
-from skfair.utils.groups import encode_groups
+from skfair.problems.clustering.representation import RepresentationProblem, balance_rules
+from skfair.solvers.clustering.prices import assign
 
 SEEDS = (911, 912, 913, 914, 915)
 

@@ -27,12 +27,12 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import alternate, data_folder, in_new_process, memory, timed
 from skfair.cluster import FairSpectralClustering, fair_spectral
-from skfair.cluster._similarity import RbfKernel
 from skfair.datasets import load_local, make_fair_sbm
-from skfair.problems.affinity import DenseAffinity, SparseAffinity
-from skfair.problems.group_cut import GroupCut
-from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult
-from skfair.utils.groups import encode_groups
+from skfair.groups.encoding import encode_groups
+from skfair.problems.cut.affinity import DenseAffinity, SparseAffinity
+from skfair.problems.cut.group_cut import GroupCut
+from skfair.problems.cut.similarity import RbfKernel
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.harness import alternate, lacks
 from skfair import metrics
-from skfair.utils.groups import encode_groups
+from skfair.groups.encoding import encode_groups
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:

@@ -29,8 +29,10 @@ from benchmarks._partial_data import (
 )
 from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
-from skfair.classification._partial import make_promise, repair_scores
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
+from skfair.enforcement.promise import make_promise, repair_scores
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
 from skfair.losses import make_loss
 from skfair.metrics import (
     noise_floor,
@@ -39,11 +41,9 @@ from skfair.metrics import (
     statistical_parity_gap,
 )
 from skfair.models.grouped import GroupedLinearScore
-from skfair.problems.objectives import MeanLoss
-from skfair.problems.partial_parity import PartialParityProblem
+from skfair.problems.partial.objectives import MeanLoss
+from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS, IDCA
-from skfair.utils.groups import encode_groups
-from skfair.utils.intervals import Intervals
 
 # (fairness, accuracy) on test rows: table 3, the columns of the partial intervals.
 PAPER = {

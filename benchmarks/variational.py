@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from benchmarks.harness import data_folder
 from skfair.datasets import load_local
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
-from skfair.solvers.variational import variational_fair_kmeans
+from skfair.solvers.clustering.variational import variational_fair_kmeans
 
 WEIGHTS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 

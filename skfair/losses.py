@@ -12,12 +12,10 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from skfair._typing import FloatArray
 from skfair.utils.registry import Registry
-
-FloatArray = NDArray[np.float64]
 
 LOSSES: Registry[type[Loss]] = Registry("loss", "skfair.losses")
 

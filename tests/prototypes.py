@@ -12,8 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.utils.history import History
 
 

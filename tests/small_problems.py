@@ -8,10 +8,10 @@ from scipy import sparse
 from skfair.constraints import CONSTRAINTS
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.datasets import make_loans
+from skfair.groups.encoding import encode_groups
 from skfair.losses import LOSSES, make_loss
 from skfair.models import LinearScore
-from skfair.problems.constrained_erm import LinearConstrainedERM
-from skfair.utils.groups import encode_groups
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from tests.naive import erm as naive
 
 

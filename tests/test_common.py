@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skfair.classification import PartialParityClassifier
-from skfair.utils.groups import GroupEncoding
+from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import takes_groups
 from tests.house import discover_estimators
 from tests.prototypes import CentroidClassifier, SeedClusterer

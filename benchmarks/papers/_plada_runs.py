@@ -17,12 +17,12 @@ from sklearn.model_selection import train_test_split
 from benchmarks._erm_data import Part, communities
 from skfair.constraints import LossParity
 from skfair.constraints.base import TrainingRows
+from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.models import MLPScore, mlp_scores
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import SOLVERS
 from skfair.solvers.one_sided import OneSided
-from skfair.utils.groups import encode_groups
 
 SEEDS = (3101, 3102, 3103)
 NEAR = (1e-2, 1e-3)  # distances of the loss from the optimum, and violations, called near

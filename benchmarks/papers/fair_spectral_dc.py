@@ -41,10 +41,10 @@ from benchmarks.papers._fair_spectral_data import (
     label_figures,
 )  # fmt: skip
 from skfair.cluster import FairSpectralClustering
-from skfair.cluster._labels import labels_by_kmeans
+from skfair.cluster.rounding import labels_by_kmeans
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score
-from skfair.solvers.eigen import EIGEN_SOLVERS
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 
 WITHOUT_O_FSC = (EXACT, ADMM, OURS)
 NO_DATA = {"skipped": "SKFAIR_DATA names no folder with the data"}

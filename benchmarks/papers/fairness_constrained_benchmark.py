@@ -25,12 +25,12 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from benchmarks._erm_data import table
 from benchmarks.harness import Table, data_folder
 from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.metrics import wasserstein_gap
 from skfair.models import MLPScore
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import SOLVERS
-from skfair.utils.groups import encode_groups
 
 SEEDS = tuple(range(3000, 3010))  # a split and a start each; the paper has 10 runs as well
 BOUND = 0.005

@@ -18,19 +18,17 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.classification._classes import read_classes
-from skfair.classification._erm import ConstrainedERMBase
+from skfair._typing import FloatArray
+from skfair.base import FitData, fit_method, report_iterations
+from skfair.blocks.kinds import Training
+from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
+from skfair.estimators.classes import read_classes
+from skfair.estimators.erm import ConstrainedERMBase
 from skfair.losses import make_loss
-from skfair.problems.constrained_erm import ConstrainedERM
-from skfair.problems.partitioned_erm import LinearScores, PartitionedERM
-from skfair.problems.rule_rows import RuledProblem
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import FitData, fit_method
-from skfair.utils.partitions import align, by_block, is_lazy, without_rows
-from skfair.utils.row_blocks import Training
+from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import RuledProblem
 from skfair.utils.text import listed
-
-FloatArray = NDArray[np.float64]
 
 _CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",

@@ -19,20 +19,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_y, check_array, has_fit_parameter
 
-from skfair.classification._classes import read_classes
-from skfair.classification._partial import REPAIRABLE, Promise, make_promise
-from skfair.classification._partial_prediction import PartialPrediction
+from skfair._typing import FloatArray, IntArray
+from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
+from skfair.blocks.weighted_rows import LazyRows, WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.utils.columns import column_positions, take_columns
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-from skfair.utils.groups import GroupEncoding
-from skfair.utils.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
+from skfair.enforcement.promise import REPAIRABLE, Promise, make_promise
+from skfair.estimators.classes import read_classes
+from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.sensitive_columns import column_positions, take_columns
 from skfair.utils.response import get_response
 from skfair.utils.warn import warn_user
-from skfair.utils.weighted_rows import LazyRows, WeightedRows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _RESPONSES = {
     "auto": ("decision_function", "predict_proba"),
@@ -144,7 +142,7 @@ class PartialParityCalibrator(
 
     Dask collections are accepted if ``estimator`` is fitted already, as a ``FrozenEstimator``, or
     reads them itself with ``cv=None``. Many scores are put into bins there
-    (:mod:`skfair.utils.weighted_rows`). Thresholds lie between bins, so rates of decisions are
+    (:mod:`skfair.blocks.weighted_rows`). Thresholds lie between bins, so rates of decisions are
     exact; elsewhere the share of a group above a score is known up to the largest share of a bin,
     by which the bound is made smaller for the bins and ``train_disparity_`` larger than what they
     show: it never understates the disparity of all rows.

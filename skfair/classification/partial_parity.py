@@ -17,17 +17,14 @@ from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skfair.classification._classes import read_classes
-from skfair.classification._partial_fit import WIDTHS, PartialFitting
-from skfair.classification._partial_prediction import PartialPrediction
+from skfair._typing import FloatArray, IntArray
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
+from skfair.estimators.classes import read_classes
+from skfair.estimators.partial_fitting import WIDTHS, PartialFitting
+from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",

@@ -27,20 +27,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair.cluster._bounds import count_balances, data_balances, representation_rules
-from skfair.cluster._prediction import PricePredictionMixin, squared_unit_of
-from skfair.cluster._rows import check_lazy_solver, rows_in_blocks, rows_in_memory
-from skfair.cluster._solvers import OTHER_SOLVERS, check_solver
-from skfair.cluster._starts import starting_centers
-from skfair.problems.representation import RepresentationProblem, Rules
-from skfair.solvers.prices import Assignment, PriceClustering, assign, cluster_by_prices
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-from skfair.utils.groups import GroupEncoding
-from skfair.utils.partitions import is_lazy
+from skfair._typing import FloatArray
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.blocks.partitions import is_lazy
+from skfair.cluster.limits import count_balances, data_balances, representation_rules
+from skfair.cluster.other_solvers import OTHER_SOLVERS, check_solver
+from skfair.cluster.prediction import PricePredictionMixin, squared_unit_of
+from skfair.cluster.rows import check_lazy_solver, rows_in_blocks, rows_in_memory
+from skfair.cluster.starts import starting_centers
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.representation import RepresentationProblem, Rules
+from skfair.solvers.clustering.prices import Assignment, PriceClustering, assign, cluster_by_prices
 from skfair.utils.validation import check_weights
-
-FloatArray = NDArray[np.float64]
 
 
 class FairKMeans(

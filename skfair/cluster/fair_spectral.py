@@ -21,30 +21,27 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.cluster._affinities import AFFINITIES, FACTORED, GRAPHS, PRECOMPUTED, build_affinity
-from skfair.cluster._bounds import (
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.cluster.limits import (
     attribute_balances,
     count_balances,
     data_balances,
     representation_rules,
 )
-from skfair.cluster._labels import (
+from skfair.cluster.rounding import (
     labels_by_kmeans,
     labels_by_pivots,
     rounding_starts,
     unit_rows,
 )
-from skfair.problems.affinity import Affinity, FactoredAffinity
-from skfair.problems.group_cut import GroupCut
-from skfair.problems.representation import CostProblem, Rules
-from skfair.solvers.eigen import EIGEN_SOLVERS, EigenResult
-from skfair.solvers.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
-from skfair.solvers.prices import assign
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-from skfair.utils.groups import GroupEncoding
-
-FloatArray = NDArray[np.float64]
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.representation import CostProblem, Rules
+from skfair.problems.cut.affinity import Affinity, FactoredAffinity
+from skfair.problems.cut.build import AFFINITIES, FACTORED, GRAPHS, PRECOMPUTED, build_affinity
+from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
+from skfair.solvers.clustering.prices import assign
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 
 # Up to this many rows a direct eigen-solver takes milliseconds.
 _SMALL = 1000

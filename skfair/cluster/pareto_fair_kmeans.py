@@ -11,28 +11,25 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.cluster._bounds import check_group_sizes, data_balances
-from skfair.cluster._rows import check_lazy_solver, rows_in_blocks, rows_in_memory
-from skfair.cluster._solvers import as_clustering, check_solver
-from skfair.cluster._starts import starting_centers
+from skfair._typing import FloatArray
+from skfair.base import Callback, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
+from skfair.cluster.limits import check_group_sizes, data_balances
+from skfair.cluster.other_solvers import as_clustering, check_solver
+from skfair.cluster.rows import check_lazy_solver, rows_in_blocks, rows_in_memory
+from skfair.cluster.starts import starting_centers
+from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.problems.representation import RepresentationProblem, Rules, balance_rules
-from skfair.solvers.price_front import FrontPoint, price_front
-from skfair.utils.callbacks import Callback, report_iterations
-from skfair.utils.fitting import SensitiveFeaturesMixin, fit_method
-from skfair.utils.groups import GroupEncoding
-from skfair.utils.partitions import is_lazy
+from skfair.problems.clustering.representation import RepresentationProblem, Rules, balance_rules
+from skfair.solvers.clustering.price_front import FrontPoint, price_front
 from skfair.utils.validation import check_number, check_numbers
-
-FloatArray = NDArray[np.float64]
 
 # Exact proportion is seldom possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995
@@ -243,7 +240,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         callback: Callback,
     ) -> list[FrontPoint]:
         """Run the list version of the swap method."""
-        from skfair.solvers.swap_front import swap_front
+        from skfair.solvers.clustering.swap_front import swap_front
 
         if np.any(problem.weights != 1):
             raise ValueError("solver='swap' knows no sample_weight. Use solver='prices'.")

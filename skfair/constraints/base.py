@@ -24,16 +24,15 @@ from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from skfair._typing import FloatArray
 from skfair.constraints.bound import BoundConstraint, Comparison
 from skfair.constraints.moments import Moment
-from skfair.utils.groups import GroupEncoding
+from skfair.groups.encoding import GroupEncoding
 from skfair.utils.registry import Registry
 
-FloatArray = NDArray[np.float64]
 Given = Literal["all", "positive", "negative", "class"]
 
 CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", "skfair.constraints")

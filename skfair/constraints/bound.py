@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.moments import Moment
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Comparison = Literal["pairwise", "overall", "bounded"]
 
 

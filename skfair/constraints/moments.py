@@ -6,11 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skfair._typing import FloatArray, IntArray
 
 
 class Moment(ABC):

@@ -22,9 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, validate_params
 from sklearn.utils._sparse import _align_api_if_sparse
 
+from skfair._typing import IntArray
 from skfair.utils.validation import check_numbers
-
-IntArray = npt.NDArray[np.int64]
 
 # Random numbers drawn at once: 2**21 doubles are 16 MB.
 _BLOCK_ENTRIES = 2**21

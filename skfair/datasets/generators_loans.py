@@ -20,12 +20,12 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 
+from skfair._typing import FloatArray
 from skfair.datasets._packing import pack_dataset, split_counts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = npt.NDArray[np.float64]
 
 # Attribute -> level -> (default share, weight of the bias against this level).
 _LEVELS: dict[str, dict[str, tuple[float, float]]] = {

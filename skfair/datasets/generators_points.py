@@ -12,15 +12,12 @@ The one idea: the shapes say what a clustering would like to do, the groups say 
 from numbers import Integral, Real
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.datasets import make_blobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
+from skfair._typing import FloatArray, IntArray
 from skfair.datasets._packing import split_counts
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # variant -> (points per blob, centres, standard deviation, group of each blob)
 _BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]] = {

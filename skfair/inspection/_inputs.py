@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.utils.columns import take_columns
-from skfair.utils.groups import check_alignment
+from skfair.groups.encoding import check_alignment
+from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
 
 SCORE_METHODS = ("decision_function", "predict_proba")

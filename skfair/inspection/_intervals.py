@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
+from skfair.groups.encoding import GroupLevels
+from skfair.groups.intervals import Intervals
 from skfair.inspection._style import percent
-from skfair.utils.groups import GroupLevels
-from skfair.utils.intervals import Intervals
-
-FloatArray = NDArray[np.float64]
 
 # Sums of weights come out as 0.30000000000000004.
 _TINY = 1e-12

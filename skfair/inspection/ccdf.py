@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skfair._typing import FloatArray
+from skfair.groups.encoding import GroupEncoding
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text
 from skfair.inspection._style import (
@@ -29,14 +31,12 @@ from skfair.inspection._style import (
     with_options,
 )
 from skfair.metrics.scores import scored_rows
-from skfair.utils.groups import GroupEncoding
 from skfair.utils.response import get_response
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
-FloatArray = NDArray[np.float64]
 
 _BAND = "#E69F00"
 # Markers along a curve, to tell curves apart without colour.

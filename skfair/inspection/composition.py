@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skfair._typing import FloatArray
+from skfair.groups.encoding import encode_groups
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
     as_series,
@@ -18,7 +20,6 @@ from skfair.inspection._style import (
     n_series,
     with_options,
 )
-from skfair.utils.groups import encode_groups
 from skfair.utils.validation import check_labels, check_names, check_numbers, check_weights
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.container import BarContainer
 
-FloatArray = NDArray[np.float64]
 
 _BAR_WIDTH = 0.8
 # Inches that a letter of a label takes, and room for the axis on the left.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skfair._typing import FloatArray
 from skfair.inspection._inputs import check_same_length, fitted_attribute
 from skfair.inspection._style import (
     as_series,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
-FloatArray = NDArray[np.float64]
 
 _DEFAULT_COLUMNS = ("objective", "max_violation")
 # Columns with one of these words in their name go to zero and need a logarithmic scale.

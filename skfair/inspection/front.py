@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skfair._typing import FloatArray
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
     as_series,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
 
-FloatArray = NDArray[np.float64]
 Better = Literal["lower", "higher"]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skfair._typing import FloatArray
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
     GREY,
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
-
-FloatArray = NDArray[np.float64]
 
 
 class FairnessPathDisplay:

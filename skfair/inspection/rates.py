@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skfair._typing import FloatArray
 from skfair.inspection._inputs import check_same_length, read_groups, second_class
 from skfair.inspection._style import (
     GREY,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-FloatArray = NDArray[np.float64]
 
 # The columns of ``group_report`` that are rates; each keeps its colour in all pictures.
 _KNOWN_RATES = (

@@ -13,9 +13,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import gaussian_kde
 
+from skfair._typing import FloatArray
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text, score_ranges
 from skfair.inspection._style import (
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 
 _N_GRID = 400
 # Above this many rows the scores are counted in this many bins before smoothing.

@@ -5,7 +5,7 @@ supervised models and ``metric(labels, *, sensitive_features, ...)`` for cluster
 nothing that enforces fairness, so a model is never measured by the code that constrained it.
 
 Dask collections are accepted by all of them but ``normalized_cut``: blocks are read where they are,
-and only few weighted rows that stand for all others travel (:mod:`skfair.utils.weighted_rows`).
+and only few weighted rows that stand for all others travel (:mod:`skfair.blocks.weighted_rows`).
 """
 
 from skfair.metrics.clusters import (

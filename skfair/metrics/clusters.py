@@ -19,7 +19,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import rel_entr
 from sklearn.utils._param_validation import (
     Interval,
@@ -27,12 +26,11 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
+from skfair._typing import FloatArray
+from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.encoding import encode_groups
 from skfair.metrics.pairs import Agg
-from skfair.utils.groups import encode_groups
 from skfair.utils.validation import check_clusters, check_weights
-from skfair.utils.weighted_rows import accepts_dask
-
-FloatArray = NDArray[np.float64]
 
 _CONSTRAINTS: dict[str, list[Any]] = {
     "intersectional": ["boolean"],

@@ -15,11 +15,10 @@ from scipy import sparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
+from skfair._typing import FloatArray
+from skfair.blocks.partitions import align, is_lazy
 from skfair.utils.factorize import IntArray
-from skfair.utils.partitions import align, is_lazy
 from skfair.utils.validation import check_clusters, check_labels, check_weights
-
-FloatArray = NDArray[np.float64]
 
 # Numbers converted to float64 at a time: 2 MB, which stays in the cache of one core.
 _CHUNK = 1 << 18

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
+from skfair._typing import FloatArray
 from skfair.utils.validation import check_scores, one_dimensional
-
-FloatArray = NDArray[np.float64]
 
 
 def nondominated(costs: Any, balances: Any) -> NDArray[np.bool_]:

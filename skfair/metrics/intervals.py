@@ -7,25 +7,23 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
+from skfair._typing import FloatArray
+from skfair.blocks.kinds import distinct_rows
+from skfair.blocks.partitions import is_lazy
+from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
+from skfair.groups.intervals import Intervals
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import factorize
-from skfair.utils.intervals import Intervals
-from skfair.utils.partitions import is_lazy
-from skfair.utils.row_blocks import distinct_rows
 from skfair.utils.validation import check_number
-from skfair.utils.weighted_rows import LazyRows, WeightedRows, accepts_dask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import pandas as pd
-
-FloatArray = NDArray[np.float64]
 
 
 class NoiseFloor(NamedTuple):

@@ -16,12 +16,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
+from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
-from skfair.utils.groups import GroupEncoding, encode_groups
 from skfair.utils.validation import check_labels, check_weights, is_strict, positive_codes
-from skfair.utils.weighted_rows import accepts_dask
 
-FloatArray = NDArray[np.float64]
 Reference = Literal["pairwise", "overall"]
 ZeroDivision = Literal["raise"] | float
 

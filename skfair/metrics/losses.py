@@ -18,17 +18,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
+from skfair.blocks.partitions import is_lazy
+from skfair.blocks.weighted_rows import LazyRows, accepts_dask
+from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.docs import fill_doc
 from skfair.metrics.labels import Reference, ZeroDivision
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.metrics.scores import ScoredRows, raise_empty_class, scored_rows
-from skfair.utils.groups import GroupEncoding
-from skfair.utils.partitions import is_lazy
 from skfair.utils.text import listed
 from skfair.utils.validation import check_positive, check_scores, is_strict
-from skfair.utils.weighted_rows import LazyRows, accepts_dask
 
-FloatArray = NDArray[np.float64]
 Loss = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
 Task = Literal["classification", "regression"]
 Given = Literal["all", "positive", "class"]

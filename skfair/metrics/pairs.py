@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.utils.groups import GroupEncoding
+from skfair.groups.encoding import GroupEncoding
 
 Agg = Literal["worst", "mean"]
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
+from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.intervals import Intervals
 from skfair.metrics.docs import fill_doc
 from skfair.metrics.pairs import Agg, aggregate, group_pairs
 from skfair.metrics.scores import (
@@ -30,11 +32,8 @@ from skfair.metrics.scores import (
 )
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
-from skfair.utils.intervals import Intervals
 from skfair.utils.validation import check_number, check_positive, is_strict
-from skfair.utils.weighted_rows import accepts_dask
 
-FloatArray = NDArray[np.float64]
 RankWithin = Literal["group", "class"]
 
 

@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils import check_random_state
 
+from skfair._typing import FloatArray
+from skfair.blocks.partitions import is_lazy
+from skfair.blocks.weighted_rows import LazyRows
 from skfair.metrics.labels import (
     LABEL_METRICS,
     RATES,
@@ -33,11 +36,7 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.utils.partitions import is_lazy
 from skfair.utils.validation import check_number, check_probability, check_scores, check_weights
-from skfair.utils.weighted_rows import LazyRows
-
-FloatArray = NDArray[np.float64]
 
 _REPORT_RATES = (
     "base_rate",

@@ -25,11 +25,11 @@ from sklearn.base import is_clusterer, is_regressor
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
+from skfair.groups.sensitive_columns import column_positions, take_columns
 from skfair.metrics import clusters, labels, losses, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.utils.columns import column_positions, take_columns
-from skfair.utils.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
 

@@ -11,17 +11,16 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
+from skfair.blocks.weighted_rows import accepts_dask
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.metrics.docs import fill_doc
 from skfair.metrics.pairs import Agg, aggregate
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import IntArray
-from skfair.utils.groups import GroupEncoding, encode_groups
 from skfair.utils.validation import check_positive, check_scores, check_weights, is_strict
-from skfair.utils.weighted_rows import accepts_dask
 
-FloatArray = NDArray[np.float64]
 Ties = Literal["half", "geq"]
 ZeroDivision = Literal["raise"] | float
 

@@ -15,9 +15,8 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
 from skfair.utils.factorize import IntArray
-
-FloatArray = NDArray[np.float64]
 
 
 class SortedScores:

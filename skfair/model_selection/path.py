@@ -20,15 +20,14 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
+from skfair._typing import FloatArray
+from skfair.groups.sensitive_columns import take_columns
 from skfair.metrics import FairnessScorer, make_fairness_scorer
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.model_selection.search import best_within
-from skfair.utils.columns import take_columns
 from skfair.utils.response import takes_groups
 from skfair.utils.text import listed
 from skfair.utils.validation import check_scores
-
-FloatArray = NDArray[np.float64]
 
 _RESPONSES = ("predict", "predict_proba", "decision_function")
 

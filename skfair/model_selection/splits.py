@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from skfair.utils.columns import take_columns
+from skfair.groups.encoding import encode_groups
+from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.factorize import IntArray
-from skfair.utils.groups import encode_groups
 from skfair.utils.validation import check_labels, check_number
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]

@@ -10,12 +10,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfair.models.columns import Units
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skfair._typing import FloatArray, IntArray
+from skfair.models.units import Units
 
 
 class ScoreModel(ABC):

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import Units, compact_rows, product
+from skfair._typing import FloatArray, IntArray
+from skfair.models.base import ScoreModel
 from skfair.models.linear import LinearScore
+from skfair.models.units import Units, compact_rows, product
 
 # How much more a deviation is penalised than a shared weight. Factors from 10 to 100 gain a little
 # accuracy on a9a and lose none on Bank; with 1, groups of own weights would hardly be pooled.

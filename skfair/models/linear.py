@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import BLOCK_ROWS, Units, column_units, compact_rows, product
+from skfair._typing import FloatArray, IntArray
+from skfair.models.base import ScoreModel
+from skfair.models.units import BLOCK_ROWS, Units, column_units, compact_rows, product
 
 # From this many cells on, sums by cell are cheaper than one product per constraint.
 MANY_COLUMNS = 4

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.models.base import FloatArray, IntArray, ScoreModel
-from skfair.models.columns import Units, column_units, compact_rows
+from skfair._typing import FloatArray, IntArray
+from skfair.models.base import ScoreModel
+from skfair.models.units import Units, column_units, compact_rows
 
 # Rows that are taken together; their activations fit into the cache.
 BLOCK_ROWS = 1024

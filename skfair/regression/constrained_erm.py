@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.classification._erm import ConstrainedERMBase
+from skfair.base import fit_method, report_iterations
 from skfair.constraints.bound import BoundConstraint
+from skfair.estimators.erm import ConstrainedERMBase
 from skfair.losses import make_loss
-from skfair.utils.callbacks import report_iterations
-from skfair.utils.fitting import fit_method
 from skfair.utils.validation import check_numbers
 
 

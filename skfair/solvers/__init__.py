@@ -9,24 +9,24 @@ is an error that names both. ``callback(theta) -> stop`` is called once after ea
 solver never prints; it logs.
 """
 
-from skfair.solvers.al_lbfgs import ALLBFGS
-from skfair.solvers.al_newton import ALNewton
-from skfair.solvers.alm import ALM
-from skfair.solvers.alternating import alternating_gradient
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
-from skfair.solvers.dc import DC_SOLVERS
-from skfair.solvers.dc_penalty import DCPenalty
-from skfair.solvers.dc_ssg import DCSwitching
-from skfair.solvers.ghost import Ghost
-from skfair.solvers.idca import IDCA
-from skfair.solvers.ipp_conex import IPPConEx
-from skfair.solvers.ipp_ssg import IPPSSG
-from skfair.solvers.penalty import Penalty
-from skfair.solvers.plada import Plada
-from skfair.solvers.sgd import SGD
-from skfair.solvers.ssg import SSG
-from skfair.solvers.ssl_alm import SSLALM
-from skfair.solvers.ssw import SSw
+from skfair.solvers.clustering.alternating import alternating_gradient
+from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.solvers.dc.dc_penalty import DCPenalty
+from skfair.solvers.dc.dc_ssg import DCSwitching
+from skfair.solvers.dc.idca import IDCA
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
+from skfair.solvers.erm.al_newton import ALNewton
+from skfair.solvers.erm.alm import ALM
+from skfair.solvers.erm.ghost import Ghost
+from skfair.solvers.erm.ipp_conex import IPPConEx
+from skfair.solvers.erm.ipp_ssg import IPPSSG
+from skfair.solvers.erm.penalty import Penalty
+from skfair.solvers.erm.plada import Plada
+from skfair.solvers.erm.sgd import SGD
+from skfair.solvers.erm.ssg import SSG
+from skfair.solvers.erm.ssl_alm import SSLALM
+from skfair.solvers.erm.ssw import SSw
 
 __all__ = [
     # to full precision

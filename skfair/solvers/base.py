@@ -37,7 +37,7 @@ MAY_BE_INFINITE = {"max_multiplier", "rho_max", "u_max"}
 # Shares and probabilities.
 AT_MOST_ONE = {"alpha_hat", "mixing", "p0", "shrink", "tracking"}
 
-SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers")
+SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers.erm")
 
 
 class SolverResult(NamedTuple):

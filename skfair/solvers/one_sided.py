@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skfair._typing import FloatArray
 
 # Lengths of the differences that estimate second and first derivatives. The first is wide enough to
 # see the kinks of smoothed losses from a distance.

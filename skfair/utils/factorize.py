@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from skfair._typing import IntArray
 
 # Integers whose range is below this are read with a look-up table instead of a hash table.
 _MAX_TABLE = 1 << 16

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import time
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.utils.partitions import bytes_exchanged
+_exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
+
+
+def count_bytes(n_bytes: float) -> None:
+    """Count bytes that this thread has sent to rows elsewhere, or got from them."""
+    _exchanged.set(_exchanged.get() + n_bytes)
+
+
+def bytes_exchanged() -> float:
+    """Return how many bytes this thread has sent to rows elsewhere and got from them so far."""
+    return _exchanged.get()
 
 
 class History:

@@ -10,12 +10,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
 from skfair.utils.factorize import Factorized, IntArray, factorize
 from skfair.utils.text import listed, plural
-
-FloatArray = NDArray[np.float64]
 
 
 def one_dimensional(values: Any, name: str) -> Any:

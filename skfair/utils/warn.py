@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -9,10 +10,14 @@ from pathlib import Path
 import joblib
 import sklearn
 
-# Frames in these folders are not the user's.
-_ROOTS = (
-    str(Path(__file__).parents[1]),
-    *(str(Path(str(module.__file__)).parent) for module in (sklearn, joblib)),
+# Frames in these folders are not the user's. A folder ends with a separator, for a script of the
+# user's may lie beside it and begin with its name.
+_ROOTS = tuple(
+    str(folder) + os.sep
+    for folder in (
+        Path(__file__).parents[1],
+        *(Path(str(module.__file__)).parent for module in (sklearn, joblib)),
+    )
 )
 
 

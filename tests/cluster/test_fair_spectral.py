@@ -17,10 +17,11 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
-from skfair.cluster import FairSpectralClustering, _affinities
+from skfair.cluster import FairSpectralClustering
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
-from skfair.solvers.eigen import EIGEN_SOLVERS
+from skfair.problems.cut import build
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.naive import spectral as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
@@ -382,12 +383,12 @@ def test_columns_cannot_hold_groups_of_precomputed_weights():
 
 def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch, blobs):
     X, _, sex = blobs
-    monkeypatch.setattr(_affinities, "_memory_limit", lambda: 1000)
+    monkeypatch.setattr(build, "_memory_limit", lambda: 1000)
     with pytest.raises(MemoryError, match=r"240 x 240 needs 2\.3e\+05 bytes.*'landmark'"):
         FairSpectralClustering(3).fit(X, sensitive_features=sex)
     FairSpectralClustering(3, affinity="landmark").fit(X, sensitive_features=sex)
     monkeypatch.undo()
-    assert _affinities._memory_limit() > 1e8
+    assert build._memory_limit() > 1e8
 
 
 @pytest.mark.data

@@ -6,7 +6,7 @@ import pytest
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.metrics import balance_score, kmeans_cost, nondominated
 from tests.cluster.test_fair_kmeans import segregated
-from tests.utils.test_fitting import Recorder
+from tests.test_base import Recorder
 
 BY_WEIGHT = {
     "variational": {"min_balance": None, "fairness_weight": 1.0},

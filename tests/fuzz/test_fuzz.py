@@ -1,9 +1,17 @@
 """A few hundred cases of the fuzzer, and planted faults that it must see."""
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+import sklearn
 
-from skfair.utils.groups import encode_groups
+import skfair
+from skfair.groups.encoding import encode_groups
 from tests.fuzz import verdict
 from tests.fuzz.__main__ import run, summary
 from tests.fuzz.cases import Case, uncovered
@@ -72,3 +80,52 @@ def test_a_crash_is_seen():
     assert fatal.title == "fatal"
     assert fatal.replay == "skfair.nothing:5:3:1"
     worker.stop()
+
+
+CALL_FROM_ELSEWHERE = """
+import warnings
+import skfair, sklearn
+from skfair.cluster import FairKMeans
+from tests.fuzz.cases import Case
+from tests.fuzz.verdict import judge
+
+assert "checkout" in skfair.__file__ and "checkout" in sklearn.__file__
+theirs = judge(Case("theirs", set(), [], lambda: FairKMeans(2).fit([["a"], ["b"]])))
+ours = judge(Case("ours", set(), [], lambda: skfair.metrics.group_report(None, None)))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    FairKMeans(2).fit([[0.0], [1.0], [2.0]])
+print(theirs.kind, theirs.place.split(":")[0], ours.kind, caught[0].filename)
+"""
+
+
+@pytest.mark.parametrize(
+    "place", ["checkout/skfair", "checkout/my project", "checkout/skfair/sklearn/skfair", "linked"]
+)
+def test_the_place_of_the_checkout_says_nothing(tmp_path, place):
+    """Named as git names it, with a space, with both names twice, behind a link."""
+    real = tmp_path / ("checkout/real" if place == "linked" else place)
+    packages = real / ".venv" / "site-packages"
+    packages.mkdir(parents=True)
+    ours, tests = Path(skfair.__file__).parent, Path(__file__).parents[1]
+    leave_out = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ours, real / "skfair", ignore=leave_out)
+    shutil.copytree(tests / "fuzz", real / "tests" / "fuzz", ignore=leave_out)
+    shutil.copy(tests / "house.py", real / "tests")
+    (packages / "sklearn").symlink_to(Path(sklearn.__file__).parent, target_is_directory=True)
+    checkout = tmp_path / place
+    if place == "linked":
+        checkout = tmp_path / "checkout" / "link"
+        checkout.symlink_to(real, target_is_directory=True)
+    script = checkout / "skfair_script.py"  # its path begins like that of the package
+    script.write_text(CALL_FROM_ELSEWHERE)
+    folders = [str(checkout), str(checkout / ".venv" / "site-packages")]
+    result = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == f"rejected skfair/base.py rejected {script}"

@@ -8,15 +8,21 @@ import socket
 import traceback
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import sklearn
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
 
+import skfair
 from skfair.exceptions import SolverError
 from tests.fuzz.cases import Case
 
 SECONDS = 10
+# Where the sources lie. The folder of a checkout may have any name, and an environment in it holds
+# the sources of others: only whole folders tell whose a file is.
+OURS, THEIRS = (Path(package.__file__).parent for package in (skfair, sklearn))
 # Subclasses are not meant: an IndexError or a LinAlgError is an accident.
 DOCUMENTED = (ValueError, TypeError, InvalidParameterError, NotFittedError, SolverError)
 # Data sets that are not there.
@@ -112,10 +118,10 @@ def names_something(case: Case, message: str) -> bool:
 def is_from_scikit_learn(error: Exception) -> bool:
     """scikit-learn's checks of data have messages of their own, as in every estimator of it."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    ours = [number for number, file in enumerate(files) if f"{os.sep}skfair{os.sep}" in file]
+    ours = [number for number, file in enumerate(files) if lies_in(OURS, file)]
     # A method that an estimator inherits from scikit-learn has no line of ours.
     called = files[ours[-1] + 1 :][:1] if ours else files
-    is_theirs = any(f"{os.sep}sklearn{os.sep}" in file for file in called)
+    is_theirs = any(lies_in(THEIRS, file) for file in called)
     return is_theirs and isinstance(error, ValueError | TypeError)
 
 
@@ -144,8 +150,12 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 def place_of(error: BaseException) -> str:
     """The innermost line of skfair, where a fault has to be mended."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if f"{os.sep}skfair{os.sep}" in one.filename]
+    ours = [one for one in frames if lies_in(OURS, one.filename)]
     if not ours:
         return "outside"
-    name = ours[-1].filename.rpartition(f"{os.sep}skfair{os.sep}")[2]
-    return f"skfair/{name}:{ours[-1].lineno}"
+    place = Path(ours[-1].filename).relative_to(OURS).as_posix()
+    return f"skfair/{place}:{ours[-1].lineno}"
+
+
+def lies_in(folder: Path, file: str) -> bool:
+    return Path(file).is_relative_to(folder)

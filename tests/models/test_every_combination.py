@@ -5,7 +5,7 @@ import pytest
 
 from skfair.losses import LOSSES
 from skfair.models import LinearScore, MLPScore
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.naive.soft import finite_differences
 from tests.small_problems import build, people, rules_for
 

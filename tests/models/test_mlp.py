@@ -12,7 +12,7 @@ from skfair._kernels import mlp as kernels
 from skfair.constraints.base import make_constraints
 from skfair.models import LinearScore, MLPScore, mlp_scores
 from skfair.models import mlp as module
-from skfair.problems.constrained_erm import ConstrainedERM
+from skfair.problems.erm.in_memory import ConstrainedERM
 from tests.naive import mlp as naive
 from tests.python_kernels import as_python
 from tests.small_problems import people

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.problems.constrained_erm import LinearConstrainedERM
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.solvers.one_sided import GradientStep, OneSided, curvature_bounds
 from tests.small_problems import build, people
 

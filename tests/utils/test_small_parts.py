@@ -8,8 +8,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 import skfair
+from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.solvers import SOLVERS
-from skfair.utils.columns import column_positions, keep_columns, take_columns
 from skfair.utils.history import History
 from skfair.utils.registry import Registry
 from skfair.utils.response import get_response, takes_groups

@@ -19,14 +19,11 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part, Surrogate
-from skfair.utils.intervals import Intervals
+from skfair.groups.intervals import Intervals
 from skfair.utils.registry import Registry
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 PARTIAL_RULES: Registry[type[PartialRule]] = Registry("constraint", "skfair.constraints.partial")
 

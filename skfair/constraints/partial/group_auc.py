@@ -28,8 +28,8 @@ C sigma+ + (u u - C) sigma-.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
 from skfair.constraints.partial.base import (
     PARTIAL_RULES,
     BoundPartialRule,
@@ -39,8 +39,6 @@ from skfair.constraints.partial.base import (
 )
 from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part, Surrogate
-
-FloatArray = NDArray[np.float64]
 
 
 def step_splines(surrogate: Surrogate) -> tuple[Spline, Spline]:

@@ -17,8 +17,8 @@ from abc import abstractmethod
 from itertools import permutations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import (
     BoundPartialRule,
     PartialRows,
@@ -27,8 +27,6 @@ from skfair.constraints.partial.base import (
 )
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 # (cell above, cell below)
 Comparison = tuple[int, int]
 

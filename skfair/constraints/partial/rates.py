@@ -25,8 +25,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
 from skfair.constraints.partial.base import (
     BoundPartialRule,
     PartialRows,
@@ -35,7 +35,6 @@ from skfair.constraints.partial.base import (
 )
 from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
 
-FloatArray = NDArray[np.float64]
 Form = Literal["ranks", "below", "above", "shares"]
 
 

@@ -14,8 +14,8 @@ nothing (rank 0 or 1) it is infinite.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skfair._typing import FloatArray
 from skfair.constraints.partial.base import (
     PARTIAL_RULES,
     BoundPartialRule,
@@ -24,8 +24,6 @@ from skfair.constraints.partial.base import (
     Values,
 )
 from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
-
-FloatArray = NDArray[np.float64]
 
 
 class _BoundStatisticalParity(BoundPartialRule):

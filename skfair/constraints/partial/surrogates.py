@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skfair._typing import FloatArray
+
 Part = Literal["whole", "plus", "minus"]
 
 # The same codes are written in skfair/_kernels/soft_steps.py, which is closed.

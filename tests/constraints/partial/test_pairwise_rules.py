@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
 from skfair.metrics import partial_group_auc_gap
-from skfair.utils.groups import encode_groups
-from skfair.utils.intervals import Intervals
 from tests.naive import row_pairs
 
 INTERVALS = {

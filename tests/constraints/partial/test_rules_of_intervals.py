@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
 from skfair.metrics import (
     partial_demographic_parity_gap,
     partial_equal_opportunity_gap,
@@ -14,9 +16,7 @@ from skfair.metrics import (
     partial_statistical_parity_gap,
 )
 from skfair.models import LinearScore
-from skfair.problems.partial_parity import PartialParityProblem
-from skfair.utils.groups import encode_groups
-from skfair.utils.intervals import Intervals
+from skfair.problems.partial.problem import PartialParityProblem
 from tests.naive import partial as naive
 from tests.naive.soft import finite_differences
 

@@ -1,0 +1,383 @@
+"""What every estimator does at fit, so that its own ``fit`` shows only the algorithm.
+
+``@fit_method`` wraps ``fit`` with scikit-learn's parameter validation and callback management, and
+leaves the estimator as it was if the fit fails or is interrupted. ``SensitiveFeaturesMixin`` reads
+X, y, weights and groups from whatever the user passed. :func:`report_iterations` makes the function
+that a solver calls after each iteration out of the estimator's callback context, so ``ProgressBar``
+and ``ScoringMonitor`` follow every solver.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_X_y,
+    validate_data,
+)
+
+from skfair.blocks.kinds import Training, read_training
+from skfair.blocks.partitions import align, is_lazy, meta_of
+from skfair.exceptions import MissingGroupsWarning
+from skfair.groups.encoding import (
+    GroupEncoding,
+    GroupLevels,
+    check_alignment,
+    encode_groups,
+    one_group,
+)
+from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.utils.validation import check_weights
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Callback = Callable[[Any], bool]
+
+
+_BOTH_GIVEN = (
+    "sensitive_features was passed to fit although sensitive_columns={!r} says that X holds them. "
+    "Use one of the two."
+)
+_NOTHING_LEFT = (
+    "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
+)
+
+
+def fit_method(method: Method) -> Method:
+    """Decorate ``fit``: validate parameters, manage callbacks, and undo a fit that fails.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from skfair.base import fit_method
+    >>> class Half(BaseEstimator):
+    ...     _parameter_constraints = {}
+    ...
+    ...     @fit_method
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = sum(X) / len(X)
+    ...         return self
+    >>> model = Half().fit([1.0, 3.0])
+    >>> try:
+    ...     model.fit(None)
+    ... except TypeError:
+    ...     print(model.mean_)
+    2.0
+    """
+    managed = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
+
+    @functools.wraps(method)
+    def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return managed(self, *args, **kwargs)
+        except BaseException:  # KeyboardInterrupt too must not leave a half-fitted estimator
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Method, restoring)
+
+
+@contextmanager
+def report_iterations(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    max_iter: int | None,
+    attributes: Callable[[Any], dict[str, Any]],
+) -> Iterator[Callback]:
+    """Open the fit task of an estimator and yield the callback for its solver.
+
+    Parameters
+    ----------
+    estimator : estimator with ``CallbackSupportMixin``
+        The estimator being fitted; its ``fit`` must be decorated with
+        :func:`skfair.base.fit_method`.
+    X, y : array-like
+        The training data as the user passed them: what a monitor scores on.
+    max_iter : int or None
+        The largest number of iterations, or None if it is not known.
+    attributes : callable
+        Turns a solver's state into the fitted attributes that ``predict`` needs. It is called only
+        if a callback wants a fitted estimator.
+
+    Yields
+    ------
+    callback : callable
+        ``callback(state) -> stop``; call it once after each iteration.
+    """
+    context = estimator._init_callback_context(max_subtasks=max_iter)
+    context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+    open_task: Any = None
+    n_begun = 0
+
+    def begin() -> None:
+        nonlocal open_task, n_begun
+        if max_iter is None or n_begun < max_iter:
+            open_task = context.subcontext(task_name="iteration")
+            open_task.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+            n_begun += 1
+
+    def callback(state: Any) -> bool:
+        nonlocal open_task
+        if open_task is None:
+            return False
+        stop = open_task.call_on_fit_task_end(
+            estimator=estimator, X=X, y=y, reconstruction_attributes=lambda: attributes(state)
+        )
+        open_task = None
+        if not stop:
+            begin()
+        return bool(stop)
+
+    if not getattr(estimator, "_skl_callbacks", None):
+        yield lambda state: False
+    else:
+        begin()
+        yield callback
+        if open_task is not None:  # begun for an iteration that the solver did not need
+            open_task.call_on_fit_task_end(estimator=estimator)
+    context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
+
+
+class FitData(NamedTuple):
+    """Validated input of ``fit``."""
+
+    X: Any  # (n_samples, n_features) without the sensitive columns that are dropped
+    y: Any  # (n_samples,) or None
+    sample_weight: NDArray[np.float64] | None
+    groups: GroupEncoding
+
+
+class SensitiveFeaturesMixin:
+    """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
+
+    An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and
+    ``drop_sensitive`` and merges ``_group_constraints`` into its ``_parameter_constraints``.
+
+    After :meth:`_read_fit_data` the estimator has ``n_features_in_`` (and ``feature_names_in_``),
+    which count X as it was passed; ``model_features_``, the names or positions of the columns that
+    the model really uses; ``groups_``, the names of the groups.
+
+    Examples
+    --------
+    >>> from skfair.base import SensitiveFeaturesMixin
+    >>> sorted(SensitiveFeaturesMixin._group_constraints)
+    ['drop_sensitive', 'intersectional', 'sensitive_columns']
+    """
+
+    # With metadata routing on, meta-estimators deliver the groups without set_fit_request.
+    __metadata_request__fit = {"sensitive_features": True}
+
+    _group_constraints: dict[str, list[Any]] = {
+        "intersectional": ["boolean"],
+        "sensitive_columns": ["array-like", str, Integral, None],
+        "drop_sensitive": ["boolean"],
+    }
+
+    intersectional: bool
+    sensitive_columns: Any
+    drop_sensitive: bool
+    _group_levels: GroupLevels
+    _model_positions: NDArray[np.int64] | None
+
+    def _read_fit_data(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        supervised: bool = True,
+        **check_params: Any,
+    ) -> FitData:
+        """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks.
+
+        With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
+        """
+        self._refuse_lazy(X, y, sensitive_features, sample_weight)
+        _refuse_name(sensitive_features)
+        if self.sensitive_columns is None:
+            self._model_positions = None
+            if supervised:
+                X_model, y = validate_data(self, X, y, **check_params)
+            else:
+                X_model = validate_data(self, X, **check_params)
+            groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
+        else:
+            if sensitive_features is not None:
+                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+            validate_data(self, X, skip_check_array=True)
+            X_model, y, groups = self._split_columns(X, y, supervised, check_params)
+        names = getattr(self, "feature_names_in_", None)
+        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
+        positions = self._model_positions
+        self.model_features_ = features if positions is None else features[positions]
+        self.groups_ = np.array(groups.names, dtype=object)
+        self._group_levels = groups.levels
+        groups.warn_small(stacklevel=6)
+        return FitData(X_model, y, check_weights(sample_weight, groups.n_samples), groups)
+
+    def _read_training(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        **check_params: Any,
+    ) -> Training:
+        """Validate the Dask collections that ``fit`` got, where their blocks are."""
+        self._read_lazy_columns(X, sensitive_features)
+        training = read_training(
+            align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight),
+            positions=self._model_positions,
+            sensitive_columns=self.sensitive_columns,
+            intersectional=self.intersectional,
+            names=self.model_features_,
+            **check_params,
+        )
+        self.groups_ = np.array(training.groups.names, dtype=object)
+        self._group_levels = training.groups.levels
+        training.groups.warn_small(stacklevel=6)
+        return training
+
+    def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
+        """Check the columns of a Dask collection and find those that the model uses."""
+        _refuse_name(sensitive_features)
+        if not hasattr(X, "__dask_graph__"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
+                "collection. Pass X as one too, or compute() the others."
+            )
+        meta = meta_of(X)
+        validate_data(self, meta, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
+        self._model_positions = None
+        self.model_features_ = features
+        if self.sensitive_columns is None:
+            if sensitive_features is None:
+                self._warn_without_groups(stacklevel=7)
+            return
+        if sensitive_features is not None:
+            raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
+        kept = np.arange(len(features))
+        if self.drop_sensitive:
+            kept = np.setdiff1d(kept, column_positions(meta, self.sensitive_columns))
+        if not kept.size:
+            raise ValueError(_NOTHING_LEFT)
+        self._model_positions, self.model_features_ = kept, features[kept]
+
+    def _split_columns(
+        self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
+    ) -> tuple[Any, Any, GroupEncoding]:
+        """Read the groups from columns of X and validate the columns that the model uses."""
+        sensitive = column_positions(X, self.sensitive_columns)
+        table = take_columns(X, self.sensitive_columns)
+        everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
+        kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
+        if not kept.size:
+            raise ValueError(_NOTHING_LEFT)
+        self._model_positions = kept
+        rest = keep_columns(X, kept)
+        if check_params.get("skip_check_array"):
+            check_consistent_length(rest, y)
+        elif supervised:
+            rest, y = check_X_y(rest, y, estimator=self, **check_params)
+        else:
+            rest = check_array(rest, estimator=self, input_name="X", **check_params)
+        return rest, y, self._encode_groups(_num_samples(rest), table)
+
+    def _encode_groups(
+        self, n_samples: int, sensitive_features: Any, like: Any = None
+    ) -> GroupEncoding:
+        """Encode the groups; without any, warn and treat all rows as one group."""
+        if sensitive_features is None:
+            self._warn_without_groups(stacklevel=8)
+            return one_group(n_samples)
+        return encode_groups(
+            sensitive_features,
+            n_samples=n_samples,
+            intersectional=self.intersectional,
+            like=like,
+        )
+
+    def _warn_without_groups(self, stacklevel: int) -> None:
+        warnings.warn(
+            f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
+            "constraint is active. Pass fit(..., sensitive_features=...) or set "
+            "sensitive_columns.",
+            MissingGroupsWarning,
+            stacklevel=stacklevel,
+        )
+
+    def _refuse_lazy(self, *given: Any) -> None:
+        """Raise for Dask collections: reading them here would gather all their rows."""
+        if is_lazy(*given):
+            raise TypeError(
+                f"{type(self).__name__} does not read Dask collections here. Pass the parts one "
+                "by one, or all rows with .compute() if they fit into memory."
+            )
+
+    def _read_features(self, X: Any, **check_params: Any) -> Any:
+        """Validate X at prediction and return the columns that the model uses."""
+        self._refuse_lazy(X)
+        if self._model_positions is None:
+            return validate_data(self, X, reset=False, **check_params)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        rest = keep_columns(X, self._model_positions)
+        if check_params.get("skip_check_array"):
+            return rest
+        return check_array(rest, estimator=self, input_name="X", **check_params)
+
+    def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:
+        """Return the encoding of a later part of a stream, in the groups of the first part."""
+        self._refuse_lazy(X, sensitive_features)
+        codes = self._read_groups(X, sensitive_features)
+        if codes is None:
+            if self._group_levels.attributes:
+                raise ValueError(
+                    "partial_fit got no sensitive_features, but the first part of the stream had "
+                    "them. Pass the groups of every part."
+                )
+            codes = np.zeros((1, _num_samples(X)), np.int64)
+        n_groups = self._group_levels.n_groups
+        counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
+        return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
+
+    def _read_groups(self, X: Any, sensitive_features: Any = None) -> NDArray[np.int64] | None:
+        """Return the group numbers of new rows, or None if their groups are not known.
+
+        The groups come from ``sensitive_features``, else from ``sensitive_columns`` of X; unseen
+        groups raise.
+        """
+        if sensitive_features is None:
+            if self.sensitive_columns is None:
+                return None
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        n_samples = _num_samples(X)
+        check_alignment(sensitive_features, X)
+        return self._group_levels.encode(sensitive_features, n_samples=n_samples)
+
+
+def _refuse_name(sensitive_features: Any) -> None:
+    """Raise if the name of a column was passed in place of the column."""
+    if isinstance(sensitive_features, str):
+        raise TypeError(
+            f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
+            f"X[{sensitive_features!r}], or set sensitive_columns={sensitive_features!r}."
+        )

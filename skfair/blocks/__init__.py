@@ -1,0 +1,1 @@
+"""Rows that lie in the partitions of Dask collections."""

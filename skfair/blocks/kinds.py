@@ -1,0 +1,334 @@
+"""Training rows in blocks: what is kept of each, and the table that stands for all of them.
+
+Rows of the same groups and the same class are of one *kind*. Rules, classes and weights depend on
+the kind only, so a block keeps X and the number of the kind of each row; and all that a fit has to
+know beforehand (groups, empty cells, rates as functions of cells) is read from a table of all
+kinds. It is as long as there are kinds, not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+
+from skfair._typing import FloatArray
+from skfair.blocks.partitions import Partitions
+from skfair.groups.attributes import check_missing, read_columns
+from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.sensitive_columns import keep_columns, take_columns
+from skfair.utils.factorize import IntArray, factorize, first_rows
+from skfair.utils.text import listed, plural
+from skfair.utils.validation import check_weights
+
+
+class Kinds(NamedTuple):
+    """The distinct rows of a block, apart from X.
+
+    Attributes
+    ----------
+    attributes : list of (name or None, values)
+        Sensitive attributes; none if no groups were given.
+    classes : ndarray or None
+        Class of each kind.
+    counts, weights : ndarray of shape (n_kinds,)
+        Number of rows, and sum of their weights.
+    first : ndarray of shape (n_kinds,)
+        First row of each kind in its block.
+    """
+
+    attributes: list[tuple[str | None, Any]]
+    classes: Any
+    counts: IntArray
+    weights: FloatArray
+    first: IntArray
+
+
+class _ReadBlock(NamedTuple):
+    """A block that has been read; its kinds have numbers of their own."""
+
+    X: Any
+    kind: NDArray[Any]
+    weights: FloatArray | None
+    kinds: Kinds
+
+
+class RowBlock(NamedTuple):
+    """What is kept of the rows of a block.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix or None
+        The columns that the model uses.
+    kind : ndarray of shape (n_rows,)
+        Number of the kind of each row, in the smallest integers that hold it.
+    weights : ndarray of shape (n_rows,) or None
+        Sample weights.
+    start : int
+        Number of the first row, counted over all blocks.
+    """
+
+    X: Any
+    kind: NDArray[Any]
+    weights: FloatArray | None
+    start: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.kind.size)
+
+    def row_weights(self) -> FloatArray:
+        """Return the weights of the rows, ones if none were given."""
+        return np.ones(self.n_rows) if self.weights is None else self.weights
+
+
+class Training(NamedTuple):
+    """The rows of a fit, in blocks, and the table of their kinds.
+
+    Attributes
+    ----------
+    rows : Partitions
+        The blocks, as :class:`RowBlock`.
+    sizes : list of int
+        Number of rows of each block.
+    groups : GroupEncoding
+        Groups of the kinds; its counts are those of the rows.
+    classes : ndarray or None
+        Class of each kind.
+    counts, weights : ndarray of shape (n_kinds,)
+        Number of rows and sum of weights of each kind.
+    first : ndarray of shape (n_kinds,)
+        First row of each kind, counted over all blocks.
+    person : float
+        Largest weight of a row.
+    is_weighted : bool
+        Whether there are sample weights.
+    dtype : dtype
+        Of X.
+    n_features : int
+        Number of columns of X.
+    """
+
+    rows: Partitions
+    sizes: list[int]
+    groups: GroupEncoding
+    classes: Any
+    counts: IntArray
+    weights: FloatArray
+    first: IntArray
+    person: float
+    is_weighted: bool
+    dtype: Any
+    n_features: int
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return sum(self.sizes)
+
+
+class _Facts(NamedTuple):
+    """What the client learns of a block."""
+
+    n_rows: int
+    kinds: Kinds
+    person: float
+    is_weighted: bool
+    dtype: Any
+    n_features: int
+
+
+def read_training(
+    rows: Partitions,
+    *,
+    positions: Any = None,
+    sensitive_columns: Any = None,
+    intersectional: bool = True,
+    names: Any,
+    **check_params: Any,
+) -> Training:
+    """Read and check aligned blocks of X, y, sensitive_features and sample_weight.
+
+    ``positions`` are the columns of X that the model uses, ``sensitive_columns`` those with the
+    groups, ``names`` the names or positions of the columns that the model uses.
+    """
+    blocks = rows.then(_read_block, positions, sensitive_columns, names, check_params).hold()
+    facts = blocks.collect(_facts_of)
+    if not any(fact.n_rows for fact in facts):
+        raise ValueError("X has no rows.")
+    counts = np.concatenate([fact.kinds.counts for fact in facts])
+    weights = np.concatenate([fact.kinds.weights for fact in facts])
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row.")
+    groups = encode_kinds([fact.kinds for fact in facts], counts, intersectional)
+    has_classes = any(fact.kinds.classes is not None for fact in facts)
+    classes = join_columns([fact.kinds.classes for fact in facts]) if has_classes else None
+    # The same kinds of different blocks become one.
+    columns = [("sensitive_features", codes) for codes in groups.codes]
+    columns += [] if classes is None else [("y", classes)]
+    kind, first, _, _ = distinct_rows(columns, None, counts.size)
+    sizes = [fact.n_rows for fact in facts]
+    starts = np.cumsum([0, *sizes]).tolist()
+    numbers = np.split(
+        kind.astype(np.min_scalar_type(max(first.size - 1, 0))),
+        np.cumsum([fact.kinds.counts.size for fact in facts])[:-1],
+    )
+    first_of_block = [fact.kinds.first + s for fact, s in zip(facts, starts[:-1], strict=True)]
+    return Training(
+        rows=blocks.then(_number, each=list(zip(starts[:-1], numbers, strict=True))).pack(),
+        sizes=sizes,
+        groups=replace(groups, codes=groups.codes[:, first]),
+        classes=None if classes is None else classes[first],
+        counts=np.bincount(kind, counts, first.size).astype(np.int64),
+        weights=np.bincount(kind, weights, first.size).astype(np.float64),
+        first=np.concatenate(first_of_block)[first],
+        person=max(fact.person for fact in facts),
+        is_weighted=any(fact.is_weighted for fact in facts),
+        dtype=np.result_type(*{fact.dtype for fact in facts if fact.n_rows}),
+        n_features=max(fact.n_features for fact in facts),
+    )
+
+
+def distinct_rows(
+    columns: list[tuple[str, Any]], weights: FloatArray | None, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """Number the distinct rows of some columns: kind of each row, first rows, counts, weights."""
+    kind = np.zeros(n_rows, np.int64)
+    for name, values in columns:
+        found = factorize(values)
+        check_missing(found, name)
+        kind = factorize(kind * len(found.levels) + found.codes).codes
+    first = first_rows(kind) if n_rows else np.empty(0, np.int64)
+    n_kinds = first.size
+    counts = np.bincount(kind, minlength=n_kinds).astype(np.int64)
+    sums = np.bincount(kind, weights, n_kinds).astype(np.float64) if n_rows else np.empty(0)
+    return kind, first, counts, sums
+
+
+def _read_block(
+    block: dict[str, Any],
+    positions: Any,
+    sensitive_columns: Any,
+    names: Any,
+    check_params: dict[str, Any],
+) -> _ReadBlock:
+    """Check the rows of a block and keep what a fit needs of them."""
+    X, y = block["X"], block.get("y")
+    sensitive = block.get("sensitive_features")
+    if sensitive_columns is not None:
+        sensitive = take_columns(X, sensitive_columns)
+    n_rows = int(X.shape[0])
+    weights, attributes = None, []
+    if n_rows:
+        weights = check_weights(block.get("sample_weight"), n_rows, are_all=False)
+        attributes = [] if sensitive is None else read_columns(sensitive)
+    columns = [
+        ("sensitive_feature" if name is None else name, values) for name, values in attributes
+    ]
+    if y is not None:
+        y = column_or_1d(y)
+        columns.append(("y", y))
+    kind, first, counts, sums = distinct_rows(columns, weights, n_rows)
+    kinds = Kinds(
+        [(name, values[first]) for name, values in attributes],
+        None if y is None else y[first],
+        counts,
+        sums,
+        first,
+    )
+    rows = X if positions is None else keep_columns(X, positions)
+    kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
+    return _ReadBlock(_check_rows(rows, names, check_params), kind, weights, kinds)
+
+
+def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
+    """Check the numbers of X; an error names the column."""
+    try:
+        return check_array(X, input_name="X", ensure_min_samples=0, **check_params)
+    except ValueError as error:
+        if "NaN" not in str(error) and "infinity" not in str(error):
+            raise
+        table = np.asarray(X, dtype=np.float64)
+        bad = ~np.isfinite(table)
+        j = int(np.flatnonzero(bad.any(axis=0))[0])
+        name = names[j] if isinstance(names[j], int | np.integer) else repr(str(names[j]))
+        what = "NaN" if np.isnan(table[:, j]).any() else "infinity"
+        raise ValueError(
+            f"column {name} of X has {what} in {plural(int(bad[:, j].sum()), 'row')} of "
+            f"{table.shape[0]}. Impute or drop these rows."
+        ) from error
+
+
+def _number(block: _ReadBlock, own: tuple[int, IntArray]) -> RowBlock:
+    """Number the rows, and their kinds, over all blocks."""
+    start, numbers = own
+    return RowBlock(block.X, numbers[block.kind], block.weights, start)
+
+
+def _facts_of(block: _ReadBlock) -> _Facts:
+    person = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
+    return _Facts(
+        int(block.kind.size),
+        block.kinds,
+        person,
+        block.weights is not None,
+        block.X.dtype,
+        int(block.X.shape[1]),
+    )
+
+
+def encode_kinds(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
+    """Encode the groups of all kinds as those of rows, and count rows."""
+    filled = [one for one in kinds if one.counts.size]
+    widths = {len(one.attributes) for one in filled}
+    if len(widths) > 1:
+        raise ValueError(f"sensitive_features has {listed(sorted(widths))} columns by partition.")
+    if not widths.pop():
+        encoding = one_group(counts.size)
+    else:
+        names = [name for name, _ in filled[0].attributes]
+        columns = [
+            join_columns([one.attributes[a][1] for one in filled]) for a in range(len(names))
+        ]
+        table: Any = columns[0]
+        if len(columns) > 1 or names[0] is not None:
+            table = {
+                f"sensitive_feature_{a}" if name is None else name: column
+                for a, (name, column) in enumerate(zip(names, columns, strict=True))
+            }
+        encoding = encode_groups(table, intersectional=intersectional)
+    of_groups = sum(
+        np.bincount(codes, counts, encoding.n_groups).astype(np.int64) for codes in encoding.codes
+    )
+    return replace(encoding, counts=np.asarray(of_groups))
+
+
+def join_columns(parts: list[Any]) -> Any:
+    """Put columns of blocks one under the other: categories stay categories, in their order."""
+    import pandas as pd
+
+    parts = [part for part in parts if part is not None and len(part)]
+    if all(isinstance(part.dtype, pd.CategoricalDtype) for part in parts):
+        return pd.Series(pd.api.types.union_categoricals(parts))
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return pd.concat([pd.Series(part) for part in parts], ignore_index=True)
+    kinds = {part.dtype.kind for part in parts}
+    if len(kinds) > 1 and not kinds <= set("biuf"):
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+def sample_rows(training: Training, wanted: IntArray, take: Callable[..., Any]) -> list[Any]:
+    """Return ``take(block, rows)`` of each block for rows that are numbered over all blocks.
+
+    ``wanted`` must be sorted; blocks without such rows are asked for none.
+    """
+    starts = np.cumsum([0, *training.sizes])
+    cuts = np.searchsorted(wanted, starts)
+    each = [wanted[i:j] - s for i, j, s in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)]
+    return training.rows.collect(take, each=each)

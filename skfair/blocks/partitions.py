@@ -1,0 +1,559 @@
+"""Rows that live elsewhere: Dask collections as blocks, and sums over these blocks.
+
+What a solver needs of the rows is a sum over them, so a function runs on every block where the
+block is and only what it returns travels: numbers, whatever the number of rows. Dask decides where
+and when (threads of this process, or the workers of the ``distributed`` client, if there is one);
+here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
+one and the result is the same.
+
+Partial results are added along a tree, first those of a thread. Its shape depends on the blocks and
+on the number of threads, so sums are the same in every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skfair.utils.history import count_bytes
+
+# How many results are added up at a time.
+FAN_IN = 8
+# Blocks of at most this many bytes in all are kept in the memory of this process; more are read
+# again in every pass.
+KEPT_BYTES = 1 << 30
+# Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
+# Where a thread holds more than the first number of bytes, they are parted into lists of the second
+# number, so that workers that run out of memory spill part of them; but not into many more tasks.
+LARGE_BYTES, LIST_BYTES, MOST_LISTS = 1 << 28, 1 << 27, 16
+# A message of more bytes travels once to each worker, as a task of its own, which takes time.
+SMALL_BYTES = 1 << 16
+
+
+def is_lazy(*collections: Any) -> bool:
+    """Whether one of some objects is a Dask collection (or a dict of columns that has one).
+
+    Examples
+    --------
+    >>> from skfair.blocks.partitions import is_lazy
+    >>> is_lazy([1, 2], None)
+    False
+    """
+    return any(
+        hasattr(one, "__dask_graph__")
+        or (isinstance(one, Mapping) and any(hasattr(v, "__dask_graph__") for v in one.values()))
+        for one in collections
+    )
+
+
+class Partitions:
+    """Blocks of rows, and functions that run on each of them where it is.
+
+    Parameters
+    ----------
+    lists : sequence of Delayed
+        Lists of blocks; those of a list lie together, and one task visits them.
+    lengths : sequence of int, default=None
+        Number of blocks in each list; by default every element is a block, not a list.
+    runs : sequence of int, default=None
+        Number of lists that each thread holds; by default they are not held, and each is a run.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from skfair.blocks.partitions import align
+    >>> rows = align(X=da.arange(6, chunks=2))
+    >>> rows.collect(lambda block: int(block["X"].sum()))
+    [1, 5, 9]
+    >>> rows.total(lambda block: int(block["X"].sum()))
+    15
+    """
+
+    def __init__(
+        self,
+        lists: Sequence[Any],
+        lengths: Sequence[int] | None = None,
+        runs: Sequence[int] | None = None,
+    ) -> None:
+        self._lists = list(lists) if lengths is not None else [[block] for block in lists]
+        self._lengths = [1] * len(self._lists) if lengths is None else list(lengths)
+        self._runs = [1] * len(self._lists) if runs is None else list(runs)
+        self._is_held = runs is not None
+
+    def __len__(self) -> int:
+        return sum(self._lengths)
+
+    def then(
+        self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
+    ) -> Partitions:
+        """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
+        each_list_alone = Partitions(self._lists, self._lengths)
+        return Partitions(
+            each_list_alone._chains(function, shared, each),
+            self._lengths,
+            self._runs if self._is_held else None,
+        )
+
+    def collect(
+        self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
+    ) -> list[Any]:
+        """Run a function on every block and return what it returns, in the order of the blocks."""
+        found = [one for part in _compute(self._chains(function, shared, each)) for one in part]
+        self._count_bytes(shared, each, _size(found))
+        return found
+
+    def total(
+        self,
+        function: Callable[..., Any],
+        *shared: Any,
+        each: Sequence[Any] | None = None,
+        combine: Callable[[list[Any]], Any] | None = None,
+    ) -> Any:
+        """Run a function on every block and add up what it returns: numbers, arrays, or tuples.
+
+        ``combine`` makes one result of a list of them, if they are not to be added. What a thread
+        holds is added up where it is, so the bytes that travel depend on the number of threads.
+        """
+        from dask import delayed
+
+        combine = add if combine is None else combine
+        tasks = self._chains(function, shared, each, combine)
+        while len(tasks) > FAN_IN:
+            tasks = [
+                delayed(combine, pure=False)(tasks[start : start + FAN_IN])
+                for start in range(0, len(tasks), FAN_IN)
+            ]
+        found = combine(_compute(tasks))
+        self._count_bytes(shared, each, len(self._runs) * _size(found))
+        return found
+
+    def keep(self) -> Partitions:
+        """Return the blocks, computed and held where there is room for them.
+
+        The workers of a cluster hold their blocks (and spill them to disk if need be). Without a
+        cluster, blocks that do not fit into ``KEPT_BYTES`` are read again in every pass.
+        """
+        return self.hold().pack()
+
+    def hold(self) -> Partitions:
+        """Compute and hold the blocks one by one: the first half of :meth:`keep`."""
+        client = _client()
+        if client is None and sum(self.collect(_size)) > KEPT_BYTES:
+            return self
+        homes = _homes(client)
+        return self._settled(homes, _even_runs(np.ones(len(self._lists)), len(homes)))
+
+    def pack(self) -> Partitions:
+        """Put blocks that are held, or made of such, into lists: the second half of :meth:`keep`.
+
+        Every thread gets neighbours of as many bytes, so that none waits for another one; one list
+        of them, unless there are very many bytes.
+        """
+        from dask import delayed
+
+        if not self._is_held:
+            return self
+        homes = _homes(_client())
+        sizes = self.collect(_size)
+        lengths: list[int] = []
+        runs = []
+        for n_blocks in _even_runs(sizes, len(homes)):
+            own = sizes[sum(lengths) :][:n_blocks]
+            n_lists = min(-(-sum(own) // LIST_BYTES), MOST_LISTS) if sum(own) > LARGE_BYTES else 1
+            found = [n for n in _even_runs(own, n_lists) if n]
+            lengths += found
+            runs.append(len(found))
+        blocks, starts = self._single(), np.cumsum([0, *lengths]).tolist()
+        lists = [delayed(list, pure=False)(blocks[i:j]) for i, j in pairwise(starts)]
+        return Partitions(lists, lengths)._settled(homes, runs)
+
+    def _settled(self, homes: list[str], runs: Sequence[int]) -> Partitions:
+        """Compute the lists and hold them, a run of neighbours at each home."""
+        from dask import persist
+
+        ends = np.cumsum([0, *runs]).tolist()
+        lists: list[Any] = []
+        with _clear_errors():
+            if not homes[0]:
+                lists += persist(*self._lists)
+            else:
+                for home, (i, j) in zip(homes, pairwise(ends), strict=True):
+                    own = self._lists[i:j]
+                    lists += persist(*own, workers=home, allow_other_workers=True) if own else ()
+        return Partitions(lists, self._lengths, [run for run in runs if run])
+
+    def to_array(
+        self,
+        function: Callable[..., Any],
+        *shared: Any,
+        each: Sequence[Any] | None = None,
+        dtype: Any,
+        sizes: Sequence[float] | None = None,
+        n_columns: int | None = None,
+    ) -> Any:
+        """Return the arrays that a function makes of the blocks as one Dask array.
+
+        Without the ``sizes`` of the blocks the array has chunks of unknown length.
+        """
+        import dask.array as da
+        from dask.highlevelgraph import HighLevelGraph
+
+        sizes = [np.nan] * len(self) if sizes is None else sizes
+        rest = () if n_columns is None else (n_columns,)
+        blocks = self.then(function, *shared, each=each)._single()
+        # Not concatenated from arrays of one block each: that would drop the empty ones.
+        name = f"{function.__name__}-{uuid.uuid4().hex}"
+        layer: Any = {(name, i, *(0 for _ in rest)): block.key for i, block in enumerate(blocks)}
+        return da.Array(
+            HighLevelGraph.from_collections(name, layer, dependencies=blocks),
+            name,
+            chunks=(tuple(sizes), *((size,) for size in rest)),
+            meta=np.empty((0, *rest), dtype),
+        )
+
+    def _single(self) -> list[Any]:
+        """Return the blocks one by one."""
+        return [
+            part[i]
+            for part, length in zip(self._lists, self._lengths, strict=True)
+            for i in range(length)
+        ]
+
+    def _chains(
+        self,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+        each: Sequence[Any] | None,
+        combine: Callable[[list[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return one task per run: the results of its blocks, combined if so wanted.
+
+        The lists of a run are visited one after the other, and what was found so far is handed
+        on. Where all are ready at once, the scheduler moves lists to a worker that is done earlier,
+        and there the memory is missing.
+        """
+        from dask import delayed
+
+        run = delayed(_run, pure=False, traverse=False)
+        # A message that is large, or for many lists of a worker, is a node of the graph, so that it
+        # travels once to each worker.
+        message: Any = _Sealed((function, shared, combine))
+        if _size(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
+            message = delayed(message, traverse=False, pure=False)
+        own = [()] * len(self) if each is None else [(one,) for one in each]
+        blocks = np.cumsum([0, *self._lengths]).tolist()
+        lists = np.cumsum([0, *self._runs]).tolist()
+        tasks = []
+        for first, end in pairwise(lists):
+            task = None
+            for k in range(first, end):
+                more = _Sealed(own[blocks[k] : blocks[k + 1]])
+                task = run(blocks[k], message, self._lists[k], more, task)
+            tasks.append(task)
+        return tasks
+
+    def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
+        """Count what a call has sent and got back, one message for each thread with blocks."""
+        sent = len(self._runs) * _size(shared) + (0 if each is None else _size(list(each)))
+        count_bytes(sent + n_back)
+
+
+def _even_runs(sizes: Any, n_runs: int) -> list[int]:
+    """Return the lengths of so many runs of neighbours, of about the same size each."""
+    middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
+    run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
+    lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
+    return lengths
+
+
+def _homes(client: Any) -> list[str]:
+    """Return one entry for each thread: the address of its worker, if there are workers yet."""
+    from dask.system import CPU_COUNT
+
+    if client is None:
+        return [""] * CPU_COUNT
+    with _clear_errors():
+        if client.status == "closed":
+            raise ConnectionError("the client is closed")
+        threads = client.nthreads()
+    return [address for address in sorted(threads) for _ in range(threads[address])] or [""]
+
+
+def align(**columns: Any) -> Partitions:
+    """Return the blocks of rows that belong together: dicts of what each collection has of them.
+
+    Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
+    unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
+    too. None stays away; a dict of columns is read as a dict.
+    """
+    from dask import delayed
+
+    flat: dict[tuple[str, str | None], Any] = {}
+    for name, values in columns.items():
+        if isinstance(values, Mapping):
+            flat |= {(name, key): column for key, column in values.items()}
+        elif values is not None:
+            flat[name, None] = values
+    first = next(values for values in flat.values() if is_lazy(values))
+    sizes = known_sizes(first)
+    lists = {
+        key: _blocks_of(values, sizes, key[0]) for key, values in flat.items() if is_lazy(values)
+    }
+    n_blocks = len(next(iter(lists.values())))
+    for (name, _), blocks in lists.items():
+        if len(blocks) != n_blocks:
+            raise ValueError(
+                f"{name} has {len(blocks)} partitions, but {next(iter(lists))[0]} has {n_blocks}, "
+                "and the lengths of the partitions are not known. Pass collections that were split "
+                "alike, for example columns of one DataFrame, or call compute_chunk_sizes()."
+            )
+    here = [key for key, values in flat.items() if not is_lazy(values)]
+    if here:
+        if sizes is None:
+            sizes = Partitions(next(iter(lists.values()))).collect(_n_rows)
+        for key in here:
+            lists[key] = _cut(flat[key], sizes, key[0])
+    bundle = delayed(_bundle, pure=False)
+    return Partitions(
+        [
+            bundle(number, list(lists), blocks)
+            for number, blocks in enumerate(zip(*lists.values(), strict=True))
+        ]
+    )
+
+
+def by_block(n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64) -> Any:
+    """Decorate a method of a fitted estimator that makes one result per row of X.
+
+    On a Dask collection it returns a Dask array, whose blocks are made where the rows are; all its
+    other arguments are per row too. ``dtype`` is a dtype or a function of the estimator.
+    """
+
+    def decorate(method: Any) -> Any:
+        @functools.wraps(method)
+        def wrapper(self: Any, X: Any, **columns: Any) -> Any:
+            if not is_lazy(X, *columns.values()):
+                return method(self, X, **columns)
+            check_is_fitted(self)
+            found = np.dtype(dtype if isinstance(dtype, type) else dtype(self))
+            width = None if n_columns is None else n_columns(self)
+            shape = () if width is None else (width,)
+            return align(X=X, **columns).to_array(
+                _call_method,
+                method.__name__,
+                without_rows(self),
+                np.empty((0, *shape), found),
+                dtype=found,
+                sizes=known_sizes(X),
+                n_columns=width,
+            )
+
+        return wrapper
+
+    return decorate
+
+
+def without_rows(estimator: Any) -> Any:
+    """Return a light copy of an estimator, without the results per row of its fit."""
+    light = copy.copy(estimator)
+    for name, value in vars(estimator).items():
+        if is_lazy(value) or name in ("labels_", "history_"):
+            light.__dict__.pop(name)
+    return light
+
+
+def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any) -> Any:
+    if not _n_rows(block["X"]):
+        return nothing
+    return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)
+
+
+def add(results: list[Any]) -> Any:
+    """Add numbers, arrays, or tuples and lists of them entry by entry."""
+    first = results[0]
+    if isinstance(first, tuple | list):
+        entries = [add(list(column)) for column in zip(*results, strict=True)]
+        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+    return sum(results[1:], start=first)
+
+
+def meta_of(X: Any) -> Any:
+    """Return no rows of a collection: an empty frame or array with its columns."""
+    if hasattr(X, "columns"):
+        return X._meta
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
+    return np.empty((0, int(X.shape[1])), X.dtype)
+
+
+class _Sealed:
+    """Something that Dask need not search for collections, which takes milliseconds."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _run(first: int, message: Any, blocks: list[Any], more: Any, before: Any = None) -> Any:
+    """Run a function on the blocks of a list; an error says which block it was.
+
+    ``before`` is what was found in the lists before this one.
+    """
+    function, shared, combine = message.content
+    results = []
+    for i, own in enumerate(more.content):
+        # What is held is replaced by its equal, so that it is copied once and not in every pass.
+        blocks[i] = block = _aligned(blocks[i])
+        number = first + i
+        try:
+            results.append(function(block, *shared, *own))
+        except (ValueError, TypeError) as error:
+            if str(error).startswith("Partition "):
+                raise
+            raise type(error)(f"Partition {number}: {error}") from error
+    if combine is None:
+        return results if before is None else before + results
+    return combine(results if before is None else [before, *results])
+
+
+def _aligned(block: Any) -> Any:
+    """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
+
+    Blocks (named tuples) that were on disk or on another worker come back at odd addresses, as
+    views of one piece of memory. All are copied, since a single view would keep that piece alive.
+    """
+    if not hasattr(block, "_fields") or all(map(_is_aligned, block)):
+        return block
+    return type(block)(*(part.copy() if hasattr(part, "shape") else part for part in block))
+
+
+def _is_aligned(part: Any) -> bool:
+    numbers = part.data if hasattr(part, "indptr") else part  # CSR
+    return not isinstance(numbers, np.ndarray) or numbers.flags.aligned
+
+
+def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
+    """Put the parts of one block together and check that they have the same rows."""
+    lengths = {name: _n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
+    out: dict[str, Any] = {}
+    for (name, column), part in zip(keys, blocks, strict=True):
+        if column is None:
+            out[name] = part
+        else:
+            out.setdefault(name, {})[column] = part
+    return out
+
+
+def _n_rows(part: Any) -> int:
+    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
+
+
+def known_sizes(collection: Any) -> list[int] | None:
+    """Return the numbers of rows of the blocks, if they are known."""
+    chunks = getattr(collection, "chunks", None)
+    if chunks is None or np.isnan(chunks[0]).any():
+        return None
+    return [int(size) for size in chunks[0]]
+
+
+def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]:
+    """Return the blocks of rows of a collection as delayed objects."""
+    if hasattr(collection, "rechunk"):
+        own = known_sizes(collection)
+        if own is not None and sizes is not None and own != sizes:
+            if sum(own) != sum(sizes):
+                raise ValueError(f"{name} has {sum(own)} rows but X has {sum(sizes)}.")
+            collection = collection.rechunk({0: tuple(sizes)})
+        if collection.ndim > 1:
+            collection = collection.rechunk({1: -1})
+        return list(collection.to_delayed().ravel())
+    # Not optimised further: files that are read for a narrow column would be put together.
+    return list(collection.simplify().to_delayed(optimize_graph=False))
+
+
+def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:
+    """Cut rows that are here into blocks of given lengths."""
+    from dask import delayed
+
+    values = values if hasattr(values, "shape") else np.asarray(values)
+    if _n_rows(values) != sum(sizes):
+        raise ValueError(f"{name} has {_n_rows(values)} rows but X has {sum(sizes)}.")
+    take = values.iloc if hasattr(values, "iloc") else values
+    ends = np.cumsum([0, *sizes])
+    return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]
+
+
+def _client() -> Any:
+    """Return the client of the cluster that Dask would use, or None."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    from dask.base import get_scheduler
+
+    scheduler = get_scheduler()
+    if scheduler is not None and not hasattr(scheduler, "__self__"):
+        return None  # another scheduler was chosen
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def _compute(tasks: list[Any]) -> list[Any]:
+    from dask import compute
+
+    with _clear_errors():
+        return list(compute(*tasks, optimize_graph=False))
+
+
+# What errors of a cluster that is gone are called; "distributed" may not be installed.
+_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedClientError")
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Say what to do when the cluster is gone."""
+    try:
+        yield
+    except Exception as error:
+        name, said = type(error).__name__, str(error)
+        is_lost = name in _LOST or "after closing" in said  # the latter in older versions
+        if is_lost or isinstance(error, TimeoutError | ConnectionError):
+            raise ConnectionError(
+                f"The connection to the Dask cluster was lost ({name}: {said[:200]}). The "
+                "estimator is as it was before; start a client and call it again."
+            ) from error
+        if name == "KilledWorker":
+            raise MemoryError(
+                f"Workers of the Dask cluster died repeatedly on the same block ({error}), most "
+                "likely for want of memory. Use smaller partitions or more memory per worker."
+            ) from error
+        raise
+
+
+def _size(value: Any) -> int:
+    """Return the number of bytes of arrays in a structure, and 8 for anything else."""
+    if value is None or isinstance(value, type):
+        return 0
+    if isinstance(value, tuple | list):
+        return sum(_size(one) for one in value)
+    if isinstance(value, dict):
+        return sum(_size(one) for one in value.values())
+    if hasattr(value, "memory_usage"):
+        return int(np.sum(value.memory_usage(deep=True)))
+    if hasattr(value, "data") and hasattr(value, "indices"):  # CSR
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    return sum(_size(one) for one in vars(value).values()) if hasattr(value, "__dict__") else 8

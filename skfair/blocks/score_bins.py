@@ -1,0 +1,135 @@
+"""Many scores in few bins: quantiles from sketches of blocks, and sums over the bins.
+
+A *sketch* of a block is its distinct scores, or quantiles of them if they are many; sketches of
+several blocks are put together and thinned again. Its scores are the ends of the bins: a bin holds
+the scores above the end before it, up to its own end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray
+from skfair.utils.factorize import IntArray
+
+# Scores are told apart up to this number of different ones; beyond it there are so many bins.
+N_BINS = 1 << 16
+# What a block with more scores tells of them: at least so many quantiles.
+N_QUANTILES = 1 << 12
+
+
+class Bins(NamedTuple):
+    """Which scores the weighted rows stand for.
+
+    Attributes
+    ----------
+    number : ndarray of shape (n_rows,)
+        Bin of each weighted row.
+    low, high : ndarray of shape (n_bins,)
+        Smallest and largest score of each bin; bins do not overlap and rise.
+    """
+
+    number: IntArray
+    low: FloatArray
+    high: FloatArray
+
+    def between(self, thresholds: FloatArray) -> FloatArray:
+        """Move thresholds that cut a bin into the gap below it, where they cut none."""
+        cut = np.searchsorted(self.high, thresholds, side="right").clip(0, self.high.size - 1)
+        is_cut = (self.low[cut] <= thresholds) & (thresholds < self.high[cut])
+        below = np.append(2 * self.low[0] - self.high[-1] - 1.0, self.high)[cut]
+        middle = 0.5 * (below + self.low[cut])
+        return np.where(is_cut, np.where(middle < self.low[cut], middle, below), thresholds)
+
+
+class Sketch(NamedTuple):
+    """Scores, rising, and the weight that lies at each and below it, up to the one before."""
+
+    values: FloatArray
+    weights: FloatArray
+
+
+def sketch_of(scores: FloatArray, weights: FloatArray, n_bins: int, n_quantiles: int) -> Sketch:
+    """Return the distinct scores of a block, or quantiles of them if they are more than bins."""
+    values, place = np.unique(scores, return_inverse=True)
+    found = Sketch(values, bincount(place, weights, values.size))
+    return _thinned(found, n_quantiles) if values.size > n_bins else found
+
+
+def joined_sketches(parts: list[Sketch], limit: int) -> Sketch:
+    """Put sketches together; a limit of scores is kept."""
+    values = np.concatenate([one.values for one in parts])
+    weights = np.concatenate([one.weights for one in parts])
+    return sketch_of(values, weights, limit, limit)
+
+
+def _thinned(sketch: Sketch, n_quantiles: int) -> Sketch:
+    """Keep scores between which lies about the same weight."""
+    values, weights = sketch
+    below = np.cumsum(weights)
+    share = below[-1] / n_quantiles
+    kept = np.searchsorted(below, share * np.arange(1, n_quantiles)).clip(0, values.size - 1)
+    # A score that many rows have is a bin of its own: another one ends just below it.
+    heavy = np.flatnonzero(weights > share)
+    kept = np.unique(np.concatenate([kept, heavy, np.maximum(heavy - 1, 0), [values.size - 1]]))
+    return Sketch(values[kept], np.diff(below[kept], prepend=0.0))
+
+
+class Cells(NamedTuple):
+    """Rows of the same kind in the same bin, and the scores of the bins.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_cells,)
+        ``kind * n_bins + bin``, rising.
+    sums : ndarray of shape (1 or 3, n_cells)
+        Numbers of rows; with weights also their sums, and the sums of their squares.
+    low, high, moments : ndarray of shape (n_bins,)
+        Smallest and largest score of each bin, and weighted sum of the scores.
+    """
+
+    keys: IntArray
+    sums: FloatArray
+    low: FloatArray
+    high: FloatArray
+    moments: FloatArray
+
+
+def cells_of(
+    scores: FloatArray, kinds: IntArray, weights: FloatArray | None, ends: FloatArray
+) -> Cells:
+    """Count the rows of a block by kind and bin."""
+    number = np.searchsorted(ends, scores)  # ends[number - 1] < score <= ends[number]
+    keys, place = np.unique(kinds * ends.size + number, return_inverse=True)
+    values = [None] if weights is None else [None, weights, weights**2]
+    low, high = np.full(ends.size, np.inf), np.full(ends.size, -np.inf)
+    np.minimum.at(low, number, scores)
+    np.maximum.at(high, number, scores)
+    return Cells(
+        keys.astype(np.int64),
+        np.array([bincount(place, one, keys.size) for one in values]),
+        low,
+        high,
+        bincount(number, scores if weights is None else scores * weights, ends.size),
+    )
+
+
+def joined_cells(parts: list[Cells]) -> Cells:
+    """Add up the cells of several blocks."""
+    keys, place = np.unique(np.concatenate([one.keys for one in parts]), return_inverse=True)
+    sums = np.concatenate([one.sums for one in parts], axis=1)
+    return Cells(
+        keys,
+        np.array([bincount(place, row, keys.size) for row in sums]),
+        np.min([one.low for one in parts], axis=0),
+        np.max([one.high for one in parts], axis=0),
+        np.sum([one.moments for one in parts], axis=0),
+    )
+
+
+def bincount(codes: NDArray[Any], values: Any, size: int) -> FloatArray:
+    """Add up values (1 for each if None) by code, as float64."""
+    return np.bincount(codes, values, size).astype(np.float64)

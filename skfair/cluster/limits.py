@@ -1,0 +1,143 @@
+"""From the parameters of a clusterer to the rules that its clusters have to satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.representation import Rules, balance_rules, share_rules
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number
+
+
+def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
+    """Balance of the whole sample for each attribute: smallest over largest group.
+
+    A group without any weight is an error: its balance of 0 would switch the limits off in silence.
+    """
+    absent = np.flatnonzero(sums <= 0)
+    if absent.size:
+        named = listed([f"'{groups.names[g]}'" for g in absent])
+        raise ValueError(
+            f"All rows of some groups have weight 0, so no balance can be asked for: {named}. "
+            "Remove these rows, or give them weight."
+        )
+    parts = np.split(sums, groups.offsets[1:-1])
+    return np.array([part.min() / part.max() for part in parts])
+
+
+def count_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
+    """Balance of each cluster, from its counts by group: the smallest over the attributes."""
+    return attribute_balances(counts, groups).min(axis=1)
+
+
+def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
+    """Balance of each cluster for each attribute; 0 for an empty cluster."""
+    balances = np.zeros((counts.shape[0], groups.n_attributes))
+    for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
+        part = counts[:, start:stop]
+        largest = part.max(axis=1)
+        balances[:, a] = part.min(axis=1) / np.where(largest > 0, largest, 1.0)
+    return balances
+
+
+def representation_rules(
+    groups: GroupEncoding,
+    n_clusters: int,
+    *,
+    min_balance: float | None,
+    relative_balance: bool,
+    share_bounds: Any,
+    sums: FloatArray,
+    person: float = 1.0,
+) -> Rules:
+    """Check the limits against the data and return them as rules.
+
+    ``sums`` is the total weight of each group, ``person`` the largest weight of a row. Limits that
+    no clustering can meet are errors that name what can be met.
+    """
+    if share_bounds is not None:
+        if min_balance is not None:
+            raise ValueError(
+                f"share_bounds and min_balance={min_balance} were both given. Pass "
+                "min_balance=None together with share_bounds."
+            )
+        lower, upper = _read_share_bounds(share_bounds, groups, sums)
+        return share_rules(groups, lower, upper, person)
+    if not min_balance or groups.n_groups == groups.n_attributes:
+        return Rules(np.zeros((0, groups.n_groups)), np.zeros(0))
+    check_number(min_balance, "min_balance", 0, 1)
+    attained = data_balances(groups, sums)
+    if relative_balance:
+        betas = min_balance * attained
+    else:
+        betas = np.full(groups.n_attributes, float(min_balance))
+        short = int(np.argmin(attained))
+        if min_balance > attained[short]:
+            raise ValueError(
+                f"min_balance={min_balance} cannot be met: the balance of the whole sample is "
+                f"{attained[short]:.6g}, and some cluster is never above it. Lower min_balance, or "
+                "set relative_balance=True to ask for a share of what the data allow."
+            )
+    check_group_sizes(groups, n_clusters)
+    return balance_rules(groups, betas, person)
+
+
+def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:
+    """Every cluster needs a member of every group, so a group must have enough of them."""
+    small = np.flatnonzero(groups.counts < n_clusters)
+    if small.size:
+        named = listed([f"'{groups.names[g]}' ({groups.counts[g]} rows)" for g in small])
+        raise ValueError(
+            f"A positive balance needs a member of each group in each of {n_clusters} clusters, "
+            f"but some groups are smaller: {named}. Ask for fewer clusters, merge these groups, or "
+            "set min_balance=0."
+        )
+
+
+def _read_share_bounds(
+    share_bounds: Any, groups: GroupEncoding, sums: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper shares per group from a factor or a dict."""
+    totals = np.array([part.sum() for part in np.split(sums, groups.offsets[1:-1])])
+    shares = sums / totals[groups.attribute_of_group]
+    if isinstance(share_bounds, Mapping):
+        lower, upper = np.zeros(groups.n_groups), np.ones(groups.n_groups)
+        for key, bounds in share_bounds.items():
+            g = groups.levels.number(key)
+            try:
+                lower[g], upper[g] = bounds
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"share_bounds[{key!r}] must be a pair (lower, upper), got {bounds!r}."
+                ) from None
+    elif isinstance(share_bounds, Real) and 0 < float(share_bounds) <= 1:
+        lower = float(share_bounds) * shares
+        upper = np.minimum(1.0, shares / float(share_bounds))
+    else:
+        raise ValueError(
+            "share_bounds must be a dict of group -> (lower, upper), or a factor f in (0, 1] that "
+            f"keeps every share r within [f r, r / f]; got {share_bounds!r}."
+        )
+    bad = np.flatnonzero(~((lower >= 0) & (lower <= upper) & (upper <= 1)))
+    if bad.size:
+        g = int(bad[0])
+        raise ValueError(
+            f"The share bounds of group {groups.names[g]!r} must satisfy 0 <= lower <= upper <= 1, "
+            f"got ({lower[g]}, {upper[g]})."
+        )
+    # The sample itself is a mixture of its clusters, so its share must be allowed.
+    outside = np.flatnonzero((shares < lower - 1e-12) | (shares > upper + 1e-12))
+    if outside.size:
+        g = int(outside[0])
+        raise ValueError(
+            f"The share bounds ({lower[g]:.6g}, {upper[g]:.6g}) of group {groups.names[g]!r} "
+            f"cannot be met by every cluster: its share of the whole sample is {shares[g]:.6g}. "
+            "Bounds must include the share of the sample."
+        )
+    return lower, upper

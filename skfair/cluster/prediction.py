@@ -1,0 +1,229 @@
+"""What a fitted clustering by centres and prices does with new rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from skfair._typing import FloatArray
+from skfair.base import SensitiveFeaturesMixin
+from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
+from skfair.cluster.limits import representation_rules
+from skfair.groups.encoding import encode_groups
+from skfair.groups.sensitive_columns import take_columns
+from skfair.problems.clustering.representation import RepresentationProblem
+from skfair.solvers.clustering.prices import assign
+from skfair.utils.validation import check_weights
+
+# Rows of X whose distances are computed at a time.
+_CHUNK = 1 << 14
+
+
+class PricePredictionMixin(SensitiveFeaturesMixin):
+    """Prediction, transformation and exact assignment at fitted centres and prices.
+
+    The estimator sets ``cluster_centers_``, ``_scaled_centers`` and ``_scaled_prices`` in the units
+    ``_units`` (origin, length), and has the limits of :class:`FairKMeans` as parameters.
+    """
+
+    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    __metadata_request__predict = {"sensitive_features": True}
+
+    n_clusters: int
+    min_balance: float | None
+    relative_balance: bool
+    share_bounds: Any
+    cluster_centers_: NDArray[Any]
+    _scaled_centers: FloatArray
+    _scaled_prices: FloatArray
+    _units: tuple[FloatArray, float]
+
+    @by_block(dtype=np.int32)
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+        """Assign new rows to clusters.
+
+        With their groups, rows go where distance plus price is least, which keeps the limits about
+        as well as new data are like the training data. Without groups they go to the nearest
+        centre, and no limit is kept. See :meth:`assign` for a batch that must keep the limits
+        exactly.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        codes = self._read_groups(X, sensitive_features)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        labels = np.empty(rows.shape[0], np.int32)
+        for part, distances in self._scaled_distances(rows):
+            if codes is not None:
+                for attribute in codes:
+                    distances += self._scaled_prices.T[attribute[part]]
+            labels[part] = distances.argmin(axis=1)
+        return labels
+
+    @by_block(
+        n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
+    )
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return the distances of rows to the centres.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances, of the dtype of X.
+        """
+        check_is_fitted(self)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
+        for part, distances in self._scaled_distances(rows):
+            out[part] = np.sqrt(distances) * self._units[1]
+        return out
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the sum of squared distances to the nearest centres.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            Rows.
+        y : object
+            Not used; exists for compatibility.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+            Larger is better, as for ``KMeans``.
+        """
+        check_is_fitted(self)
+        if is_lazy(X, sample_weight):
+            blocks = align(X=X, sample_weight=sample_weight)
+            return float(blocks.total(_score_block, without_rows(self)))
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        weights = check_weights(sample_weight, rows.shape[0])
+        total = 0.0
+        for part, distances in self._scaled_distances(rows):
+            nearest = distances.min(axis=1).astype(np.float64)
+            total += float(nearest.sum() if weights is None else weights[part] @ nearest)
+        return -total * squared_unit_of(self._units[1])
+
+    def assign(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        min_balance: float | None = None,
+        share_bounds: Any = None,
+        sample_weight: Any = None,
+    ) -> NDArray[np.int32]:
+        """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
+
+        Small batches, up to a few hundred rows, are solved to the optimum, within a second or so.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The batch.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Its groups. Read from ``sensitive_columns`` of X if these were set.
+        min_balance : float, default=None
+            Smallest balance of a cluster of the batch; None takes that of the estimator.
+        share_bounds : float or dict, default=None
+            Bounds on shares in the batch instead; None takes those of the estimator.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row, within the limits.
+        """
+        check_is_fitted(self)
+        if is_lazy(X, sensitive_features, sample_weight):
+            raise TypeError(
+                "assign decides on a whole batch in memory, got a Dask collection. Pass batches "
+                "that were computed, or use predict with sensitive_features."
+            )
+        if sensitive_features is None:
+            if self.sensitive_columns is None:
+                raise ValueError("assign needs sensitive_features, got None.")
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        groups = encode_groups(
+            sensitive_features,
+            n_samples=rows.shape[0],
+            intersectional=self.intersectional,
+            like=X,
+        )
+        if min_balance is None and share_bounds is None:
+            min_balance, share_bounds = self.min_balance, self.share_bounds
+        weights = check_weights(sample_weight, rows.shape[0])
+        rules = representation_rules(
+            groups,
+            self.n_clusters,
+            min_balance=min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=share_bounds,
+            sums=groups.sums(weights),
+            person=1.0 if weights is None else float(weights.max()),
+        )
+        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
+        centers = (self.cluster_centers_ - problem.mean) / problem.scale
+        found = assign(problem, centers, exact=True)
+        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+        if missed > 0:
+            warnings.warn(
+                f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.labels.astype(np.int32)
+
+    def _scaled_distances(self, X: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
+        mean, scale = self._units
+        centers = self._scaled_centers.astype(X.dtype)
+        for part in gen_batches(X.shape[0], _CHUNK):
+            rows = (X[part] - mean.astype(X.dtype)) / X.dtype.type(scale)
+            yield part, euclidean_distances(rows, centers, squared=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns that ``transform`` returns."""
+        return int(self.cluster_centers_.shape[0])
+
+
+def _score_block(block: dict[str, Any], model: PricePredictionMixin) -> float:
+    """Score the rows of a block; there may be none, or none with a weight."""
+    weights = block.get("sample_weight")
+    if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
+        return 0.0
+    return model.score(block["X"], sample_weight=weights)
+
+
+def squared_unit_of(scale: float) -> float:
+    """Square a unit of length, cut off at the range of floats."""
+    return min(float(scale) * float(scale), float(np.finfo(np.float64).max))

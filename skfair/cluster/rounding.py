@@ -1,0 +1,84 @@
+"""From an embedding to labels: k-means, pivots, and where the rounding to fair labels starts."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, svd
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import IntArray
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.representation import RepresentationProblem, Rules
+from skfair.solvers.clustering.prices import assign
+
+# Runs of k-means on the embeddings of further starts.
+_FURTHER_RUNS = 3
+
+
+def unit_rows(points: NDArray[Any]) -> NDArray[Any]:
+    """Scale each row to length 1; zero rows stay zero."""
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.ascontiguousarray(points / np.where(lengths > 0, lengths, 1))
+
+
+def labels_by_kmeans(
+    points: NDArray[Any], n_clusters: int, n_init: int, rng: np.random.RandomState
+) -> IntArray:
+    """Return the labels of k-means."""
+    with warnings.catch_warnings():
+        # Fewer distinct points than clusters: some stay empty, as the balances will say.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points)
+    return model.labels_.astype(np.int64)
+
+
+def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
+    """Read the clusters off the embedding by a QR decomposition with pivoting (cluster_qr).
+
+    The pivots are rows that stand for a cluster each; the rotation that makes them axes turns every
+    row towards the axis of its cluster.
+    """
+    pivots = qr(points.T, pivoting=True, mode="r")[1]
+    left, _, right = svd(points[pivots[:n_clusters], :].T)
+    k = min(left.shape[0], right.shape[0])
+    rotated = points @ left[:, :k] @ right[:k]
+    return np.abs(rotated).argmax(axis=1)
+
+
+def rounding_starts(
+    points: NDArray[Any],
+    labels: IntArray,
+    others: Sequence[NDArray[Any]],
+    groups: GroupEncoding,
+    rules: Rules,
+    n_clusters: int,
+    rng: np.random.RandomState,
+) -> list[IntArray]:
+    """Return labels from which the rounding starts.
+
+    The labels of k-means; the cheapest assignment under the rules to the means of these clusters,
+    which is often better where clusters are regions in space; and the same from other embeddings.
+    """
+    starts = [labels, _assigned(points, labels, groups, rules, n_clusters)]
+    for other in others:
+        found = labels_by_kmeans(other, n_clusters, _FURTHER_RUNS, rng)
+        starts.append(_assigned(other, found, groups, rules, n_clusters))
+    return starts
+
+
+def _assigned(
+    points: NDArray[Any],
+    labels: IntArray,
+    groups: GroupEncoding,
+    rules: Rules,
+    n_clusters: int,
+) -> IntArray:
+    """Assign points to the means of clusters under the rules."""
+    problem = RepresentationProblem(points, groups, rules, n_clusters)
+    return assign(problem, problem.means(labels)[0], search_counts=False).labels

@@ -1,0 +1,71 @@
+"""The rows of a clustering, in memory or in blocks, as what the estimators need of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair.base import FitData
+from skfair.blocks.kinds import Training
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.in_blocks import PartitionedProblem
+from skfair.problems.clustering.representation import RepresentationProblem, Rules
+
+
+class Rows(NamedTuple):
+    """Rows that were read and checked.
+
+    Attributes
+    ----------
+    groups : GroupEncoding
+        Groups of the rows, or of the kinds of rows in blocks.
+    sums : ndarray of shape (n_groups,)
+        Weight of each group.
+    person : float
+        Largest weight of a row.
+    n_samples : int
+        Number of rows.
+    problem : callable
+        Makes the problem for rules and a number of clusters.
+    """
+
+    groups: GroupEncoding
+    sums: NDArray[np.float64]
+    person: float
+    n_samples: int
+    problem: Callable[[Rules, int], RepresentationProblem]
+
+
+def rows_in_memory(data: FitData) -> Rows:
+    """Describe rows in memory."""
+    weights = data.sample_weight
+    return Rows(
+        data.groups,
+        data.groups.sums(weights),
+        1.0 if weights is None else float(weights.max()),
+        data.X.shape[0],
+        lambda rules, k: RepresentationProblem(data.X, data.groups, rules, k, weights),
+    )
+
+
+def rows_in_blocks(training: Training) -> Rows:
+    """Describe rows that live elsewhere."""
+    return Rows(
+        training.groups,
+        training.groups.sums(training.weights),
+        training.person,
+        training.n_samples,
+        lambda rules, k: PartitionedProblem(training, rules, k),
+    )
+
+
+def check_lazy_solver(name: str) -> None:
+    """Raise if a solver cannot work on Dask collections."""
+    if name != "prices":
+        raise ValueError(
+            f"solver={name!r} needs the rows in memory, got a Dask collection. Use "
+            "solver='prices', or compute() the collections."
+        )

@@ -1,0 +1,1 @@
+"""Keeping promises exactly: strict outer loops, thresholds, repaired scores."""

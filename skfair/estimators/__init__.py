@@ -1,0 +1,1 @@
+"""What the public estimators of a family share."""

@@ -1,0 +1,301 @@
+"""How PartialParityClassifier finds its model: from the promise to the problem and its solution.
+
+The order is that of a fit: what is promised, whether the model may use the group, the problem in
+score space, its solver, what is stored.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from skfair._typing import FloatArray
+from skfair.base import FitData, SensitiveFeaturesMixin
+from skfair.constraints.partial import PARTIAL_RULES, Surrogate
+from skfair.enforcement.promise import RATE_RULES, REPAIRABLE, Promise, make_promise
+from skfair.enforcement.strict_partial import ROUNDS, PartialResult, solve_partially
+from skfair.losses import LOSSES, make_loss
+from skfair.models.grouped import GroupedLinearScore
+from skfair.models.linear import LinearScore
+from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers import ALLBFGS, ALNewton
+from skfair.solvers.base import check_needs
+from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.utils.warn import warn_user
+
+# A group has weights of its own from so many rows per feature on.
+ROWS_PER_FEATURE = 10
+# Newton steps need a matrix of n_parameters x n_parameters.
+NEWTON_PARAMETERS = 1500
+# Half-widths of the smooth steps in units of the score (0.5 is the paper's), for scores with a
+# standard deviation of SPREAD where widths follow the scores; and the rounding of a ramp's corners.
+WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+SPREAD = 1.5
+ROUNDING = 0.2
+# Steps of the solver per round: a later round goes on where they end.
+ROUND_ITERATIONS = 300
+# Rounds of smooth problems before repair makes the promise exact.
+ROUNDS_BEFORE_REPAIR = 2
+
+
+class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+    """Finds the parameters of a linear model under a rule within percentile intervals."""
+
+    # --- what is promised and by which model ----------------------------------------------------
+
+    def _promise(self, data: FitData, targets: FloatArray) -> Promise:
+        rule = PARTIAL_RULES[self.constraint]
+        return make_promise(
+            self.constraint,
+            self.interval,
+            self.scale,
+            self.max_disparity,
+            data.groups,
+            targets,
+            data.sample_weight,
+            tuple(self.classes_.tolist()),
+            uses_interval=rule.uses_interval,
+            by_class=rule.by_class,
+        )
+
+    def _decide_awareness(self, promise: Promise) -> bool:
+        aware = self.group_aware
+        if aware == "auto":
+            aware = self.sensitive_columns is not None
+        if aware and promise.groups.n_attributes > 1:
+            raise ValueError(
+                "A group-aware model needs groups that do not overlap, but intersectional=False "
+                f"keeps {promise.groups.n_attributes} attributes apart. Use intersectional=True or "
+                "group_aware=False."
+            )
+        if self.solver == "repair" and not aware:
+            raise ValueError(
+                "solver='repair' maps the scores of each group, so predictions need the group. Set "
+                "sensitive_columns or group_aware=True, or use solver='alm'."
+            )
+        if self.threshold == "accuracy" and not aware and self.constraint in RATE_RULES:
+            raise ValueError(
+                f"threshold='accuracy' would move the decisions that constraint={self.constraint!r}"
+                " limits. Give the threshold as a number, or make the model group-aware."
+            )
+        if self.solver == "repair" and self.constraint not in REPAIRABLE:
+            raise ValueError(
+                f"solver='repair' cannot keep constraint={self.constraint!r}. Use solver='alm'."
+            )
+        return bool(aware)
+
+    def _make_model(self, data: FitData) -> Any:
+        if not self.is_group_aware_:
+            return LinearScore(data.X, sample_weight=data.sample_weight)
+        groups = data.groups
+        own = np.full(groups.n_groups, bool(self.interactions))
+        if self.interactions == "auto":
+            own = groups.counts >= ROWS_PER_FEATURE * data.X.shape[1]
+        if groups.n_groups == 1:
+            own[:] = False
+        return GroupedLinearScore(
+            data.X, groups.codes[0], own.tolist(), sample_weight=data.sample_weight
+        )
+
+    # --- solution -------------------------------------------------------------------------------
+
+    def _optimise(
+        self, data: FitData, promise: Promise, model: Any, callback: Any
+    ) -> PartialResult:
+        """Fit the model, under the smooth rule unless scores are only repaired."""
+        targets = promise.targets
+        n = targets.size
+        weights = data.sample_weight
+        shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+        n_rows = n if weights is None else float(weights.sum())
+        alpha = 1 / n_rows if self.alpha is None else float(self.alpha)
+        objective = self._objective(targets, shares)
+        params: dict[str, Any] = {
+            "tol": self.tol,
+            "random_state": check_random_state(self.random_state),
+            "callback": callback,
+        }
+        if self.max_iter is not None:
+            params["max_iter"] = self.max_iter
+        solver = self._make_solver()
+        free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
+        if solver is None or promise.is_vacuous:
+            return self._fit_freely(free, shares, params)
+        check_needs(solver, free)
+        zero = self._fixed_threshold()
+        start = np.zeros(model.n_parameters)  # as in the paper
+        surrogate, n_rounds, retries = self._surrogate(solver), 1, []
+        build = partial(self._problems, promise, model, objective, alpha, solver)
+        if isinstance(solver, ALLBFGS):
+            unlimited = self._fit_freely(free, shares, params)
+            start = unlimited.result.theta
+            if self.enforce == "strict":
+                scores = model.forward(start)[0]
+                if promise.measure(scores - zero) <= promise.bound:
+                    return unlimited
+                params["tol"] = max(self.tol, 1e-3)
+                params.setdefault("max_iter", ROUND_ITERATIONS)
+                spread = float(scores.std())
+                if not isinstance(self.surrogate, Surrogate) and spread:
+                    surrogate = surrogate.narrowed(spread / SPREAD)
+                n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
+                if self.constraint == "statistical_parity" and not self._is_repaired():
+                    retries = build(surrogate, 2 * self.n_percentiles)
+        problems = build(surrogate, self.n_percentiles)
+        return solve_partially(
+            problems,
+            solver,
+            start,
+            surrogate,
+            measure=lambda scores: promise.measure(scores - zero),
+            quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
+            max_disparity=promise.bound,
+            retries=retries,
+            n_rounds=n_rounds,
+            **params,
+        )
+
+    def _objective(self, targets: FloatArray, shares: FloatArray) -> Objective:
+        if isinstance(self.loss, str) and self.loss in set(OBJECTIVES):
+            if not getattr(OBJECTIVES[self.loss], "uses_interval", False):
+                return OBJECTIVES[self.loss](targets, shares)
+            if isinstance(self.interval, dict):
+                raise ValueError(
+                    f"loss={self.loss!r} takes the false positive ranks from interval, which must "
+                    "be the same for all groups."
+                )
+            pairs = np.atleast_2d(np.asarray(self.interval, dtype=np.float64))
+            return OBJECTIVES[self.loss](targets, shares, pairs)
+        fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
+        if isinstance(self.loss, str) and self.loss not in fitting:
+            raise ValueError(
+                f"There is no loss {self.loss!r} for classification. The losses are "
+                f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
+            )
+        return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
+
+    def _make_solver(self) -> Any:
+        """Return the solver of the smooth problem, or None if there is nothing to solve."""
+        if not isinstance(self.solver, str):
+            return self.solver
+        name = self.solver
+        if name == "auto":
+            can_repair = self.is_group_aware_ and self.constraint in REPAIRABLE
+            name = "repair" if can_repair else "alm"
+        if name == "repair":
+            return None
+        if name != "alm" and name not in set(DC_SOLVERS):
+            known = ", ".join(map(repr, ["auto", "repair", "alm", *DC_SOLVERS]))
+            raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
+        return ALLBFGS() if name == "alm" else DC_SOLVERS[name]()
+
+    def _surrogate(self, solver: Any) -> Surrogate:
+        if isinstance(self.surrogate, Surrogate):
+            return self.surrogate
+        rounding = ROUNDING if self.surrogate == "ramp" and isinstance(solver, ALLBFGS) else 0.0
+        return Surrogate(self.surrogate, WIDTHS[self.surrogate], rounding)
+
+    def _problems(
+        self,
+        promise: Promise,
+        model: Any,
+        objective: Objective,
+        alpha: float,
+        solver: Any,
+        surrogate: Surrogate,
+        n_percentiles: int,
+    ) -> list[PartialParityProblem]:
+        """Return the problem in each form of the rule; the algorithms of the paper get the last."""
+        percentiles = promise.percentiles(n_percentiles)
+        forms = [
+            PARTIAL_RULES[self.constraint]().prepare(
+                promise.rows(attribute, percentiles, self._fixed_threshold()), surrogate
+            )
+            for attribute in range(promise.groups.n_attributes)
+        ]
+        if not isinstance(solver, ALLBFGS):
+            forms = [attribute[-1:] for attribute in forms]
+        tolerance = 0.0 if getattr(solver, "ignores_tolerance", False) else promise.tolerance
+        return [
+            PartialParityProblem(model, objective, rules, tolerance, alpha=alpha)
+            for rules in zip(*forms, strict=True)
+        ]
+
+    def _fit_freely(
+        self, problem: PartialParityProblem, shares: FloatArray, params: dict[str, Any]
+    ) -> PartialResult:
+        """Fit the model without the rule, by Newton steps where the loss allows."""
+        model = problem.model
+        zeros = np.zeros(model.n_parameters)
+        if isinstance(problem.objective, MeanLoss) and model.n_parameters <= NEWTON_PARAMETERS:
+            plain = LinearConstrainedERM(
+                model,
+                problem.objective.loss,
+                problem.objective.targets,
+                [],
+                sample_weight=shares,
+                alpha=problem.alpha,
+            )
+            result = ALNewton().solve(plain, zeros, **params)
+        else:
+            result = ALLBFGS().solve(problem, zeros, **params)
+        return PartialResult(problem, result, 0.0, 1)
+
+    # --- result ---------------------------------------------------------------------------------
+
+    def _fixed_threshold(self) -> float:
+        """Return the decision threshold, or 0 where it is still to be chosen."""
+        return 0.0 if self.threshold == "accuracy" else float(self.threshold)
+
+    def _state(self, model: Any, theta: FloatArray) -> dict[str, Any]:
+        """Return the attributes that prediction needs."""
+        coef, intercept = model.raw(theta[: model.n_parameters])
+        return {
+            "coef_": np.atleast_2d(coef),
+            "intercept_": np.atleast_1d(intercept),
+            "thresholds_": np.full(self._group_levels.n_groups, self._fixed_threshold()),
+            "calibration_": None,
+        }
+
+    def _store_solution(self, found: PartialResult) -> None:
+        problem, result = found.problem, found.result
+        at = problem.evaluate(result.theta)
+        self.objective_ = at.objective
+        self.multipliers_ = result.multipliers
+        self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
+        names = [name for rule in problem.rules for name in rule.row_names]
+        self.constraint_names_ = np.array(names, dtype=object)
+        percentiles = [getattr(rule, "percentiles", np.empty(0)) for rule in problem.rules]
+        self.percentiles_ = np.concatenate([np.empty(0), *percentiles])
+        self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
+        self.n_iter_ = int(result.n_iter)
+        self.n_solves_ = found.n_solves
+        self.status_ = result.status
+        self.history_ = result.history
+        # Rounds go on where the last one ended; and a partial AUC has kinks, where descent ends.
+        is_final = self.enforce == "surrogate" or not problem.rules
+        is_smooth = isinstance(problem.objective, MeanLoss)
+        if result.status == "max_iter" and is_final and is_smooth and self._converges():
+            warn_user(
+                f"The solver stopped after {result.n_iter} steps with a residual of "
+                f"{self.kkt_residual_:.2g} (tol={self.tol:g}). Raise max_iter, or standardise the "
+                "columns.",
+                ConvergenceWarning,
+            )
+
+    def _converges(self) -> bool:
+        """Whether the solver is one that runs until it has converged."""
+        return self.solver in ("auto", "repair", "alm") or isinstance(self.solver, ALLBFGS)
+
+    def _is_repaired(self) -> bool:
+        """Whether the scores are repaired in the end."""
+        wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
+        return wanted and self.is_group_aware_ and self.constraint in REPAIRABLE

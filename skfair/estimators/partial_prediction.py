@@ -1,0 +1,278 @@
+"""Predictions, certificates and bounds of the estimators for partial fairness."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from skfair._typing import FloatArray, IntArray
+from skfair.blocks.partitions import by_block, is_lazy
+from skfair.blocks.weighted_rows import LazyRows
+from skfair.enforcement.promise import (
+    REPAIRABLE,
+    Promise,
+    repair_scores,
+    simulated_floor,
+    upper_bound,
+    warn_not_kept,
+)
+from skfair.enforcement.repair import GroupMaps, choose_cuts, score_blocks
+from skfair.enforcement.strict_partial import EXACT
+from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.groups.intervals import Intervals
+from skfair.utils.validation import check_labels, check_probability, check_weights
+
+
+def _type_of_classes(estimator: Any) -> Any:
+    check_is_fitted(estimator)
+    return estimator.classes_.dtype
+
+
+class PartialPrediction(ClassifierMixin):
+    """From raw scores to decisions, with the maps of the groups in between.
+
+    Subclasses have ``_raw_scores(X, codes)``; at fit they call :meth:`_settle`.
+    """
+
+    __metadata_request__predict = {"sensitive_features": True}
+    __metadata_request__predict_proba = {"sensitive_features": True}
+    __metadata_request__decision_function = {"sensitive_features": True}
+    __metadata_request__score = {"sensitive_features": True}
+
+    interval: Any
+    constraint: str
+    scale: str
+    threshold: Any
+    n_knots: int | None
+    is_group_aware_: bool
+    calibration_: GroupMaps | None
+    thresholds_: FloatArray
+    effective_disparity_: float
+    classes_: NDArray[Any]
+    _group_levels: GroupLevels
+
+    def _settle(
+        self, promise: Promise, scores: FloatArray, *, is_repaired: bool, min_gap: float = 0.0
+    ) -> None:
+        """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
+        threshold = None if self.threshold == "accuracy" else float(self.threshold)
+        self.effective_disparity_ = promise.bound
+        kept, error = promise.kept_by_bins()
+        if is_repaired:
+            repaired = repair_scores(kept, scores, threshold, min_gap=min_gap, n_knots=self.n_knots)
+            self.calibration_ = repaired.maps
+            self.thresholds_ = repaired.maps.thresholds
+            self.effective_disparity_ = max(promise.bound, repaired.bound + error)
+        elif threshold is None:
+            everybody = np.zeros(scores.size, np.int64)
+            blocks = score_blocks(scores, everybody, 1, promise.targets, promise.weights, min_gap)
+            cuts = choose_cuts(blocks, [[np.zeros(blocks[0].ends.size)]], 1.0, None)
+            self.thresholds_ = np.full(promise.groups.n_groups, cuts.thresholds[0])
+        final = self._finished(scores, promise.groups.codes[0])
+        self.train_disparity_ = kept.measure(final) + error
+        self.certified_ = bool(self.train_disparity_ <= self.effective_disparity_ + EXACT)
+        positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
+        self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
+        self.__dict__.pop("noise_floor_", None)
+        classes = (promise.targets > 0).astype(np.int64)
+        counts = None if promise.behind is None else promise.behind.counts
+        self._counts = promise.groups.cross_counts(classes, 2, counts)
+        if not self.certified_ and getattr(self, "enforce", "strict") == "strict":
+            warn_not_kept(promise, self.train_disparity_, is_repaired)
+
+    def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
+        """Apply maps, or only the threshold: 0 decides."""
+        if self.calibration_ is None:
+            return scores - self.thresholds_[0]
+        assert codes is not None
+        return self.calibration_(scores, codes)
+
+    def _prediction_codes(self, X: Any, sensitive_features: Any) -> IntArray | None:
+        """Return the groups of new rows, None if they are not used; raise if they are missing."""
+        if not self.is_group_aware_:
+            return None
+        codes = self._read_groups(X, sensitive_features)
+        if codes is not None:
+            return np.asarray(codes[0])
+        if self._group_levels.n_groups > 1:
+            raise ValueError(
+                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
+                "predict(X, sensitive_features=...), or set sensitive_columns if X holds them. "
+                "scikit-learn's own scorers need sensitive_columns; those of skfair.metrics pass "
+                "the groups on. Inside a Pipeline, metadata routing must be enabled."
+            )
+        return np.zeros(_num_samples(X), np.int64)
+
+    @by_block()
+    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
+        """Return the scores of rows; a positive score predicts the positive class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        """
+        check_is_fitted(self)
+        codes = self._prediction_codes(X, sensitive_features)
+        return self._finished(self._raw_scores(X, codes), codes)
+
+    @by_block(dtype=_type_of_classes)
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The predicted classes.
+        """
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Return the accuracy of the predicted classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if the model is group-aware and X does not hold them.
+
+        Returns
+        -------
+        accuracy : float
+            Share of right predictions.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        if is_lazy(predicted, y, sample_weight):
+            labels = {"y": y, "predicted": predicted}
+            rows = LazyRows(
+                labels, sensitive_features=None, sample_weight=sample_weight, needs_groups=False
+            ).kinds()
+            y, predicted = (rows.columns[name] for name in labels)
+            sample_weight = rows.weights
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    @cached_property
+    def noise_floor_(self) -> float:
+        """Mean disparity of alike groups of these sizes: no model can be expected below it.
+
+        Simulated when first asked for, with the rows of the training data counted equally.
+        """
+        check_is_fitted(self, "_counts")
+        if self.constraint not in REPAIRABLE:
+            raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
+        rng = np.random.RandomState(0)
+        offsets = self._group_levels.offsets
+        codes, targets = [], np.empty(0)
+        for first, stop in pairwise(offsets.tolist()):
+            counts = self._counts[first:stop].astype(np.int64)
+            by_class = [np.repeat(np.arange(first, stop), counts[:, c]) for c in (0, 1)]
+            codes.append(np.concatenate([rng.permutation(one) for one in by_class]))
+            targets = np.repeat([-1.0, 1.0], [one.size for one in by_class])
+        groups = GroupEncoding(
+            np.stack(codes), self._group_levels, self._counts.sum(axis=1).astype(np.int64)
+        )
+        return simulated_floor(self._promise_on(groups, targets, None))
+
+    def disparity_upper_bound(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        confidence: float = 0.95,
+    ) -> float:
+        """Bound the disparity among all people, by rows that the model was not fitted on.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows drawn like those that the model will meet, held out from fit.
+        y : array-like of shape (n_samples,), default=None
+            Their classes; needed by rules that look at them.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, unless X holds them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        confidence : float, default=0.95
+            Probability with which the bound holds.
+
+        Returns
+        -------
+        bound : float
+            The disparity of these rows plus the margin of Dvoretzky, Kiefer and Wolfowitz.
+        """
+        check_is_fitted(self)
+        check_probability(confidence, "confidence")
+        if is_lazy(X, y, sensitive_features, sample_weight):
+            raise TypeError(
+                "disparity_upper_bound does not read Dask collections. Pass a random sample of the "
+                "rows, compute()d: it bounds the disparity among all people just as well."
+            )
+        if self.constraint not in REPAIRABLE:
+            raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
+        groups = self._read_part_groups(X, sensitive_features)
+        if y is None and self.constraint in ("equal_opportunity", "equalized_odds"):
+            raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
+        positive = np.ones(groups.n_samples)
+        if y is not None:
+            codes, levels = check_labels(y, "y", groups.n_samples)
+            positive = np.array([level == self.classes_[1] for level in levels])[codes]
+        weights = check_weights(sample_weight, groups.n_samples)
+        groups.check_nonempty(sample_weight=weights)
+        promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
+        given = sensitive_features if self.is_group_aware_ else None
+        scores = self.decision_function(X, sensitive_features=given)
+        return upper_bound(promise, scores, confidence)
+
+    def _promise_on(
+        self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
+    ) -> Promise:
+        """Return the promise of the fit on other rows."""
+        intervals = Intervals(self.interval, groups.levels)
+        if self.scale == "ccdf" and self.constraint == "statistical_parity":
+            intervals = intervals.widened(self.effective_disparity_)
+        return Promise(
+            self.constraint,
+            self.interval,
+            self.scale,
+            self.effective_disparity_,
+            groups,
+            targets,
+            weights,
+            intervals,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,1 @@
+"""Sensitive features: read here, and nowhere else."""

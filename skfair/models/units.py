@@ -1,0 +1,152 @@
+"""How the rows of a data matrix are kept, where its columns lie, how far they spread; products."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skfair._typing import FloatArray
+
+# Rows per block of passes that need a copy of the rows.
+BLOCK_ROWS = 4096
+
+
+# Dense data of at most this share of nonzeros are kept as CSR.
+SPARSE_SHARE = 0.2
+
+
+def compact_rows(X: Any) -> Any:
+    """Return dense rows that are mostly zero as CSR, and CSR rows with sorted column numbers."""
+    if isinstance(X, np.ndarray):
+        return sparse.csr_array(X) if _is_mostly_zero(X) else X
+    return X if X.has_sorted_indices else X.sorted_indices()
+
+
+def _is_mostly_zero(X: NDArray[Any]) -> bool:
+    """Whether a dense matrix is cheaper as CSR; a sample of the rows decides for most."""
+    step = max(1, X.shape[0] // 256)
+    if np.count_nonzero(X[::step]) > 2 * SPARSE_SHARE * X[::step].size:
+        return False
+    return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)
+
+
+def product(X: Any, vector: FloatArray) -> FloatArray:
+    """Return X times a vector in double precision; rows of single precision are not copied in it.
+
+    Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
+    apart the scores of millions of rows.
+    """
+    if X.dtype == np.float64:
+        return np.asarray(X @ vector)
+    from skfair._kernels.linear import dense_row_scores, dense_row_sums, sparse_scores
+
+    out = np.zeros(X.shape[0])
+    if not isinstance(X, np.ndarray):
+        sparse_scores(X.data, X.indices, X.indptr, vector, out)
+    elif X.flags.f_contiguous:
+        dense_row_sums(X.T, vector, out)
+    else:
+        dense_row_scores(np.ascontiguousarray(X), vector, out)
+    return out
+
+
+class Units(NamedTuple):
+    """What standardises the columns.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+        Subtracted from each column.
+    scale : ndarray of shape (n_features,)
+        Each column is divided by it.
+    is_empty : ndarray of shape (n_features,)
+        Whether a column is then 0 everywhere.
+    """
+
+    mean: FloatArray
+    scale: FloatArray
+    is_empty: NDArray[np.bool_]
+
+
+def column_units(
+    X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+) -> Units:
+    """Return what to subtract from each column of a dense or CSR matrix, and what to divide it by.
+
+    They are the weighted mean and standard deviation; 1 for columns that are constant. Without
+    centring, 0 and the root mean square. Sums are taken in float64 of differences to a row of the
+    data, so that constant columns are found however long they are. O(n d).
+    """
+    n = X.shape[0]
+    weights = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
+    origin = column_origin(X)
+    return units_of_sums(origin, *column_sums(X, weights, origin), centered=centered)
+
+
+def column_origin(X: Any) -> FloatArray:
+    """Return a value of each column; 0 for CSR columns with zeros that are not stored."""
+    if isinstance(X, np.ndarray):
+        return X[0].astype(np.float64)
+    origin = np.zeros(X.shape[1])
+    origin[X.indices] = X.data  # any of them
+    origin[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
+    return origin
+
+
+def column_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return weighted sums of the distances from an origin, and of their squares.
+
+    They can be added over blocks of rows, with weights that add up to 1 over all of them.
+    """
+    with np.errstate(over="ignore"):
+        sums = _dense_sums if isinstance(X, np.ndarray) else _sparse_sums
+        return sums(X, weights, origin)
+
+
+def units_of_sums(
+    origin: FloatArray, first: FloatArray, second: FloatArray, *, centered: bool = True
+) -> Units:
+    """Return the units that the sums of :func:`column_sums` over all rows amount to."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = np.maximum(second - first**2, 0.0)
+        # What rounding leaves of a column that hardly varies around another value than its origin.
+        variance[variance <= 1e-15 * first**2] = 0.0
+        mean = origin + first
+        scale = np.sqrt(variance if centered else variance + mean**2)
+    overflowing = np.flatnonzero(~np.isfinite(scale))
+    if overflowing.size:
+        raise ValueError(
+            f"X has columns whose squares overflow, the first of them is column {overflowing[0]}. "
+            "Divide X by its largest value, for example with sklearn.preprocessing.MaxAbsScaler."
+        )
+    middle = mean if centered else np.zeros_like(mean)
+    return Units(middle, np.where(scale > 0, scale, 1.0), scale == 0)
+
+
+def _dense_sums(
+    X: NDArray[Any], weights: FloatArray, origin: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        apart = X[block] - origin
+        first += weights[block] @ apart
+        second += weights[block] @ np.square(apart, out=apart)
+    return first, second
+
+
+def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sum over the stored values, and over the zeros that are not stored."""
+    d = X.shape[1]
+    entry_weights = np.repeat(weights, np.diff(X.indptr))
+    unstored = weights.sum() - np.bincount(X.indices, entry_weights, minlength=d)
+    apart = X.data - origin[X.indices]
+    first, second = (
+        np.bincount(X.indices, entry_weights * apart**power, minlength=d)
+        + unstored * (-origin) ** power
+        for power in (1, 2)
+    )
+    return first, second

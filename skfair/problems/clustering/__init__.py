@@ -1,0 +1,1 @@
+"""Clusterings whose groups are in proportion."""

@@ -1,0 +1,1 @@
+"""Affinities and normalised cuts."""

@@ -1,0 +1,145 @@
+"""The relaxed normalised cut under group fairness: what an eigen-solver may ask.
+
+With weights W, degrees D and ``M = D^-1/2 W D^-1/2``, the relaxation is
+
+    max over H of  Tr(H' M H)   with   H'H = I   and   F'H = 0,
+
+where ``F = D^-1/2 (G - 1 z')``, G marks the members of each group and z are the groups' shares
+(fair_spectral_dc, problem (5)): a clustering that keeps all groups in proportion satisfies it. With
+the projection P on the null space of F' this asks for the leading eigenvectors of ``P M P``. The
+trace is that of a cut, ``k - Tr(H' M H)`` is its relaxed cost.
+
+Rows without edges have no place in a cut: they get the degree infinity, so their rows of M, F and H
+are zero, and shares are those of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.cut.affinity import Affinity
+
+# Directions of the constraints that are shorter than this share of the longest are dependent.
+_RANK_TOL = 1e-6
+# The inverse of a smaller degree would overflow in sums.
+_NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
+
+
+class GroupCut:
+    """Normalised weights and the group constraint.
+
+    Parameters
+    ----------
+    affinity : Affinity
+        The weights between the rows.
+    groups : GroupEncoding
+        The groups of the rows; one group is no constraint.
+
+    Attributes
+    ----------
+    scale : ndarray of shape (n_samples,)
+        ``D^-1/2``; 0 for rows without edges.
+    basis : ndarray of shape (n_samples, n_constraints)
+        Orthonormal columns that span F.
+    projector : ndarray of shape (n_cells, n_constraints)
+        ``basis`` is ``scale * projector[cells]`` for rows with edges.
+    cells : ndarray of shape (n_samples,)
+        The cell (atom of the group algebra) of each row.
+    n_products : int
+        Number of columns that M was multiplied with.
+    """
+
+    def __init__(self, affinity: Affinity, groups: GroupEncoding) -> None:
+        self.affinity = affinity
+        degrees = affinity.degrees
+        has_edges = degrees > _NO_DEGREE
+        self.scale = np.where(has_edges, 1 / np.sqrt(np.where(has_edges, degrees, 1.0)), 0.0)
+        self.n_connected = int(np.count_nonzero(has_edges))
+        cells = groups.cells()
+        self.cells = cells.codes
+        self.projector = self._projector(cells.membership.toarray().T, has_edges)
+        basis = self.projector[self.cells] * self.scale[:, None]
+        self.basis = np.asfortranarray(basis, dtype=affinity.dtype)
+        self._column = self.scale.astype(affinity.dtype)[:, None]
+        self.n_products = 0
+
+    def _projector(self, owners: FloatArray, has_edges: NDArray[np.bool_]) -> FloatArray:
+        """Find the combinations of the centred group columns that make an orthonormal basis.
+
+        ``F'F`` is a sum over cells, so all that follows is small; dependent columns (the last group
+        of an attribute, attributes that determine each other) drop out.
+        """
+        n_cells = owners.shape[0]
+        sizes = np.bincount(self.cells[has_edges], minlength=n_cells)
+        mass = np.bincount(self.cells, weights=self.scale**2, minlength=n_cells)
+        centred = owners - sizes @ owners / max(1, sizes.sum())
+        roots = np.sqrt(mass)[:, None]
+        left, lengths, _ = np.linalg.svd(roots * centred, full_matrices=False)
+        kept = lengths > _RANK_TOL * max(lengths.max(initial=0.0), np.finfo(float).tiny)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(roots > 0, left[:, kept] / roots, 0.0)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.affinity.n_samples
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type in which products are computed."""
+        return self.affinity.dtype
+
+    @property
+    def n_free(self) -> int:
+        """Dimension of the space in which H may be: rows with edges minus constraints."""
+        return self.n_connected - self.basis.shape[1]
+
+    def multiply(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return M times a block of columns."""
+        self.n_products += columns.shape[1]
+        product = self.affinity.times(columns * self._column)
+        product *= self._column
+        return product
+
+    def project(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Remove, in place, what violates the constraint."""
+        if self.basis.shape[1]:
+            columns -= self.basis @ (self.basis.T @ columns)
+        return columns
+
+    def apply(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return ``P M`` times columns that satisfy the constraint."""
+        return self.project(self.multiply(columns))
+
+    def random(self, n_columns: int, rng: np.random.RandomState) -> NDArray[Any]:
+        """Return random columns that satisfy the constraint."""
+        columns = rng.standard_normal((self.n_samples, n_columns)).astype(self.dtype)
+        columns *= self._column > 0
+        return self.project(columns)
+
+    def polished(self, vectors: NDArray[Any]) -> FloatArray:
+        """Return vectors that satisfy both constraints to double precision, close to the given.
+
+        Their basis of the same space is the closest orthonormal one, so eigenvectors stay
+        eigenvectors.
+        """
+        H = vectors.astype(np.float64)
+        exact = self.projector[self.cells] * self.scale[:, None]
+        for _ in range(2):
+            H -= exact @ (exact.T @ H)
+            values, rotation = np.linalg.eigh(H.T @ H)
+            H = H @ ((rotation / np.sqrt(values)) @ rotation.T)
+        return H
+
+    def residuals(self, H: FloatArray) -> tuple[float, float]:
+        """Return how far H is from both constraints: ``|Q'H|`` and ``|H'H - I|`` (Frobenius)."""
+        exact = self.projector[self.cells] * self.scale[:, None]
+        return (
+            float(np.linalg.norm(exact.T @ H)),
+            float(np.linalg.norm(H.T @ H - np.eye(H.shape[1]))),
+        )

@@ -1,0 +1,415 @@
+"""Constrained ERM with linear scores over rows that lie elsewhere: what travels are sums.
+
+The twin of :class:`skfair.problems.erm.in_memory.LinearConstrainedERM`, with the same methods, so
+the same solvers run on it. An evaluation is one pass over the blocks, which returns the loss, the
+means of the cells, and their gradients: gradients and Jacobians for any multipliers follow from
+these without another pass. A second derivative is one more pass, which returns a Gram matrix.
+
+A block is visited in pieces that fit into the cache of a core, so that beside X, which stays in its
+own dtype, next to nothing is held.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray
+from skfair.blocks.kinds import RowBlock, Training
+from skfair.blocks.partitions import add
+from skfair.constraints.base import Constraint, TrainingRows
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.moments import Moment
+from skfair.groups.encoding import GroupEncoding
+from skfair.losses import Loss
+from skfair.models.linear import LinearScore
+from skfair.models.units import column_origin, column_sums, product, units_of_sums
+from skfair.problems.erm.problem import Decisions, RuledProblem
+
+# Rows of a block that are looked at together: arrays of them stay below the size from which on
+# workers give memory back to the system at once, and ask for it again.
+PIECE_ROWS = 1 << 13
+
+
+class LinearScores(NamedTuple):
+    """Scores of all rows, as the weights that they are made of."""
+
+    coef: FloatArray
+    intercept: float
+
+
+class KindTable(NamedTuple):
+    """What rows are to the problem, by kind.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n_kinds,)
+        -1 and 1.
+    loss_factors : ndarray of shape (n_kinds,)
+        Share of the mean loss that a row of weight 1 has.
+    cells : ndarray of shape (n_rules, n_kinds)
+        Cell in each rule.
+    cell_factors : ndarray of shape (n_rules, n_kinds)
+        Share of the mean of its cell that a row of weight 1 has.
+    """
+
+    targets: FloatArray
+    loss_factors: FloatArray
+    cells: IntArray
+    cell_factors: FloatArray
+
+
+class Task(NamedTuple):
+    """What all blocks have to know."""
+
+    loss: Loss
+    constraints: list[Constraint]
+    n_cells: list[int]
+    class_names: tuple[Any, Any]
+    groups: GroupEncoding  # of the kinds
+    table: KindTable
+    model: LinearScore  # without rows
+
+
+class Evaluation(NamedTuple):
+    """The problem at a point: values, and what gradients are made of."""
+
+    theta: FloatArray
+    objective: float
+    constraints: FloatArray  # (n_constraints,)
+    loss_gradient: FloatArray  # (n_model_parameters,) with that of the penalty apart
+    penalty_gradient: FloatArray
+    cell_gradients: list[FloatArray]  # of each rule, (n_cells, n_model_parameters)
+
+
+class PartitionedERM(RuledProblem):
+    """The problem of one fit whose rows lie in blocks.
+
+    Parameters
+    ----------
+    training : Training
+        Blocks of rows, and the table of their kinds.
+    targets : ndarray of shape (n_kinds,)
+        -1 and 1 for each kind.
+    loss_weights : ndarray of shape (n_kinds,)
+        Weight of each kind in the objective.
+    constraints : sequence of Constraint
+        The rules.
+    bound : sequence of BoundConstraint
+        The same rules, prepared on the table of kinds.
+    loss : Loss
+        What is averaged in the objective.
+    class_names : tuple
+        Names of the negative and the positive class.
+    fit_intercept : bool, default=True
+        Whether the last parameter is an intercept.
+    alpha : float, default=0.0
+        Weight of the penalty.
+    """
+
+    model: LinearScore
+
+    def __init__(
+        self,
+        training: Training,
+        targets: FloatArray,
+        loss_weights: FloatArray,
+        constraints: Sequence[Constraint],
+        bound: Sequence[BoundConstraint],
+        loss: Loss,
+        class_names: tuple[Any, Any],
+        *,
+        fit_intercept: bool = True,
+        alpha: float = 0.0,
+    ) -> None:
+        self.rows, self.alpha, self.loss = training.rows, alpha, loss
+        self.n_samples = training.n_samples
+        shares = loss_weights / loss_weights.sum()
+        self._positive_share = float(shares @ (targets > 0))
+        factors = [_per_weight(rule.row_weights, training.weights) for rule in bound]
+        shape = (len(bound), targets.size)
+        table = KindTable(
+            targets,
+            _per_weight(shares, training.weights),
+            np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
+            np.array(factors, dtype=np.float64).reshape(shape),
+        )
+        self.model = self._measured(training, table, fit_intercept)
+        self._set_rules(bound)
+        n_cells = [rule.n_cells for rule in bound]
+        self._task = Task(
+            loss, list(constraints), n_cells, class_names, training.groups, table, self.model
+        )
+        self._last: tuple[float, FloatArray, Any] | None = None
+        self._decided: list[tuple[LinearScores, Decisions]] = []
+
+    def _measured(self, training: Training, table: KindTable, fit_intercept: bool) -> LinearScore:
+        """Return the model without rows, in units of all rows."""
+        origin = next(found for found in self.rows.collect(_origin) if found is not None)
+        first, second = self.rows.total(_moments, origin, table)
+        units = units_of_sums(origin, first, second, centered=fit_intercept)
+        nothing = np.empty((0, training.n_features), training.dtype)
+        return LinearScore(nothing, fit_intercept=fit_intercept, units=units)
+
+    def relaxed(self) -> PartitionedERM:
+        """Return the problem without its rules."""
+        free = copy.copy(self)
+        free._set_rules([])
+        table = self._task.table
+        table = table._replace(cells=table.cells[:0], cell_factors=table.cell_factors[:0])
+        free._task = self._task._replace(constraints=[], n_cells=[], table=table)
+        free._last, free._decided = None, []
+        return free
+
+    def with_loss(self, loss: Loss) -> Self:
+        """Return the problem with another loss; bounds and temperature are its own."""
+        other = copy.copy(self)
+        if loss is not self.loss:  # else the last pass still holds
+            other.loss, other._task = loss, self._task._replace(loss=loss)
+            other._last = None
+        return other
+
+    def evaluate(self, theta: FloatArray) -> Evaluation:
+        """Evaluate objective and constraints: one pass over the blocks, unless it was the last."""
+        theta = np.array(theta, dtype=np.float64)
+        mean_loss, gradient, means, cell_gradients = self._sums(self.model_part(theta))
+        half_norm, penalty_gradient = 0.0, np.zeros(self.model.n_parameters)
+        if self.alpha:
+            half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
+        values = [matrix @ one for matrix, one in zip(self._matrices, means, strict=True)]
+        return Evaluation(
+            theta=theta,
+            objective=mean_loss + self.alpha * half_norm,
+            constraints=np.concatenate([np.empty(0), *values]) - self._center_values(theta),
+            loss_gradient=gradient,
+            penalty_gradient=self.alpha * penalty_gradient,
+            cell_gradients=cell_gradients,
+        )
+
+    def _sums(self, theta: FloatArray) -> Any:
+        """Return what one pass adds up; the centres, which solvers move too, do not matter."""
+        last = self._last
+        if last is None or last[0] != self.temperature or not np.array_equal(last[1], theta):
+            found = self.rows.total(_evaluate, self._task, theta, self.temperature)
+            self._last = last = (self.temperature, theta, found)
+        return last[2]
+
+    def gradient(
+        self, at: Evaluation, multipliers: FloatArray | None = None, *, objective: float = 1.0
+    ) -> FloatArray:
+        """Return objective * grad F + sum of multipliers * grad c, without a pass."""
+        gradient = objective * (at.loss_gradient + at.penalty_gradient)
+        if multipliers is not None:
+            for k, of_cells in enumerate(at.cell_gradients):
+                gradient = gradient + self._pull(k, multipliers) @ of_cells
+        return np.concatenate([gradient, self._center_gradient(multipliers)])
+
+    def jacobian(self, at: Evaluation, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None), without a pass."""
+        out = np.zeros((self.n_constraints, self.n_parameters))
+        for k, of_cells in enumerate(at.cell_gradients):
+            rows = slice(self._starts[k], self._starts[k + 1])
+            out[rows, : self.model.n_parameters] = self._matrices[k] @ of_cells
+        has = np.flatnonzero(self._centers >= 0)
+        out[has, self.model.n_parameters + self._centers[has]] = -1.0
+        return out if which is None else out[which]
+
+    def hessian(self, at: Evaluation, multipliers: FloatArray) -> FloatArray:
+        """Return the second derivative of the Lagrangian: one pass, one Gram matrix."""
+        pulls = [self._pull(k, multipliers) for k in range(len(self.rules))]
+        p = self.model.n_parameters
+        out = np.zeros((self.n_parameters, self.n_parameters))
+        out[:p, :p] = self.rows.total(
+            _gram, self._task, self.model_part(at.theta), self.temperature, pulls
+        )
+        out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
+        return out
+
+    def scores(self, theta: FloatArray) -> LinearScores:
+        """Return the weights that the scores are made of."""
+        return LinearScores(*self.model.raw(self.model_part(theta)))
+
+    def decide(self, scores: LinearScores) -> Decisions:
+        """Read scores strictly: one pass; the last few answers are kept."""
+        for known, decisions in self._decided:
+            if known.intercept == scores.intercept and np.array_equal(known.coef, scores.coef):
+                return decisions
+        means, right, positive = self.rows.total(_decide, self._task, scores)
+        self._decided = [(scores, Decisions(means, right, positive)), *self._decided[:3]]
+        return self._decided[0][1]
+
+    @property
+    def positive_share(self) -> float:
+        """Weighted share of the rows with a positive target."""
+        return self._positive_share
+
+    def pass_over(self, function: Any, scores: LinearScores, *shared: Any, combine: Any) -> Any:
+        """Combine what ``function(block, task, scores, *shared)`` returns of the blocks."""
+        return self.rows.total(function, self._task, scores, *shared, combine=combine)
+
+
+class RulePiece(NamedTuple):
+    """A rule on a piece of a block."""
+
+    moment: Moment
+    cells: IntArray
+    row_weights: FloatArray
+
+
+class Piece:
+    """Some rows of a block; what they are to the problem is worked out when it is asked for.
+
+    Parameters
+    ----------
+    block : RowBlock
+        The block.
+    rows : slice or ndarray
+        Which rows of it.
+    task : Task
+        The problem.
+    """
+
+    def __init__(self, block: RowBlock, rows: Any, task: Task) -> None:
+        self._block, self._rows, self._task, self._table = block, rows, task, task.table
+
+    def only(self, which: IntArray) -> Piece:
+        """Return some of the rows, given by their numbers in the piece."""
+        return Piece(self._block, self._rows.start + which, self._task)
+
+    @cached_property
+    def model(self) -> LinearScore:
+        """The model of the rows."""
+        whole = self._task.model
+        return LinearScore(
+            self._block.X[self._rows], fit_intercept=whole.fit_intercept, units=whole.units
+        )
+
+    @cached_property
+    def _kind(self) -> NDArray[Any]:
+        return self._block.kind[self._rows]
+
+    def _weighted(self, factors: FloatArray) -> FloatArray:
+        """Return factors of the kinds times the weights of the rows."""
+        values = factors[self._kind]
+        return values if self._block.weights is None else values * self._block.weights[self._rows]
+
+    @cached_property
+    def targets(self) -> FloatArray:
+        """-1 and 1."""
+        return self._table.targets[self._kind]
+
+    @cached_property
+    def loss_weights(self) -> FloatArray:
+        """Shares of the rows in the mean loss."""
+        return self._weighted(self._table.loss_factors)
+
+    @cached_property
+    def rules(self) -> list[RulePiece]:
+        """The rules on the rows."""
+        task, table = self._task, self._table
+        weights = self._weighted(np.ones(table.targets.size))
+        groups = replace(task.groups, codes=task.groups.codes[:, self._kind])
+        known = TrainingRows(groups, self.targets, weights, task.loss, task.class_names)
+        return [
+            RulePiece(
+                rule.moment(known),
+                table.cells[k][self._kind],
+                self._weighted(table.cell_factors[k]),
+            )
+            for k, rule in enumerate(task.constraints)
+        ]
+
+    def scores(self, scores: LinearScores, step: int = 1) -> FloatArray:
+        """Return the scores of the rows (every ``step``-th), as prediction computes them."""
+        return product(self.model.X[::step], scores.coef) + scores.intercept
+
+
+def pieces_of(block: RowBlock, task: Task) -> Iterator[Piece]:
+    """Yield the rows of a block piece by piece."""
+    for start in range(0, block.n_rows, PIECE_ROWS):
+        yield Piece(block, slice(start, start + PIECE_ROWS), task)
+
+
+def _per_weight(of_kinds: FloatArray, weights: FloatArray) -> FloatArray:
+    """Divide by the weight of each kind; rows of kinds without weight count nowhere."""
+    return np.where(weights > 0, of_kinds / np.where(weights > 0, weights, 1.0), 0.0)
+
+
+def _origin(block: RowBlock) -> FloatArray | None:
+    return column_origin(block.X) if block.n_rows else None
+
+
+def _moments(
+    block: RowBlock, origin: FloatArray, table: KindTable
+) -> tuple[FloatArray, FloatArray]:
+    weights = block.row_weights() * table.loss_factors[block.kind]
+    return column_sums(block.X, weights, origin)
+
+
+def _evaluate(block: RowBlock, task: Task, theta: FloatArray, temperature: float) -> Any:
+    """Return the loss, its gradient, cell means and their gradients, as sums over the block."""
+    p = task.model.n_parameters
+    found: Any = (
+        0.0,
+        np.zeros(p),
+        [np.zeros(n) for n in task.n_cells],
+        [np.zeros((n, p)) for n in task.n_cells],
+    )
+    for piece in pieces_of(block, task):
+        scores, tape = piece.model.forward(theta)
+        loss, slope, _ = task.loss.parts(scores, piece.targets)
+        mean_loss = float(piece.loss_weights @ loss)
+        gradient = piece.model.pullback(tape, slope * piece.loss_weights)
+        means, gradients = [], []
+        for rule, n_cells in zip(piece.rules, task.n_cells, strict=True):
+            value, slope, _ = rule.moment.parts(scores, temperature)
+            means.append(np.bincount(rule.cells, rule.row_weights * value, n_cells))
+            gradients.append(
+                piece.model.pullback_cells(rule.cells, slope * rule.row_weights, n_cells)
+            )
+        found = add([found, (mean_loss, gradient, means, gradients)])
+    return found
+
+
+def _gram(
+    block: RowBlock,
+    task: Task,
+    theta: FloatArray,
+    temperature: float,
+    pulls: list[FloatArray],
+) -> FloatArray:
+    """Return the weighted Gram matrix of the second derivative, summed over the block."""
+    curvatures, end = np.empty(block.n_rows), 0
+    for piece in pieces_of(block, task):
+        scores, _ = piece.model.forward(theta)
+        weights = task.loss.parts(scores, piece.targets).curvature * piece.loss_weights
+        for rule, pull in zip(piece.rules, pulls, strict=True):
+            if pull.any():
+                _, _, curvature = rule.moment.parts(scores, temperature)
+                weights += curvature * rule.row_weights * pull[rule.cells]
+        curvatures[end : end + weights.size] = weights
+        end += weights.size
+    model = task.model
+    whole = LinearScore(block.X, fit_intercept=model.fit_intercept, units=model.units)
+    return whole.gram(curvatures)
+
+
+def _decide(block: RowBlock, task: Task, scores: LinearScores) -> Any:
+    """Return strict cell means and the weights of right and of positive rows."""
+    found: Any = ([np.zeros(n) for n in task.n_cells], 0.0, 0.0)
+    for piece in pieces_of(block, task):
+        values = piece.scores(scores)
+        is_positive = values > 0
+        means = [
+            np.bincount(rule.cells, rule.row_weights * rule.moment.strict(values), n_cells)
+            for rule, n_cells in zip(piece.rules, task.n_cells, strict=True)
+        ]
+        right = float(piece.loss_weights @ (is_positive == (piece.targets > 0)))
+        found = add([found, (means, right, float(piece.loss_weights @ is_positive))])
+    return found

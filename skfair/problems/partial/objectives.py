@@ -1,0 +1,46 @@
+"""What is minimised, as one function of all scores: the mean loss, or a loss of pairs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.partial.surrogates import Part
+from skfair.losses import Loss
+from skfair.utils.registry import Registry
+
+# Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
+OBJECTIVES: Registry[Callable[..., Objective]] = Registry("objective", "skfair.problems.partial")
+
+
+class Objective(ABC):
+    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
+
+    @abstractmethod
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        part : {"whole", "plus", "minus"}
+            The function or one of its convex parts.
+        """
+
+
+class MeanLoss(Objective):
+    """The weighted mean of a convex loss."""
+
+    def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
+        self.loss, self.targets, self.weights = loss, targets, weights
+
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores."""
+        if part == "minus":
+            return 0.0, np.zeros(scores.size)
+        value, slope, _ = self.loss.parts(scores, self.targets)
+        return float(self.weights @ value), slope * self.weights

@@ -1,0 +1,141 @@
+r"""Losses of pairs of a positive and a negative row: the AUC and the partial AUC as objectives.
+
+.. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
+
+(81) and (83) of partial_fairness_idca: u are the weights of the positives, v those of the negatives
+inside a union of percentile intervals of them, ranked from the top (rows at the ends count in part,
+ties share), each normalised to 1.
+
+The masses v follow the ranking, v = b - a with a and b the masses above the lower and the upper
+ends (see :mod:`skfair.constraints.partial.group_auc`). A loss that falls with z_i - z_j rises with
+z_j, so its sums over the best ranks are maxima of convex functions: they are the convex parts of
+Example D.2. The quadratic loss rises again beyond 1; there the example fails, the sum over the
+*other* rows is the maximum, and the two halves of the loss are split each in its own way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
+from skfair.constraints.partial.surrogates import Part
+from skfair.groups.intervals import check_interval
+from skfair.problems.partial.objectives import OBJECTIVES, Objective
+
+Kind = Literal["squared_hinge", "quadratic", "hinge"]
+
+# The falling half of each loss, as a function of z_j - z_i, and its rising half, of z_i - z_j.
+_FALLING = {
+    "squared_hinge": Spline.of({-1: (0, 0, 1)}),
+    "quadratic": Spline.of({-1: (0, 0, 0.5)}),
+    "hinge": Spline.of({-1: (0, 1)}),
+}
+_RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
+
+
+@OBJECTIVES.register("auc")
+class PairwiseLoss(Objective):
+    r"""The mean loss over pairs of a positive and a negative row, (81).
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n_samples,)
+        -1 and 1.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows; a pair weighs their product.
+    interval : array of shape (n_intervals, 2), default=None
+        Only for :class:`PartialPairwiseLoss`.
+    kind : {"squared_hinge", "quadratic", "hinge"}, default="squared_hinge"
+        The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x, 0)`.
+
+    Notes
+    -----
+    O(n log n) per evaluation. The hinge has corners, where a slope of it is a subgradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.problems.partial.ranking import PairwiseLoss
+    >>> objective = PairwiseLoss(np.array([1.0, 1.0, -1.0]), np.ones(3))
+    >>> value, slopes = objective.evaluate(np.array([2.0, 0.5, 0.0]))
+    >>> value, slopes
+    (0.125, array([ 0. , -0.5,  0.5]))
+    """
+
+    # Whether the objective looks at an interval.
+    uses_interval = False
+
+    def __init__(
+        self,
+        targets: FloatArray,
+        weights: FloatArray,
+        interval: Any = None,
+        *,
+        kind: Kind = "squared_hinge",
+    ) -> None:
+        if interval is not None and not self.uses_interval:
+            raise ValueError(
+                f"The AUC has no interval, got {interval!r}. Use the objective 'partial_auc'."
+            )
+        if kind not in _FALLING:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, _FALLING))}, got {kind!r}.")
+        self._positives, self._negatives = (
+            (here, weights[here])
+            for here in (np.flatnonzero(targets > 0), np.flatnonzero(targets <= 0))
+        )
+        for name, (_, mine) in (("positive", self._positives), ("negative", self._negatives)):
+            if not mine.sum() > 0:
+                raise ValueError(f"The AUC compares rows of both classes; there is no {name} row.")
+        self._intervals = check_interval((0.0, 1.0) if interval is None else interval)
+        self._kind = kind
+
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores, O(n log n)."""
+        positives = RankedRows(self._positives[0], scores, self._positives[1])
+        negatives = RankedRows(self._negatives[0], scores, self._negatives[1])
+        low, high, full = negatives.masses(self._intervals)
+        falling, rising = {
+            "whole": (high - low, high - low),
+            "plus": (high, full - low),
+            "minus": (low, full - high),
+        }[part]
+        terms = [PairTerm(negatives, falling, positives, positives.shares, _FALLING[self._kind])]
+        if self._kind in _RISING:
+            spline = _RISING[self._kind]
+            terms.append(PairTerm(positives, positives.shares, negatives, rising, spline))
+        slopes = np.zeros(scores.size)
+        for term in terms:
+            term.add_slopes(1.0, slopes)
+        return sum(term.value() for term in terms), slopes
+
+
+@OBJECTIVES.register("partial_auc")
+class PartialPairwiseLoss(PairwiseLoss):
+    """The mean loss over pairs whose negative row is inside percentile intervals, (83).
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n_samples,)
+        -1 and 1.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows; a pair weighs their product.
+    interval : array of shape (n_intervals, 2), default=None
+        Intervals of the false positive rate: of ranks of the negatives, counted from the top. All
+        negatives if None.
+    kind : {"squared_hinge", "quadratic", "hinge"}, default="squared_hinge"
+        The loss, see :class:`PairwiseLoss`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.problems.partial.ranking import PartialPairwiseLoss
+    >>> objective = PartialPairwiseLoss(np.array([1.0, -1.0, -1.0]), np.ones(3), [(0, 0.5)])
+    >>> value, slopes = objective.evaluate(np.array([1.0, 0.5, 0.0]))
+    >>> value, slopes
+    (0.25, array([-1.,  1.,  0.]))
+    """
+
+    uses_interval = True

@@ -1,0 +1,218 @@
+"""Labels that keep the representation rules at a small normalised cut (our own method).
+
+A fair embedding does not make fair labels: k-means on it follows the clusters wherever they run
+along the groups. Here labels are rounded to the rules. The normalised cut
+
+    K - sum over k of  within_k / volume_k
+
+is linearised at the present labels, which gives each row a cost for each cluster,
+
+    -2 links_ik / volume_k + d_i within_k / volume_k^2,
+
+and the cheapest assignment under the rules is found by prices (``prices.py``).
+A few rounds of that, the best of them kept; then rows move and change places one by one as long as
+the cut itself falls, within the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.problems.clustering.representation import CostProblem
+from skfair.problems.cut.affinity import Affinity, DenseAffinity, FactoredAffinity
+from skfair.solvers.clustering.prices import TEMPERATURES, assign
+from skfair.utils.factorize import IntArray
+
+# Rounds of linearisation, and passes of single moves.
+_ROUNDS, _PASSES = 3, 20
+# How often the best labels descend again.
+_FURTHER_DESCENTS = 3
+# Above these sizes it does not, and starts should be few.
+_MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
+# Rounds and passes end when the cut falls by less than this share.
+_PROGRESS = 1e-3
+# Steps on the dual in the first round, and in the later ones.
+_DUAL_STEPS = (60, 12)
+
+
+class Cut:
+    """The normalised cut of given labels, and what it is made of."""
+
+    def __init__(self, affinity: Affinity, labels: IntArray, n_clusters: int) -> None:
+        self.labels = labels.astype(np.int64)  # a copy: labels may be moved
+        n = labels.size
+        members = np.zeros((n, n_clusters), affinity.dtype)
+        members[np.arange(n), labels] = 1
+        self.links = affinity.times(members).astype(np.float64)
+        self.degrees = affinity.degrees
+        self.volume = np.bincount(labels, weights=self.degrees, minlength=n_clusters)
+        own = self.links[np.arange(n), labels]
+        within = np.bincount(labels, weights=own, minlength=n_clusters)
+        self.within = within.astype(np.float64)
+
+    @property
+    def value(self) -> float:
+        """The cut: 0 if nothing is cut, at most the number of clusters."""
+        has_volume = self.volume > 0
+        inside = self.within[has_volume] / self.volume[has_volume]
+        return float(np.count_nonzero(has_volume) - inside.sum())
+
+    @property
+    def terms(self) -> tuple[FloatArray, FloatArray]:
+        """What the linearised cut needs to know of the clusters: within and volume."""
+        # A cluster without volume would cost nothing or everything: it gets that of one row.
+        return self.within, np.maximum(self.volume, self.degrees.mean() or 1.0)
+
+    def linearised(self) -> FloatArray:
+        """Return what each row adds to the cut in each cluster, to first order."""
+        return linearised_cut(self.links, self.degrees, *self.terms)
+
+
+def linearised_cut(
+    links: FloatArray, degrees: FloatArray, within: FloatArray, volume: FloatArray
+) -> FloatArray:
+    """Return what rows with these links and degrees add to the cut in each cluster."""
+    return degrees[:, None] * (within / volume**2) - 2 * links / volume
+
+
+class FairCut(NamedTuple):
+    """Labels under rules: their cut, and what the rules are missed by, summed over clusters."""
+
+    cut: Cut
+    violation: float
+
+    @property
+    def labels(self) -> IntArray:
+        """Cluster of each row."""
+        return self.cut.labels
+
+
+def is_costly(affinity: Affinity) -> bool:
+    """Whether products and passes over the rows are so long that starts must be few."""
+    return affinity.n_samples > _MANY_ROWS or affinity.n_entries > _MANY_ENTRIES
+
+
+def round_to_rules(
+    affinity: Affinity,
+    problem: CostProblem,
+    starts: Sequence[IntArray],
+    rng: np.random.RandomState,
+) -> FairCut:
+    """Find labels that meet the rules at a small cut, from labels that need not meet them.
+
+    Each start descends to a local optimum, and the best one descends again while that helps and
+    is not costly. A round of a descent costs a product of the affinity with K columns and a dozen
+    or two passes over n K costs.
+    """
+    found: list[FairCut] = []
+    for start in starts:
+        # Whole people may be unable to meet the rules exactly; finding that out takes a second.
+        is_possible = not found or found[0].violation <= 1e-9
+        found.append(_descend(affinity, problem, start, is_possible, rng))
+    best = min(found, key=lambda one: _standing(problem, one))
+    for _ in range(0 if is_costly(affinity) else _FURTHER_DESCENTS):
+        again = _descend(affinity, problem, best.labels, False, rng)
+        if _standing(problem, again) >= _standing(problem, best):
+            break
+        best = again
+    return best
+
+
+def _descend(
+    affinity: Affinity,
+    problem: CostProblem,
+    labels: IntArray,
+    seeks_exact: bool,
+    rng: np.random.RandomState,
+) -> FairCut:
+    """Go down from one start, by linearisation and then by moves."""
+    found = _linearise_and_assign(affinity, problem, labels, seeks_exact)
+    if isinstance(affinity, FactoredAffinity):  # which has no weights of single rows
+        return found
+    return improve_by_moves(affinity, problem, found.cut, rng)
+
+
+def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
+    """Order labels: missed by whole people, missed at all, cut."""
+    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+    return missed, found.violation > 1e-9, found.cut.value
+
+
+def _linearise_and_assign(
+    affinity: Affinity, problem: CostProblem, labels: IntArray, seeks_exact: bool
+) -> FairCut:
+    """Linearise and assign in turn from one start, while that helps."""
+    cut = Cut(affinity, labels, problem.n_clusters)
+    best = FairCut(cut, float(problem.rules.violation(problem.counts(labels)).sum()))
+    standing = _standing(problem, best)
+    multipliers: FloatArray | None = None
+    for n_rounds in range(1, _ROUNDS + 1):
+        found = assign(
+            problem,
+            cut.linearised(),
+            multipliers=multipliers,
+            temperatures=TEMPERATURES if multipliers is None else TEMPERATURES[-1:],
+            max_iter=_DUAL_STEPS[n_rounds > 1],
+            search_counts=standing[0] > 0 or (seeks_exact and n_rounds == 1),
+        )
+        multipliers = found.multipliers
+        cut = Cut(affinity, found.labels, problem.n_clusters)
+        rounded = FairCut(cut, found.violation)
+        now = _standing(problem, rounded)
+        falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut.value
+        if now < standing:
+            best, standing = rounded, now
+        if not falls:
+            break
+    return best
+
+
+def improve_by_moves(
+    affinity: Any, problem: CostProblem, cut: Cut, rng: np.random.RandomState
+) -> FairCut:
+    """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
+    from skfair._kernels.cuts import improve_cut
+
+    rules = problem.rules
+    cell_rows = np.argsort(problem.cells, kind="stable")
+    cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
+    indptr, indices, data, dense = _arrays_of(affinity)
+    diagonal = affinity.diagonal()
+    by_cluster = np.ascontiguousarray(cut.links.T)
+    cut.links = by_cluster.T
+    for _ in range(_PASSES):
+        gain = improve_cut(
+            indptr,
+            indices,
+            data,
+            dense,
+            cut.degrees,
+            diagonal,
+            problem.cells,
+            cell_starts,
+            cell_rows,
+            rules.matrix,
+            problem.counts(cut.labels) @ rules.matrix.T + rules.slack,
+            rng.permutation(cut.labels.size),
+            cut.labels,
+            by_cluster,
+            cut.within,
+            cut.volume,
+        )
+        if gain < _PROGRESS * cut.value:
+            break
+    return FairCut(cut, float(rules.violation(problem.counts(cut.labels)).sum()))
+
+
+def _arrays_of(affinity: Any) -> tuple[Any, ...]:
+    """Return (indptr, indices, data, dense) of an affinity; what it has not is empty."""
+    nothing = np.zeros(0, np.int64)
+    if isinstance(affinity, DenseAffinity):
+        return nothing, nothing, np.zeros(0, affinity.dtype), affinity.weights
+    weights = affinity.weights
+    empty = np.zeros((0, 0), weights.dtype)
+    return weights.indptr, weights.indices, weights.data, empty

@@ -1,0 +1,1 @@
+"""Solvers of problems whose parts are differences of convex functions."""

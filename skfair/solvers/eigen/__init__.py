@@ -1,0 +1,1 @@
+"""Eigen-solvers of fair spectral clustering."""

@@ -1,0 +1,104 @@
+"""Exact eigen-solver: the group constraint by its null space (o-FSC of fair_spectral_dc).
+
+Instead of an n x (n - h) basis of the null space of F', the constrained directions are moved to the
+end of the spectrum, below everything else: ``P M P - 2 Q Q'`` has the same leading eigenvectors. A
+factored affinity ``W = Z Z'`` of rank m needs the m x m matrix ``S' P S``, ``S = D^-1/2 Z``, only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+
+from skfair._typing import FloatArray
+from skfair.problems.cut.affinity import FactoredAffinity, is_sparse
+from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.utils.history import History
+
+# Directions of a factor whose eigenvalue is below this share of the largest are noise.
+_RANK_TOL = 1e-6
+
+
+@EIGEN_SOLVERS.register("dense")
+def solve_dense(
+    problem: GroupCut,
+    n_vectors: int,
+    *,
+    rng: np.random.RandomState,
+    **_unused: Any,
+) -> EigenResult:
+    """Find the leading eigenvectors by a direct solver: O(n^3), or O(n m^2) for a factor."""
+    history = History()
+    n_wanted = min(2 * n_vectors, max(problem.n_free, n_vectors))
+    if isinstance(problem.affinity, FactoredAffinity):
+        values, vectors = _from_factor(problem, problem.affinity, n_vectors, n_wanted)
+    else:
+        values, vectors = _leading(_shifted_matrix(problem), n_wanted)
+    history.record(trace=float(values[:n_vectors].sum()))
+    return EigenResult(
+        vectors[:, :n_vectors],
+        values[:n_vectors],
+        1,
+        "converged",
+        history.as_dict(),
+        vectors[:, n_vectors:],
+    )
+
+
+def _leading(A: FloatArray, n_vectors: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues in falling order, and their vectors."""
+    n = A.shape[0]
+    values, vectors = eigh(A, subset_by_index=(n - n_vectors, n - 1))
+    if values.size < n_vectors:  # close to a multiple of the identity LAPACK finds too few
+        values, vectors = eigh(A, driver="evd")
+    return values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
+
+
+def _shifted_matrix(problem: GroupCut) -> FloatArray:
+    """Return ``P M P - 2 Q Q'``, and -2 for rows without edges, as a dense matrix."""
+    weights: Any = problem.affinity.weights  # type: ignore[union-attr]
+    M = np.asarray(weights.toarray() if is_sparse(weights) else weights, np.float64)
+    M = M * problem.scale * problem.scale[:, None]
+    Q = problem.basis.astype(np.float64)
+    QM = Q.T @ M
+    M -= Q @ QM
+    M -= (QM - (QM @ Q) @ Q.T).T @ Q.T
+    M -= 2 * Q @ Q.T
+    M[np.diag_indices_from(M)] -= 2.0 * (problem.scale == 0)
+    problem.n_products += Q.shape[1]
+    return (M + M.T) / 2
+
+
+def _from_factor(
+    problem: GroupCut, affinity: FactoredAffinity, n_vectors: int, n_wanted: int
+) -> tuple[FloatArray, NDArray[Any]]:
+    """Solve through the Gram matrix of the factor, whose rank may allow fewer than wanted."""
+    gram = np.zeros((affinity.rank, affinity.rank))
+    inner = np.zeros((affinity.rank, problem.basis.shape[1]))
+    for rows, z in affinity.blocks():
+        scaled = _scaled(z, problem.scale[rows].astype(affinity.dtype))
+        part = scaled.T @ scaled
+        gram += part.toarray() if is_sparse(part) else part
+        inner += scaled.T @ problem.basis[rows]
+    gram -= inner @ inner.T
+    values, U = _leading((gram + gram.T) / 2, min(n_wanted, affinity.rank))
+    usable = values > _RANK_TOL * max(values[0], 0.0)
+    values, U = values[usable], U[:, usable]
+    if values.size < n_vectors:
+        raise ValueError(
+            f"The factored affinity has {values.size} usable directions, fewer than the "
+            f"{n_vectors} that are needed. Use more landmarks, a larger gamma, or fewer clusters."
+        )
+    H = affinity.spread(U / np.sqrt(values))
+    H *= problem.scale[:, None].astype(H.dtype)
+    return values, problem.project(H)
+
+
+def _scaled(z: Any, scale: NDArray[Any]) -> Any:
+    """Multiply each row of a dense or sparse block."""
+    return sparse.diags_array(scale) @ z if is_sparse(z) else z * scale[:, None]

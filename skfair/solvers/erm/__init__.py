@@ -1,0 +1,1 @@
+"""Solvers of empirical risk minimisation under rules."""

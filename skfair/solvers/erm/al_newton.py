@@ -1,0 +1,324 @@
+r"""Augmented Lagrangian with damped Newton steps: the default solver for linear scores.
+
+None of the papers' algorithms, and where it applies several times faster than the fastest of them,
+and far more exact. Two-sided constraints l <= c <= u enter by the function of Powell, Hestenes and
+Rockafellar
+
+.. math:: L_\rho(\theta, \lambda) = F(\theta)
+   + \frac{\rho}{2} \sum_j \mathrm{dist}^2(c_j + \lambda_j / \rho, [l_j, u_j])
+
+which is minimised by Newton's method with the exact second derivative of the Lagrangian. Where that
+is not positive definite it is shifted; near a solution larger penalty weights are tried before, for
+they add curvature along the rules only. Multipliers are renewed as soon as the gradient is small
+against the violation, so that both shrink together. Near a solution a step of parameters and
+multipliers together is tried first, and kept if it halves the residual.
+
+Far from a solution a tenth of the rows show the way as well as all of them: the problem on a sample
+is solved first (and before it the one on a sample of the sample), roughly, and all rows are seen in
+the last few steps only.
+
+lam -> lambda, rho -> penalty weight, nu -> the multipliers rho * dist that the gradient sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from skfair._typing import FloatArray
+from skfair.solvers.base import SOLVERS, SolverResult, Status
+from skfair.utils.history import History
+
+# Below this many units of the last place of the objective, a descent cannot be seen.
+_ROUNDING = 1e-13
+_HALVINGS = 10
+# Steps that may bring no progress. Bounds that cannot be kept drive parameters to infinity.
+_PATIENCE = 40
+# Curvatures below this are taken for it, so that nothing overflows.
+_FLAT = 1e-100
+# KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
+# multiples of 1 / sqrt(n): by about that much its gradient is off.
+_FAR, _NEAR = 5.0, 1.0
+# Factors on the penalty weight in the second derivative, near a solution.
+_STEEPER = (1.0, 10.0, 100.0, 1000.0)
+
+
+class Augmented(NamedTuple):
+    """The augmented Lagrangian at a point."""
+
+    value: float
+    nu: FloatArray  # multipliers that its gradient sees
+
+
+def augmented(problem: Any, at: Any, lam: FloatArray, rho: float) -> Augmented:
+    """Evaluate the augmented Lagrangian from an evaluation of the problem."""
+    if not problem.n_constraints:
+        return Augmented(at.objective, lam)
+    shifted = at.constraints + lam / rho
+    nu = rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
+    return Augmented(at.objective + float(nu @ nu - lam @ lam) / (2 * rho), nu)
+
+
+def gap_of(al: Augmented, lam: FloatArray, rho: float) -> float:
+    """Bound violation and complementarity: distances from bounds, times large multipliers."""
+    distance = float(np.abs(al.nu - lam).max(initial=0.0)) / rho
+    return distance * max(1.0, float(np.abs(al.nu).max(initial=0.0)))
+
+
+@SOLVERS.register("al_newton")
+@dataclass
+class ALNewton:
+    """Augmented Lagrangian with damped Newton steps.
+
+    Parameters
+    ----------
+    rho : float, default=10.0
+        First penalty weight.
+    rho_growth : float, default=4.0
+        Factor on it when a renewal of the multipliers does not shrink the violation by as much.
+    rho_max : float, default=1e5
+        Largest penalty weight.
+    joint_below : float, default=0.1
+        KKT residual below which steps of parameters and multipliers together are tried first.
+
+    Examples
+    --------
+    >>> from skfair.solvers import ALNewton
+    >>> ALNewton(rho=100.0).rho
+    100.0
+    """
+
+    rho: float = 10.0
+    rho_growth: float = 4.0
+    rho_max: float = 1e5
+    joint_below: float = 0.1
+
+    needs = ("evaluate", "gradient", "jacobian", "hessian")
+    may_use = ("sampled",)
+    is_stochastic = False
+    is_precise = True
+
+    def solve(
+        self,
+        problem: Any,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> SolverResult:
+        """Solve to a KKT residual of ``tol``.
+
+        Parameters
+        ----------
+        problem : LinearConstrainedERM
+            Has the methods in ``needs``.
+        theta0 : ndarray of shape (n_parameters,)
+            Where to start.
+        multipliers0 : ndarray of shape (n_constraints,), default=None
+            Multipliers to start from; zeros if None.
+        tol : float, default=1e-6
+            Largest KKT residual.
+        max_iter : int, default=200
+            Largest number of Newton steps.
+        random_state : object
+            Not used.
+        callback : callable, default=None
+            ``callback(theta) -> stop``, called after each step.
+
+        Returns
+        -------
+        result : SolverResult
+            Parameters, signed multipliers, history.
+        """
+        m = problem.n_constraints
+        lam = np.zeros(m) if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
+        rho, history = self.rho, History()
+        theta = np.array(theta0, dtype=np.float64)
+        if multipliers0 is None:  # who knows multipliers starts near a solution
+            theta, lam = self._rough(problem, theta, lam, tol)
+        at = problem.evaluate(theta)
+        al = augmented(problem, at, lam, rho)
+        gradient = problem.gradient(at, al.nu)
+        status: Status = "max_iter"
+        last_gap, shift, n_iter, n_stalled = np.inf, 0.0, 0, 0
+        least, since = np.inf, 0
+        while True:
+            stationarity = float(np.abs(gradient).max(initial=0.0))
+            gap = gap_of(al, lam, rho)
+            if max(stationarity, gap) < 0.9 * least:
+                least, since = max(stationarity, gap), n_iter
+            history.record(
+                objective=at.objective,
+                max_violation=problem.violation(at),
+                stationarity=stationarity,
+            )
+            if stationarity <= tol and gap <= tol:
+                status = "converged"
+                break
+            if n_iter >= max_iter or n_stalled > 5 or n_iter - since > _PATIENCE:
+                break
+            if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * tol) or n_stalled:
+                if gap > last_gap / self.rho_growth and rho < self.rho_max:
+                    rho = min(self.rho_growth * rho, self.rho_max)
+                lam, last_gap = al.nu, gap
+                al = augmented(problem, at, lam, rho)
+                gradient = problem.gradient(at, al.nu)
+            n_iter += 1
+            residual = max(stationarity, gap)
+            is_near, joint = residual < self.joint_below, None
+            system = _NewtonSystem(problem, at, al, rho, shift, is_near)
+            shift = system.shift
+            if is_near:
+                joint = _joint_step(problem, at, al, rho, system, gradient, residual)
+            if joint is not None:
+                at, lam, al, gradient = joint
+                last_gap = gap_of(al, lam, rho)
+            else:
+                found = _search(problem, at, al, lam, rho, -system.solve(gradient), gradient)
+                n_stalled = n_stalled + 1 if found.at is at else 0
+                if found.n_halvings > 2:  # the model is too bold, as where a hinge is flat
+                    shift = max(16 * shift, float(np.abs(gradient).max()))
+                at, al = found.at, found.al
+                gradient = problem.gradient(at, al.nu)
+            if callback is not None and callback(at.theta):
+                status = "stopped"
+                break
+        return SolverResult(at.theta, al.nu, n_iter, status, history.as_dict())
+
+    def _rough(
+        self, problem: Any, theta: FloatArray, lam: FloatArray, tol: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Go from a start that is far off to the solution on a sample of the rows."""
+        sample = problem.sampled() if hasattr(problem, "sampled") else None
+        if sample is None:
+            return theta, lam
+        noise = 1 / np.sqrt(sample.n_rows)
+        at = sample.evaluate(theta)
+        al = augmented(sample, at, lam, self.rho)
+        far = float(np.abs(sample.gradient(at, al.nu)).max(initial=0.0))
+        if max(far, gap_of(al, lam, self.rho)) < _FAR * noise:
+            return theta, lam
+        found = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
+        return (found.theta, found.multipliers) if found.status == "converged" else (theta, lam)
+
+
+class _NewtonSystem:
+    """The second derivative of the augmented Lagrangian, factorised.
+
+    Where it is not positive definite a multiple of the identity is added. Near a solution, where it
+    often is so only along the active constraints, a larger penalty weight is tried before: it
+    does not change the joint step, which then still squares the error.
+    """
+
+    def __init__(
+        self, problem: Any, at: Any, al: Augmented, rho: float, shift: float, is_near: bool
+    ) -> None:
+        hessian = problem.hessian(at, al.nu)
+        self.active = np.flatnonzero(al.nu)
+        self.jacobian = np.empty((0, hessian.shape[0]))
+        self.rho, self.shift = rho, 0.0
+        if self.active.size:
+            self.jacobian = problem.jacobian(at, self.active)  # (n_active, n_parameters)
+            along = self.jacobian.T @ self.jacobian
+            hessian += rho * along
+        if is_near and self.active.size:
+            for factor in _STEEPER:
+                self.rho = factor * rho
+                if self._factorise(hessian + (self.rho - rho) * along):
+                    return
+            self.rho = rho
+        self.shift = 0.0 if shift <= 1e-6 else 0.25 * shift
+        while not self._factorise(hessian):
+            self.shift = max(4 * self.shift, 1e-3)
+
+    def _factorise(self, hessian: FloatArray) -> bool:
+        """Factorise the shifted matrix; False if it is not positive definite."""
+        order = np.arange(hessian.shape[0])
+        matrix = hessian.copy()
+        matrix[order, order] += self.shift
+        # Parameters of very different curvature are made alike before the factorisation.
+        diagonal = np.abs(matrix[order, order])
+        largest = diagonal.max(initial=0.0) or 1.0  # all zero where a hinge is flat
+        self._unit = 1 / np.sqrt(np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
+        matrix *= np.outer(self._unit, self._unit)
+        matrix[order, order] += 1e-12
+        try:
+            self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            return False
+        return True
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for one right side, or for several in columns."""
+        unit = self._unit if right.ndim == 1 else self._unit[:, None]
+        return np.asarray(unit * cho_solve(self._factor, unit * right, check_finite=False))
+
+
+def _joint_step(
+    problem: Any,
+    at: Any,
+    al: Augmented,
+    rho: float,
+    system: _NewtonSystem,
+    gradient: FloatArray,
+    residual: float,
+) -> tuple[Any, FloatArray, Augmented, FloatArray] | None:
+    """Take the Newton step of parameters and multipliers together, if it pays.
+
+    It makes the active constraints, linearised, hold exactly:
+    M d + J' (mu - lam) = -gradient and J d = b - c, with M and rho those of the system and
+    lam = nu - rho (c - b). Near a solution this squares the error, where renewing the multipliers
+    alone divides it.
+    """
+    d, mu = -system.solve(gradient), np.zeros(problem.n_constraints)
+    if system.active.size:
+        values = at.constraints[system.active]
+        bounds = np.where(al.nu > 0, problem.upper, problem.lower)[system.active]
+        pulled = system.solve(system.jacobian.T)  # M^-1 J'
+        schur = system.jacobian @ pulled
+        try:
+            change = np.linalg.solve(schur, values - bounds + system.jacobian @ d)
+        except np.linalg.LinAlgError:
+            return None
+        d -= pulled @ change
+        mu[system.active] = al.nu[system.active] - system.rho * (values - bounds) + change
+    new = problem.evaluate(at.theta + d)
+    new_al = augmented(problem, new, mu, rho)
+    new_gradient = problem.gradient(new, new_al.nu)
+    new_residual = max(float(np.abs(new_gradient).max(initial=0.0)), gap_of(new_al, mu, rho))
+    if not new_residual <= 0.5 * residual:
+        return None
+    return new, mu, new_al, new_gradient
+
+
+class _Found(NamedTuple):
+    at: Any
+    al: Augmented
+    n_halvings: int
+
+
+def _search(
+    problem: Any,
+    at: Any,
+    al: Augmented,
+    lam: FloatArray,
+    rho: float,
+    direction: FloatArray,
+    gradient: FloatArray,
+) -> _Found:
+    """Halve the step until the augmented Lagrangian falls enough; stay if rounding forbids it."""
+    step, rounding = 1.0, _ROUNDING * max(1.0, abs(al.value))
+    slope = float(gradient @ direction)
+    for n_halvings in range(_HALVINGS):
+        new = problem.evaluate(at.theta + step * direction)
+        value = augmented(problem, new, lam, rho)
+        if value.value <= al.value + 1e-4 * step * slope + rounding:
+            return _Found(new, value, n_halvings)
+        step *= 0.5
+    return _Found(at, al, _HALVINGS)

@@ -1,0 +1,137 @@
+r"""IPP-SSG: an inexact proximal point method, by switching subgradient steps.
+
+F and G are not convex, but become so with a quadratic around a centre. Around the centre
+:math:`\bar\theta` the method of Huang and Lin (2023) and its forerunners approximately solves
+
+.. math:: \min_\theta F(\theta) + \frac{\gamma}{2} |\theta - \bar\theta|^2 \quad \text{subject to}
+   \quad G(\theta) + \frac{\gamma}{2} |\theta - \bar\theta|^2 \le 0
+
+by ``n_inner`` steps of ``ssg.py``, puts the centre where they ended, and repeats.
+At a fixed point the quadratics vanish and the KKT conditions of the problem remain.
+
+Differences from the paper: those of ``ssg.py``; steps and tolerances fall over the
+whole run, not within each problem; gamma is small, as what has to be made convex here is mildly
+non-convex and a large gamma makes the centre crawl. The start need not keep the constraints.
+
+gamma -> weight of the quadratics, center -> theta bar, otherwise as in ``ssg.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from skfair._typing import FloatArray
+from skfair.solvers.base import SOLVERS, SolverResult
+from skfair.solvers.erm.ssg import SSG, switch
+
+
+@SOLVERS.register("ipp_ssg")
+@dataclass
+class IPPSSG(SSG):
+    r"""Inexact proximal points by switching subgradients.
+
+    Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
+
+    Parameters
+    ----------
+    eta : float, default=None
+        First step for the objective; None for 1 / (L_F + gamma).
+    eta_last : float, default=0.03
+        Last step, as a part of the first. Smaller ones end closer to a KKT point if they get there.
+    eps : float, default=0.1
+        First tolerance, in the unit of the constraints. Larger ones allow more objective steps.
+    eps_last : float, default=1e-4
+        Last tolerance, and the violation that a best iterate may have.
+    schedule : {"geometric", "root"}, default="geometric"
+        How steps and tolerances fall: over the whole run from first to last, or for each centre
+        like 1 / sqrt(k + 1) from the first.
+    constraint_step : {"polyak", "equal"}, default="polyak"
+        Whether a constraint step aims a little inside, or is as long as an objective step.
+    output : {"best", "average"}, default="best"
+        Whether the centre moves to the last iterate and the result is chosen as by :class:`SSG`, or
+        centres and result are averages of the iterates with an objective step, weighted with eta.
+    proximal : float, default=0.01
+        gamma, in units of L_F. Larger ones make each problem easier and need more centres.
+    n_inner : int, default=50
+        Steps for each centre.
+
+    See Also
+    --------
+    SSG : The same without centres.
+    IPPConEx : The same with a primal-dual method, which has multipliers.
+
+    Notes
+    -----
+    Cost, multipliers, status and accuracy are those of :class:`SSG`.
+
+    Examples
+    --------
+    >>> from skfair.solvers import SOLVERS
+    >>> SOLVERS["ipp_ssg"](n_inner=100).n_inner
+    100
+    """
+
+    proximal: float = 0.01
+    n_inner: int = 50
+
+    @classmethod
+    def paper(cls) -> IPPSSG:
+        """Return the rule of the paper: equal steps that fall like 1 / sqrt(k + 1), averaged.
+
+        The papers print no numbers; gamma is 1 in units of L_F, above every constant of weak
+        convexity. Known to fail: the centre then moves about as slowly as gradient steps would, at
+        ``n_inner`` times their cost.
+
+        Returns
+        -------
+        solver : IPPSSG
+            The solver.
+        """
+        return cls(schedule="root", constraint_step="equal", output="average", proximal=1.0)
+
+    def solve(
+        self,
+        problem: Any,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+        *,
+        tol: float = 1e-4,
+        max_iter: int = 3000,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> SolverResult:
+        """Make ``max_iter`` steps in all.
+
+        Parameters
+        ----------
+        problem : ConstrainedERM
+            Has the methods in ``needs``.
+        theta0 : ndarray of shape (n_parameters,)
+            Where to start.
+        multipliers0 : ndarray of shape (n_constraints,), default=None
+            Not used.
+        tol : float, default=1e-4
+            Where no constraint presses, the largest gradient and violation to stop at.
+        max_iter : int, default=3000
+            Number of steps over all centres, over which the lengths of steps fall.
+        random_state : object
+            Not used.
+        callback : callable, default=None
+            ``callback(theta) -> stop``, called after each step.
+
+        Returns
+        -------
+        result : SolverResult
+            Parameters, zeros as multipliers, history.
+        """
+        return switch(
+            self,
+            problem,
+            theta0,
+            proximal=self.proximal,
+            n_inner=self.n_inner,
+            tol=tol,
+            max_iter=max_iter,
+            callback=callback,
+        )

@@ -1,0 +1,146 @@
+"""L-BFGS that remembers: descent on a function that changes a little from run to run.
+
+An augmented Lagrangian is minimised again after every renewal of its multipliers, and its
+curvature is nearly the same each time. scipy's L-BFGS starts from nothing in every run, which
+costs two to five times the evaluations.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+
+_ROUNDING = 1e-13  # relative; smaller changes of the function cannot be seen
+# A step must bring this share of the descent that its slope promises, and leave at most this share
+# of the slope (Wolfe's conditions).
+_DESCENT, _SLOPE = 1e-4, 0.9
+_TRIALS = 20  # evaluations per step
+_PATIENCE = 30  # steps in which neither the function falls nor its gradient
+
+
+class Point(NamedTuple):
+    """A point, the function and its gradient there, and what the caller wants to keep of it."""
+
+    x: FloatArray
+    value: float
+    gradient: FloatArray
+    more: Any = None
+
+    @property
+    def steepness(self) -> float:
+        """Largest entry of the gradient."""
+        return float(np.abs(self.gradient).max(initial=0.0))
+
+
+class _Pair(NamedTuple):
+    """A step, the change of the gradient along it, and their inner product."""
+
+    step: FloatArray
+    change: FloatArray
+    product: float
+
+
+Function = Callable[[FloatArray], Point]
+
+
+class LBFGS:
+    """Minimiser that keeps its pairs of steps and gradient changes between runs.
+
+    Parameters
+    ----------
+    memory : int
+        Largest number of pairs.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._pairs: deque[_Pair] = deque(maxlen=memory)
+
+    def minimize(
+        self, function: Function, start: Point, tol: float, max_iter: int
+    ) -> tuple[Point, int]:
+        """Descend until no entry of the gradient is above ``tol``, or rounding forbids it.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(x) -> Point``.
+        start : Point
+            Where to start.
+        tol : float
+            Largest entry of the gradient.
+        max_iter : int
+            Largest number of steps.
+
+        Returns
+        -------
+        at : Point
+            The last point.
+        n_iter : int
+            Number of steps.
+        """
+        at, flattest, lowest, since = start, start.steepness, start.value, 0
+        for n_iter in range(max_iter):
+            if at.steepness <= tol or n_iter - since > _PATIENCE:
+                return at, n_iter
+            new = self._step(function, at)
+            if new is None and self._pairs:
+                self._pairs.clear()  # old curvature may mislead
+                new = self._step(function, at)
+            if new is None:
+                return at, n_iter
+            step, change = new.x - at.x, new.gradient - at.gradient
+            product = float(step @ change)
+            if product > np.finfo(float).eps * (change @ change):
+                self._pairs.append(_Pair(step, change, product))
+            if new.steepness < 0.9 * flattest or new.value < lowest:
+                flattest, lowest = min(flattest, new.steepness), min(lowest, new.value)
+                since = n_iter
+            at = new
+        return at, max_iter
+
+    def _direction(self, gradient: FloatArray) -> FloatArray:
+        """Return minus the inverse curvature times the gradient, by the two-loop recursion."""
+        if not self._pairs:
+            return -gradient / max(1.0, float(np.abs(gradient).sum()))
+        d, shares = -gradient, []
+        for pair in reversed(self._pairs):
+            shares.append((pair.step @ d) / pair.product)
+            d = d - shares[-1] * pair.change
+        d = d * (self._pairs[-1].product / (self._pairs[-1].change @ self._pairs[-1].change))
+        for pair, share in zip(self._pairs, reversed(shares), strict=True):
+            d = d + (share - (pair.change @ d) / pair.product) * pair.step
+        return d
+
+    def _step(self, function: Function, at: Point) -> Point | None:
+        """Search along the direction for a point that is low and flat enough (Wolfe)."""
+        d = self._direction(at.gradient)
+        slope = float(at.gradient @ d)
+        if not slope < 0:
+            return None
+        rounding = _ROUNDING * max(1.0, abs(at.value))
+        step, shortest, longest = 1.0, 0.0, np.inf
+        for _ in range(_TRIALS):
+            new = function(at.x + step * d)
+            new_slope = float(new.gradient @ d)
+            is_low = new.value <= at.value + _DESCENT * step * slope
+            # Where rounding hides the descent, slopes still tell it.
+            is_low |= new.value <= at.value + rounding and abs(new_slope) <= _SLOPE * abs(slope)
+            if not is_low:
+                longest = step
+            elif new_slope < _SLOPE * slope:
+                shortest = step
+            else:
+                return new
+            if longest == np.inf:
+                step *= 2.0
+            elif shortest == 0.0 and np.isfinite(new.value):
+                fitted = -0.5 * slope * step**2 / (new.value - at.value - slope * step)
+                step = float(np.clip(fitted, 0.1 * step, 0.5 * step))
+            else:
+                step = 0.5 * (shortest + longest)
+        return None

@@ -1,0 +1,100 @@
+r"""Stochastic gradient descent on a weighted sum of objective and violations.
+
+.. math:: F(\theta) + \text{weight} \sum_j \mathrm{dist}(c_j(\theta), [l_j, u_j])^q,
+   \qquad q \in \{1, 2\}
+
+The regulariser that the paper on stochastic solvers compares with has this form. Nothing steers
+the weight, so how far the rules are kept is for the user to find out by trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.solvers.base import SOLVERS
+from skfair.solvers.erm.stochastic import GradientSolver, TrainingState, check_choice
+
+
+@SOLVERS.register("penalty")
+@dataclass
+class Penalty(GradientSolver):
+    r"""Stochastic gradient descent with a penalty on violations.
+
+    Parameters
+    ----------
+    n_loss, n_per_cell : int, default=128
+        Rows per step for the objective, and for each cell of each rule.
+    max_constraint_rows : int, default=1024
+        With many cells fewer rows are drawn for each, so that their sum stays within this.
+    averaging : float or None, default=3.0
+        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
+        return an iterate.
+    check_every : int, default=None
+        Steps between evaluations on all rows; None for five per run.
+    tolerance : float
+        Not used: checks are compared by the sum that is minimised.
+    output : {"best", "last"}, default="best"
+        Which check is returned.
+    learning_rate : float, default=0.01
+        Rate of the first step.
+    decay_steps : float, default=100
+        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
+    optimizer : {"adam", "sgd"}, default="adam"
+        Adam, or plain gradient steps.
+    weight : float, default=20.0
+        Weight of the penalty. A larger one keeps the rules better and makes the steps noisier.
+    kind : {"squared", "absolute"}, default="squared"
+        The power q of the violations.
+
+    See Also
+    --------
+    ALM : adds multipliers, which take the violation to zero without a large weight.
+
+    Notes
+    -----
+    One evaluation and one pull-back of a batch per step. Squared violations end near
+    lambda / (2 weight), lambda being the multiplier of the constrained problem. Absolute ones end
+    near 0 if the weight is above all multipliers. The multipliers returned are the derivatives of
+    the penalty. The paper prints no values for this baseline, so there is no preset.
+
+    References
+    ----------
+    Buyl, M., Defrance, M. and De Bie, T. "fairret: a framework for differentiable fairness
+    regularization terms", ICLR 2024.
+
+    Examples
+    --------
+    >>> from skfair.solvers.erm.penalty import Penalty
+    >>> Penalty(weight=5.0, kind="absolute").weight
+    5.0
+    """
+
+    weight: float = 20.0
+    kind: Literal["squared", "absolute"] = "squared"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("kind", self.kind, ("squared", "absolute"))
+
+    def _step(
+        self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
+    ) -> None:
+        at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, n_per_cell))
+        self._descend(state, problem.gradient(at, self._slopes(problem, at)))
+
+    def _slopes(self, problem: Any, at: Any) -> FloatArray:
+        """Return the derivatives of the penalty by the constraint values."""
+        excess = at.constraints - np.clip(at.constraints, problem.lower, problem.upper)
+        return self.weight * (np.sign(excess) if self.kind == "absolute" else 2 * excess)
+
+    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+        excess = at.constraints - np.clip(at.constraints, problem.lower, problem.upper)
+        power = 1 if self.kind == "absolute" else 2
+        return 0.0, at.objective + self.weight * float((np.abs(excess) ** power).sum())
+
+    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+        return self._slopes(problem, at)

@@ -1,0 +1,69 @@
+"""Stochastic gradient descent on the objective alone: the baseline that ignores all rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.solvers.base import SOLVERS
+from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
+
+
+@SOLVERS.register("sgd")
+@dataclass
+class SGD(GradientSolver):
+    """Stochastic gradient descent that ignores the constraints.
+
+    Parameters
+    ----------
+    n_loss : int, default=128
+        Rows per step.
+    n_per_cell, max_constraint_rows : int
+        Not used.
+    averaging : float or None, default=3.0
+        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
+        return an iterate.
+    check_every : int, default=None
+        Steps between evaluations on all rows; None for five per run.
+    tolerance : float
+        Not used: checks are compared by the objective.
+    output : {"best", "last"}, default="best"
+        Which check is returned.
+    learning_rate : float, default=0.01
+        Rate of the first step.
+    decay_steps : float, default=100
+        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
+    optimizer : {"adam", "sgd"}, default="adam"
+        Adam, or plain gradient steps.
+
+    Notes
+    -----
+    One evaluation and one pull-back of ``n_loss`` rows per step. All multipliers are 0. The paper
+    that has this baseline prints no values for it, so there is no preset.
+
+    References
+    ----------
+    Kliachkin, A., Lepsova, J., Bareilles, G. and Marecek, J. "Benchmarking stochastic approximation
+    algorithms for fairness-constrained training of deep neural networks", section 4.
+
+    Examples
+    --------
+    >>> from skfair.solvers.erm.sgd import SGD
+    >>> SGD(optimizer="sgd", learning_rate=0.1).learning_rate
+    0.1
+    """
+
+    def _step(
+        self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
+    ) -> None:
+        at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, 0))
+        self._descend(state, problem.gradient(at))
+
+    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+        return 0.0, at.objective
+
+    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+        return np.zeros_like(multipliers)

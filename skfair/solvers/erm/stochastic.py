@@ -1,0 +1,360 @@
+"""What the stochastic solvers share: batches, steps, the averaged iterate, checks, the result.
+
+A stochastic solver sees a few rows per step: ``n_loss`` of them for the objective and equally many
+for each cell of the rules, as in section 4 of the paper that compares such solvers. A training is
+a :class:`TrainingState` and the two methods ``begin`` and ``advance``, so it can stop and go on,
+with the same rows or with new ones; ``solve`` is built on them.
+
+Changed against the paper: what is returned. Single iterates of a stochastic method come near good
+points and leave them again. So the solvers keep a weighted mean of the iterates, evaluate it on all
+rows five times per run, and return the best of these checks in the second half of the run: that of
+the smallest violation beyond ``tolerance``, and then of the smallest objective. (In the first half
+a point may satisfy the rules only because it has learned nothing: theta = 0 treats all alike.)
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skfair._typing import FloatArray
+from skfair.solvers.base import SolverResult, Status
+from skfair.utils.history import History
+
+# Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
+_CHECKS = 5
+
+
+class Adam:
+    """Adam steps: gradients divided by the root of a running mean of their squares.
+
+    Parameters
+    ----------
+    n_parameters : int
+        Length of the points that are moved.
+    decay1, decay2 : float
+        Weights of the past in the running means of gradients and of their squares.
+    epsilon : float
+        Keeps the division defined.
+
+    Examples
+    --------
+    The first step has the length of the rate, whatever the gradient:
+
+    >>> import numpy as np
+    >>> from skfair.solvers.erm.stochastic import Adam
+    >>> point = np.zeros(2)
+    >>> Adam(2).step(point, np.array([3.0, -0.001]), 0.01)
+    >>> point.round(4)
+    array([-0.01,  0.01])
+    """
+
+    def __init__(
+        self, n_parameters: int, decay1: float = 0.9, decay2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.decay1, self.decay2, self.epsilon = decay1, decay2, epsilon
+        self.first = np.zeros(n_parameters)
+        self.second = np.zeros(n_parameters)
+        self.n_steps = 0
+
+    def step(self, point: FloatArray, gradient: FloatArray, rate: float) -> None:
+        """Move ``point`` in place."""
+        from skfair._kernels.adam import adam_step
+
+        self.n_steps += 1
+        # Both means start at zero; dividing by 1 - decay^t makes up for it.
+        unbias = 1 / math.sqrt(1 - self.decay2**self.n_steps)
+        rate /= 1 - self.decay1**self.n_steps
+        means = self.first, self.second
+        decays = self.decay1, self.decay2
+        adam_step(point, gradient, *means, *decays, self.epsilon, rate, unbias)
+
+
+@dataclass(kw_only=True)
+class TrainingState:
+    """All that training needs to go on, later or elsewhere: it can be pickled.
+
+    It does not hold the problem, so rows may be replaced by others with the same rules.
+
+    Attributes
+    ----------
+    point : ndarray of shape (n_parameters + n_slacks,)
+        The parameters, and then the slack variables of algorithms that have them.
+    multipliers : ndarray of shape (n_constraints,)
+        Signed multipliers.
+    average, average_multipliers : ndarray or None
+        Weighted means of the points and of the multipliers so far.
+    n_slacks : int
+        Number of slack variables.
+    n_steps : int
+        Steps so far.
+    adam : Adam or None
+        Makes the steps of solvers that use it.
+    """
+
+    point: FloatArray
+    multipliers: FloatArray
+    average: FloatArray | None
+    average_multipliers: FloatArray | None
+    n_slacks: int = 0
+    n_steps: int = 0
+    adam: Adam | None = None
+
+    @property
+    def theta(self) -> FloatArray:
+        """The current parameters: a view."""
+        return self.point[: self.point.size - self.n_slacks]
+
+    @property
+    def solution(self) -> FloatArray:
+        """The parameters to predict with: the averaged ones, if there are any; a copy."""
+        best = self.point if self.average is None else self.average
+        return best[: best.size - self.n_slacks].copy()
+
+    @property
+    def solution_multipliers(self) -> FloatArray:
+        """The multipliers that belong to :attr:`solution`; a copy."""
+        averaged = self.average_multipliers
+        return (self.multipliers if averaged is None else averaged).copy()
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise a ``ValueError`` unless an option has one of its values."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+
+
+@dataclass
+class StochasticSolver(ABC):
+    """Base of the stochastic solvers; the module says what they share.
+
+    Parameters
+    ----------
+    n_loss : int, default=128
+        Rows per step for the objective. More make the steps less noisy and slower.
+    n_per_cell : int, default=128
+        Rows per step for each cell of each rule: a group, or a class within a group.
+    max_constraint_rows : int, default=1024
+        With many cells fewer rows are drawn for each, so that their sum stays within this, but at
+        least one.
+    averaging : float or None, default=3.0
+        The iterate of step t has a weight proportional to t to this power in the mean that is
+        returned: a larger one forgets the beginning sooner. None: iterates are returned themselves.
+    check_every : int, default=None
+        Steps between evaluations on all rows; None for five evaluations per run.
+    tolerance : float, default=1e-3
+        Violations up to this count as none when checks are compared.
+    output : str, default="best"
+        "best" for the best check of the second half of the run, "last" for the last one.
+    """
+
+    n_loss: int = 128
+    n_per_cell: int = 128
+    max_constraint_rows: int = 1024
+    averaging: float | None = 3.0
+    check_every: int | None = None
+    tolerance: float = 1e-3
+    output: str = "best"
+
+    needs: ClassVar[tuple[str, ...]] = ("evaluate", "gradient", "draw")
+    is_stochastic: ClassVar[bool] = True
+    _outputs: ClassVar[tuple[str, ...]] = ("best", "last")
+
+    def __post_init__(self) -> None:
+        check_choice("output", self.output, self._outputs)
+
+    def begin(
+        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
+    ) -> Any:
+        """Return the state of a training that has made no step yet.
+
+        Parameters
+        ----------
+        problem : ConstrainedERM
+            Has the methods in ``needs``.
+        theta0 : ndarray of shape (n_parameters,)
+            Where to start.
+        multipliers0 : ndarray of shape (n_constraints,), default=None
+            Multipliers to start from; zeros if None.
+
+        Returns
+        -------
+        state : TrainingState
+            What :meth:`advance` takes.
+        """
+        return TrainingState(**self._first_parts(problem, theta0, multipliers0))
+
+    def advance(self, problem: Any, state: Any, n_steps: int, rng: np.random.RandomState) -> None:
+        """Make steps.
+
+        Parameters
+        ----------
+        problem : ConstrainedERM
+            The one that training began with, or one with the same parameters and rules on other
+            rows.
+        state : TrainingState
+            From :meth:`begin`; changed in place.
+        n_steps : int
+            Number of steps.
+        rng : RandomState
+            Draws the rows.
+        """
+        n_per_cell = self._rows_per_cell(problem)
+        for _ in range(n_steps):
+            state.n_steps += 1
+            self._step(problem, state, n_per_cell, rng)
+            if self.averaging is not None and state.average is not None:
+                # Weights proportional to t^a: mean += (a + 1) / (t + a) * (x - mean).
+                weight = (self.averaging + 1) / (self.averaging + state.n_steps)
+                state.average += weight * (state.point - state.average)
+                state.average_multipliers += weight * (
+                    state.multipliers - state.average_multipliers
+                )
+
+    def solve(
+        self,
+        problem: Any,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 1500,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> SolverResult:
+        """Make ``max_iter`` steps and return what ``output`` says.
+
+        Parameters
+        ----------
+        problem : ConstrainedERM
+            Has the methods in ``needs``.
+        theta0 : ndarray of shape (n_parameters,)
+            Where to start.
+        multipliers0 : ndarray of shape (n_constraints,), default=None
+            Multipliers to start from; zeros if None.
+        tol : float, default=1e-3
+            The status is "converged" if the KKT residual on all rows, of what is returned, is at
+            most this. It does not shorten the run.
+        max_iter : int, default=1500
+            Number of steps.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the generator that draws the rows.
+        callback : callable, default=None
+            ``callback(theta) -> stop``, called after each check.
+
+        Returns
+        -------
+        result : SolverResult
+            Parameters, signed multipliers; ``history`` has one row per check.
+        """
+        if max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {max_iter}.")
+        rng = check_random_state(random_state)
+        state = self.begin(problem, theta0, multipliers0)
+        every = self.check_every or -(-max_iter // _CHECKS)
+        history = History()
+        status: Status = "max_iter"
+        best_rank = (np.inf, np.inf)
+        while state.n_steps < max_iter and status != "stopped":
+            self.advance(problem, state, min(every, max_iter - state.n_steps), rng)
+            at = problem.evaluate(self._candidate(state))
+            history.record(objective=at.objective, max_violation=problem.violation(at))
+            is_early = 2 * state.n_steps <= max_iter
+            rank = (np.inf, np.inf) if is_early else self._rank(problem, at)
+            if self.output != "best" or rank <= best_rank:
+                best, best_rank, multipliers = at, rank, state.solution_multipliers
+            if callback is not None and callback(at.theta):
+                status = "stopped"
+        multipliers = self._final_multipliers(problem, best, multipliers)
+        if status != "stopped" and max(problem.kkt_residual(best, multipliers).values()) <= tol:
+            status = "converged"
+        return SolverResult(best.theta, multipliers, state.n_steps, status, history.as_dict())
+
+    @abstractmethod
+    def _step(self, problem: Any, state: Any, n_per_cell: int, rng: np.random.RandomState) -> None:
+        """Make the step number ``state.n_steps``, from 1."""
+
+    def _candidate(self, state: Any) -> FloatArray:
+        """Return the parameters that are checked: an array of their own."""
+        return np.asarray(state.solution)
+
+    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+        """Return what checks are compared by, the first number before the second."""
+        return max(problem.violation(at) - self.tolerance, 0.0), at.objective
+
+    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+        """Return the multipliers of the result, from those of the state at that time."""
+        return multipliers
+
+    def _first_parts(
+        self,
+        problem: Any,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None,
+        slacks: FloatArray | None = None,
+    ) -> dict[str, Any]:
+        """Return what every state begins with."""
+        parts = [np.asarray(theta0, dtype=np.float64), np.empty(0) if slacks is None else slacks]
+        point = np.concatenate(parts)
+        given = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
+        multipliers = np.array(given, dtype=np.float64)
+        is_averaged = self.averaging is not None
+        return {
+            "point": point,
+            "multipliers": multipliers,
+            "average": point.copy() if is_averaged else None,
+            "average_multipliers": multipliers.copy() if is_averaged else None,
+            "n_slacks": parts[1].size,
+        }
+
+    def _rows_per_cell(self, problem: Any) -> int:
+        """Return how many rows of each cell are drawn per step."""
+        n_cells = problem.draw(np.random.RandomState(0), 0, 1).rows.size
+        return max(1, min(self.n_per_cell, self.max_constraint_rows // max(n_cells, 1)))
+
+
+def decay(step: int, decay_steps: float) -> float:
+    """Return the share of the first rate that is left at a step, counted from 1."""
+    return 1 / math.sqrt(1 + (step - 1) / decay_steps)
+
+
+@dataclass
+class GradientSolver(StochasticSolver):
+    """Base of the stochastic solvers that follow the gradient of one function.
+
+    Parameters
+    ----------
+    n_loss, n_per_cell, max_constraint_rows, averaging, check_every, tolerance, output
+        See :class:`StochasticSolver`.
+    learning_rate : float, default=0.01
+        Rate of the first step.
+    decay_steps : float, default=100
+        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
+    optimizer : {"adam", "sgd"}, default="adam"
+        Adam, or plain gradient steps.
+    """
+
+    learning_rate: float = 0.01
+    decay_steps: float = 100.0
+    optimizer: Literal["adam", "sgd"] = "adam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+
+    def _first_parts(self, *args: Any) -> dict[str, Any]:
+        parts = super()._first_parts(*args)
+        return {**parts, "adam": Adam(parts["point"].size) if self.optimizer == "adam" else None}
+
+    def _descend(self, state: TrainingState, gradient: FloatArray) -> None:
+        """Move the point along the negative gradient."""
+        rate = self.learning_rate * decay(state.n_steps, self.decay_steps)
+        if state.adam is None:
+            state.point -= rate * gradient
+        else:
+            state.adam.step(state.point, gradient, rate)

@@ -1,0 +1,280 @@
+"""PartialParityCalibrator on Dask collections: the same maps, and a promise that all rows keep."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skfair.blocks import score_bins
+from skfair.classification import PartialParityCalibrator, PartialParityClassifier
+from skfair.exceptions import MissingGroupsWarning
+from skfair.metrics import (
+    partial_ccdf_gap,
+    partial_demographic_parity_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_group_auc_gap,
+    partial_statistical_parity_gap,
+)
+from skfair.utils.history import bytes_exchanged
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+INTERVAL = (0.1, 0.5)
+COLUMNS = ["a", "b", "town"]
+
+
+def people(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m", "x"], n, p=[0.35, 0.45, 0.2])
+    a = rng.normal(size=n) + 0.8 * (sex == "m")
+    b = rng.normal(size=n)
+    town = rng.choice(["north", "south"], n)
+    y = a + b + (town == "north") + rng.normal(size=n) > 1
+    frame = {"a": a, "b": b, "town": town, "sex": sex, "y": np.where(y, "yes", "no")}
+    return pd.DataFrame(frame | {"w": rng.choice([0.5, 1.0, 2.0], n)})
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    frame = people(500, seed=1)
+    columns = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression())
+    return FrozenEstimator(model.fit(frame[COLUMNS], frame.y))
+
+
+def disparity(rule, scores, frame, scale="conditional", weights=None):
+    """The strict disparity of scores whose threshold is 0, in memory."""
+    given = {
+        "sensitive_features": frame.sex,
+        "interval": INTERVAL,
+        "sample_weight": None if weights is None else frame.w,
+    }
+    if rule == "statistical_parity":
+        gap = partial_statistical_parity_gap if scale == "conditional" else partial_ccdf_gap
+        return gap(None, scores, **given)
+    if rule == "group_auc":
+        return partial_group_auc_gap(None, scores, **given)
+    unit = 1.0 if scale == "conditional" else INTERVAL[1] - INTERVAL[0]
+    if rule == "demographic_parity":
+        return unit * partial_demographic_parity_gap(None, scores, **given)
+    gap = {
+        "equal_opportunity": partial_equal_opportunity_gap,
+        "equalized_odds": partial_equalized_odds_gap,
+    }[rule]
+    return unit * gap(frame.y, scores, **given, pos_label="yes", rank_within="class")
+
+
+RULES = [
+    ("statistical_parity", "conditional", 0.06),
+    ("statistical_parity", "ccdf", 0.04),
+    ("group_auc", "conditional", 0.05),
+    ("demographic_parity", "conditional", 0.05),
+    ("demographic_parity", "ccdf", 0.02),
+    ("equal_opportunity", "conditional", 0.05),
+    ("equalized_odds", "conditional", 0.1),
+]
+
+
+@pytest.mark.parametrize("n_bins", [1 << 16, 1500])
+@pytest.mark.parametrize("threshold", [1.6, "accuracy"])
+@pytest.mark.parametrize(("rule", "scale", "bound"), RULES)
+def test_all_rows_keep_the_promise(rule, scale, bound, threshold, n_bins, frozen, monkeypatch):
+    monkeypatch.setattr(score_bins, "N_BINS", n_bins)
+    frame = people(20_000 if n_bins < 20_000 else 3000)
+    lazy = dd.from_pandas(frame, npartitions=4)
+    model = PartialParityCalibrator(
+        frozen, INTERVAL, rule, bound, scale=scale, threshold=threshold
+    ).fit(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex)
+    scores = model.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
+    raw = frozen.decision_function(frame[COLUMNS])
+    start = 1.6 if threshold == "accuracy" else threshold
+    assert disparity(rule, raw - start, frame, scale) > bound  # there is something to do
+    found = disparity(rule, scores, frame, scale)
+    assert model.certified_
+    assert found <= model.train_disparity_ + 1e-9
+    assert model.train_disparity_ <= model.effective_disparity_ + 1e-9
+    assert model.effective_disparity_ == pytest.approx(bound)
+    # Decisions are those that were counted in bins.
+    rates = pd.Series(scores > 0).groupby(frame.sex).mean()
+    assert_allclose(model.rates_, rates[list(model.groups_)], atol=1e-12)
+    for g in model.groups_:  # the order within a group stays
+        mine = frame.sex.to_numpy() == g
+        assert (np.diff(scores[mine][np.argsort(raw[mine], kind="stable")]) >= 0).all()
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("rule", ["statistical_parity", "equal_opportunity"])
+def test_equal_to_memory_if_scores_are_told_apart(rule, is_weighted, frozen):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=5)
+
+    def fit(of):
+        model = PartialParityCalibrator(frozen, INTERVAL, rule, 0.05, threshold="accuracy")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "FrozenEstimator takes no sample_weight")
+            return model.fit(
+                of[COLUMNS],
+                of.y,
+                sample_weight=of.w if is_weighted else None,
+                sensitive_features=of.sex,
+            )
+
+    found, expected = fit(lazy), fit(frame)
+    assert found.n_features_in_ == expected.n_features_in_
+    for name in ("classes_", "groups_", "feature_names_in_", "model_features_"):
+        assert_array_equal(getattr(found, name), getattr(expected, name))
+    for name in ("thresholds_", "rates_", "train_disparity_", "effective_disparity_"):
+        assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-9)
+    scores, wanted = (
+        one.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
+        for one in (found, expected)
+    )
+    assert_allclose(scores, wanted, atol=1e-9)
+    assert found.noise_floor_ == pytest.approx(expected.noise_floor_)
+
+
+def test_predictions_are_lazy_and_equal(frozen):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PartialParityCalibrator(frozen, INTERVAL).fit(
+        lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex
+    )
+    for name in ("predict", "decision_function", "predict_proba"):
+        method = getattr(model, name)
+        found = method(lazy[COLUMNS], sensitive_features=lazy.sex)
+        assert isinstance(found, da.Array)
+        expected = method(frame[COLUMNS], sensitive_features=frame.sex)
+        assert found.dtype == expected.dtype
+        assert_array_equal(found.compute(), expected)
+    assert model.score(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex) == pytest.approx(
+        model.score(frame[COLUMNS], frame.y, sensitive_features=frame.sex)
+    )
+    assert model.score(
+        lazy[COLUMNS], lazy.y, sample_weight=lazy.w, sensitive_features=lazy.sex
+    ) == pytest.approx(model.score(frame[COLUMNS], frame.y, frame.w, sensitive_features=frame.sex))
+    with pytest.raises(TypeError, match="Pass a random sample"):
+        model.disparity_upper_bound(lazy[COLUMNS], sensitive_features=lazy.sex)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+@pytest.mark.parametrize("drop", [False, True])
+def test_sensitive_columns(kind, drop):
+    frame = people()
+    table = frame[["a", "b"]].assign(g=(frame.sex == "m").astype(float))
+    lazy, columns, y = dd.from_pandas(table, npartitions=3), "g", frame.y
+    if kind == "array":
+        table, columns = table.to_numpy(), [2]
+        lazy = da.from_array(table, chunks=(1100, 2))
+        y = da.from_array(frame.y.to_numpy().astype("U3"), chunks=700)
+    inner = LogisticRegression().fit(table if not drop else _without_last(table), frame.y)
+    model = PartialParityCalibrator(
+        FrozenEstimator(inner), INTERVAL, sensitive_columns=columns, drop_sensitive=drop
+    )
+    found = model.fit(lazy, y).decision_function(lazy).compute()
+    expected = model.fit(table, frame.y).decision_function(table)
+    assert_allclose(found, expected, atol=1e-9)
+
+
+def test_only_X_is_lazy(frozen):
+    frame = people()
+    X = dd.from_pandas(frame[COLUMNS], npartitions=3)
+    model = PartialParityCalibrator(frozen, INTERVAL)
+    found = model.fit(X, frame.y, sensitive_features=frame.sex).thresholds_
+    expected = model.fit(frame[COLUMNS], frame.y, sensitive_features=frame.sex).thresholds_
+    assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_classifier_that_was_fitted_in_memory_predicts_lazily():
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PartialParityClassifier(INTERVAL, max_disparity=0.3)
+    model.fit(frame[["a", "b"]], frame.y, sensitive_features=frame.sex)
+    found = model.predict(lazy[["a", "b"]], sensitive_features=lazy.sex)
+    assert_array_equal(
+        found.compute(), model.predict(frame[["a", "b"]], sensitive_features=frame.sex)
+    )
+
+
+def _without_last(table):
+    return table[["a", "b"]] if hasattr(table, "columns") else table[:, :2]
+
+
+def test_what_is_refused(frozen):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    rows = {"X": lazy[COLUMNS], "y": lazy.y, "sensitive_features": lazy.sex}
+    with pytest.raises(ValueError, match="pass it as sklearn.frozen.FrozenEstimator"):
+        PartialParityCalibrator(HistGradientBoostingClassifier()).fit(**rows)
+    with pytest.raises(ValueError, match="LogisticRegression does not read Dask collections"):
+        PartialParityCalibrator(cv=None).fit(**rows)
+    with pytest.raises(TypeError, match="X is a DataFrame, but y"):
+        PartialParityCalibrator(frozen).fit(**rows | {"X": frame[COLUMNS]})
+    with pytest.raises(ValueError, match="intersectional=False keeps 2 attributes apart"):
+        PartialParityCalibrator(frozen, intersectional=False).fit(
+            **rows | {"sensitive_features": lazy[["sex", "town"]]}
+        )
+    broken = frame.y.astype(object)
+    broken[1500] = None
+    broken = dd.from_pandas(broken, npartitions=3)
+    with pytest.raises(ValueError, match=r"Partition \d: y has 1 missing value"):
+        PartialParityCalibrator(frozen).fit(**rows | {"y": broken})
+    with pytest.raises(ValueError, match="Only binary classification"):
+        PartialParityCalibrator(frozen).fit(**rows | {"y": lazy.sex})
+    with pytest.raises(NotFittedError):
+        PartialParityCalibrator(frozen).predict(lazy[COLUMNS], sensitive_features=lazy.sex)
+    model = PartialParityCalibrator(frozen, INTERVAL)
+    with pytest.warns(MissingGroupsWarning):
+        model.fit(lazy[COLUMNS], lazy.y)
+    assert model.train_disparity_ == 0
+    model.fit(**rows)
+    strangers = lazy.sex.where(lazy.sex != "x", "z")
+    with pytest.raises(ValueError, match=r"Partition \d: .*did not occur at fit: 'z'"):
+        model.predict(lazy[COLUMNS], sensitive_features=strangers).compute()
+
+
+def test_bins_that_are_too_wide_raise_the_bound_with_a_warning(frozen, monkeypatch):
+    monkeypatch.setattr(score_bins, "N_BINS", 60)
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PartialParityCalibrator(frozen, INTERVAL, max_disparity=0.02)
+    with pytest.warns(UserWarning, match="Bins of scores hold up to"):
+        model.fit(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex)
+    scores = model.decision_function(frame[COLUMNS], sensitive_features=frame.sex)
+    found = disparity("statistical_parity", scores, frame)
+    assert 0.02 < found <= model.train_disparity_ <= model.effective_disparity_ + 1e-9
+
+
+def test_nothing_of_the_length_of_the_rows_travels(frozen, monkeypatch):
+    monkeypatch.setattr(score_bins, "N_BINS", 512)
+    monkeypatch.setattr(score_bins, "N_QUANTILES", 256)
+
+    def n_bytes(n):
+        lazy = dd.from_pandas(people(n), npartitions=4)
+        before = bytes_exchanged()
+        PartialParityCalibrator(frozen, INTERVAL, max_disparity=0.2).fit(
+            lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex
+        )
+        return bytes_exchanged() - before
+
+    assert n_bytes(30_000) < 1.5 * n_bytes(6000)
+
+
+def test_on_a_cluster(cluster, frozen):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PartialParityCalibrator(frozen, INTERVAL)
+    with cluster.as_current():
+        model.fit(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex)
+        found = model.decision_function(lazy[COLUMNS], sensitive_features=lazy.sex).compute()
+    assert disparity("statistical_parity", found, frame) <= 0.05 + 1e-9

@@ -1,0 +1,343 @@
+"""ConstrainedERMClassifier on Dask collections: the same model as in memory."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.enforcement import threshold_search
+from skfair.enforcement.threshold_search import ThresholdSearch
+from skfair.enforcement.thresholds import ThresholdScan
+from skfair.problems.erm.in_blocks import LinearScores
+from skfair.regression import ConstrainedERMRegressor
+from tests.small_problems import loans
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+def people(n=2000, seed=0, n_groups=2, dtype=float):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, 4)) + 0.6 * group[:, None] * np.eye(4)[0]
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.logistic(size=n) > 0.4
+    return X.astype(dtype), np.where(y, "yes", "no"), np.array(list("abcd"))[group]
+
+
+def lazily(*arrays, sizes=None):
+    n = len(arrays[0])
+    sizes = (n // 3, n // 5, n - n // 3 - n // 5) if sizes is None else sizes
+    return [da.from_array(a, chunks=(sizes, *((-1,) * (a.ndim - 1)))) for a in arrays]
+
+
+def both(X, y, group, weights=None, sizes=None, **options):
+    """Fit in memory and in blocks."""
+    here = ConstrainedERMClassifier(**options)
+    here.fit(X, y, sensitive_features=group, sample_weight=weights)
+    there = ConstrainedERMClassifier(**options)
+    lX, ly, lg = lazily(X, y, group, sizes=sizes)
+    lw = None if weights is None else lazily(weights, sizes=sizes)[0]
+    there.fit(lX, ly, sensitive_features=lg, sample_weight=lw)
+    return here, there
+
+
+def assert_same(here, there, X):
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
+    assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
+    assert there.train_disparities_.keys() == here.train_disparities_.keys()
+    assert there.disparity_by_group_ == pytest.approx(here.disparity_by_group_, abs=1e-10)
+    assert_allclose(there.multipliers_, here.multipliers_, atol=1e-5)
+    assert_array_equal(there.constraint_names_, here.constraint_names_)
+    assert_array_equal(there.predict(X), here.predict(X))
+    assert there.status_ == here.status_
+    assert there.coef_.dtype == here.coef_.dtype
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"constraint": "equal_opportunity", "class_weight": "balanced"},
+        {"constraint": "equalized_odds", "max_disparity": 0.05},
+        {"constraint": DemographicParity(reference="overall")},
+        {"constraint": ["demographic_parity", "accuracy_parity"], "max_disparity": 0.04},
+        {"constraint": "loss_parity", "loss": "squared_hinge"},
+        {"constraint": "bounded_group_loss", "max_disparity": 0.6},
+        {"fit_intercept": False, "alpha": 0.0},
+        {"solver": "al_lbfgs"},
+        {"solver": "al_lbfgs", "constraint": "equalized_odds"},
+        {"enforce": "surrogate", "solver": "al_lbfgs", "tol": 1e-8},
+    ],
+)
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_the_model_is_that_of_rows_in_memory(options, n_groups):
+    X, y, group = people(n_groups=n_groups)
+    options = {"max_disparity": 0.03, **options}
+    assert_same(*both(X, y, group, **options), X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_refinement_of_costly_rules(seed):
+    X, y, sex = loans(seed)
+    here, there = both(X, y, sex, max_disparity=0.05)
+    assert_same(here, there, X)
+    plain = ConstrainedERMClassifier(refine=False).fit(X, y, sensitive_features=sex)
+    assert here.n_solves_ > plain.n_solves_
+
+
+def test_weights():
+    X, y, group = people()
+    weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
+    here, there = both(X, y, group, weights, max_disparity=0.02)
+    assert_same(here, there, X)
+    found = metrics.demographic_parity_difference(
+        y, there.predict(X), sensitive_features=group, sample_weight=weights, pos_label="yes"
+    )
+    assert found <= 0.02
+
+
+def test_rows_of_single_precision():
+    X, y, group = people(n=40_000, dtype=np.float32)
+    here, there = both(X, y, group, max_disparity=0.02)
+    assert_same(here, there, X)
+    assert there.coef_.dtype == np.float64
+    assert there.train_disparity_ <= 0.02
+
+
+@pytest.mark.parametrize("intersectional", [True, False])
+def test_frames_of_unknown_length_with_overlapping_attributes(intersectional):
+    X, y, group = people(n=3000)
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(y=y, one=pd.Categorical(group))
+    frame["other"] = np.where(X[:, 1] > 0, "u", "v")
+    frame = frame.sort_values("other").reset_index(drop=True)  # some levels not in every block
+    lazy = dd.from_pandas(frame, npartitions=5)
+    options = {"max_disparity": 0.05, "intersectional": intersectional}
+    here = ConstrainedERMClassifier(**options).fit(
+        frame[list("pqrs")], frame.y, sensitive_features=frame[["one", "other"]]
+    )
+    there = ConstrainedERMClassifier(**options).fit(
+        lazy[list("pqrs")], lazy.y, sensitive_features=lazy[["one", "other"]]
+    )
+    assert_same(here, there, frame[list("pqrs")])
+    assert_array_equal(there.feature_names_in_, here.feature_names_in_)
+    assert_array_equal(there.groups_, here.groups_)
+    predicted = there.predict(lazy[list("pqrs")])
+    assert np.isnan(predicted.chunks[0]).all()  # nothing was computed for it
+    assert_array_equal(predicted.compute(), here.predict(frame[list("pqrs")]))
+
+
+def test_sensitive_columns_and_predictions_of_new_rows():
+    X, y, group = people()
+    frame = pd.DataFrame(X, columns=list("pqrs")).assign(sex=group)
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = ConstrainedERMClassifier(sensitive_columns="sex")
+    model.fit(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
+    assert model.coef_.shape == (1, 4)
+    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        found = getattr(model, name)(lazy)
+        assert isinstance(found, da.Array)
+        expected = getattr(model, name)(frame)
+        assert found.dtype == expected.dtype
+        assert found.ndim == expected.ndim
+        assert_array_equal(found.compute(), expected)
+    score = model.score(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
+    assert score == pytest.approx(model.score(frame, y))
+
+
+def test_sparse_blocks():
+    X, y, group = people()
+    X = np.where(np.abs(X) > 1, X, 0)
+    X[:, 3] = 7.0  # a constant column
+    blocks = [sparse.csr_matrix(X[i : i + 500]) for i in range(0, 2000, 500)]
+    lazy = da.concatenate(
+        [
+            da.from_array(block, chunks=(500, 4), asarray=False, name=f"block-{k}")
+            for k, block in enumerate(blocks)
+        ]
+    )
+    there = ConstrainedERMClassifier(max_disparity=0.03)
+    there.fit(lazy, da.from_array(y, chunks=500), sensitive_features=da.from_array(group, 500))
+    here = ConstrainedERMClassifier(max_disparity=0.03)
+    here.fit(sparse.csr_matrix(X), y, sensitive_features=group)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
+    assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
+
+
+def test_one_group_and_no_groups():
+    X, y, _ = people(n=300)
+    lX, ly = lazily(X, y)
+    with pytest.warns(UserWarning, match="single group"):
+        ConstrainedERMClassifier().fit(lX, ly, sensitive_features=da.zeros(300, chunks=100))
+    with pytest.warns(UserWarning, match="without sensitive_features"):
+        model = ConstrainedERMClassifier().fit(lX, ly)
+    unlimited = ConstrainedERMClassifier(max_disparity=1.0)
+    unlimited.fit(X, y, sensitive_features=people(n=300)[2])
+    assert_allclose(model.coef_, unlimited.coef_, atol=1e-6)
+
+
+def test_bytes_per_step_do_not_depend_on_the_number_of_rows():
+    def of(n):
+        X, y, group = people(n=n)
+        return both(X, y, group, max_disparity=0.02)[1].history_["bytes"]
+
+    few, many = of(1000), of(8000)
+    assert np.nanmax(many) <= 1.01 * np.nanmax(few)
+    assert 0 < np.nanmax(many) < 1e5
+
+
+def test_what_is_not_for_blocks_is_refused():
+    X, y, group = people(n=200)
+    lX, ly, lg = lazily(X, y, group)
+    with pytest.raises(ValueError, match="hidden_layer_sizes is not for Dask"):
+        ConstrainedERMClassifier(hidden_layer_sizes=(4,)).fit(lX, ly, sensitive_features=lg)
+    with pytest.raises(TypeError, match="PartitionedERM: the problem has no 'draw'"):
+        ConstrainedERMClassifier(solver="alm").fit(lX, ly, sensitive_features=lg)
+    with pytest.raises(TypeError, match="does not read Dask collections here"):
+        ConstrainedERMClassifier().partial_fit(lX, ly, sensitive_features=lg)
+    with pytest.raises(TypeError, match="does not read Dask"):
+        PartialParityClassifier().fit(lX, ly, sensitive_features=lg)
+    with pytest.raises(TypeError, match="does not read Dask"):
+        ConstrainedERMRegressor().fit(lX, X[:, 0], sensitive_features=group)
+
+
+def test_errors_leave_the_model_as_it_was_and_name_the_block():
+    X, y, group = people(n=300)
+    lX, ly, lg = lazily(X, y, group)
+    model = ConstrainedERMClassifier().fit(lX, ly, sensitive_features=lg)
+    before = model.coef_.copy()
+    X[250, 2] = np.nan
+    with pytest.raises(ValueError, match="Partition 2: column 2 of X has NaN"):
+        model.fit(lazily(X)[0], ly, sensitive_features=lg)
+    with pytest.raises(ValueError, match=r"No row .* group 'a' with y='yes'"):
+        model.set_params(constraint="equal_opportunity").fit(
+            lX, ly, sensitive_features=lazily(np.where(y == "yes", "b", "a"))[0]
+        )
+    with pytest.raises(ValueError, match="only one class"):
+        model.fit(lX, lazily(np.repeat("yes", 300))[0], sensitive_features=lg)
+    assert_array_equal(model.coef_, before)
+
+
+def test_a_bound_that_cannot_be_kept_is_said():
+    rng = np.random.default_rng(0)
+    group = np.repeat(list("ab"), 60)
+    X = (group == "a")[:, None] + 0.01 * rng.normal(size=(120, 1))
+    y = rng.integers(0, 2, 120)
+    with pytest.warns(ConvergenceWarning):
+        here = ConstrainedERMClassifier("equalized_odds", 0.0).fit(X, y, sensitive_features=group)
+    with pytest.warns(ConvergenceWarning):
+        there = ConstrainedERMClassifier("equalized_odds", 0.0).fit(
+            *lazily(X, y), sensitive_features=lazily(group)[0]
+        )
+    assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
+
+
+@pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
+@pytest.mark.parametrize("digits", [1, 12])
+@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_the_search_finds_what_sorting_all_scores_finds(
+    monkeypatch, n_fetched, digits, rule, reference
+):
+    """Few bins, so that they are split often; with one digit most scores are tied."""
+    monkeypatch.setattr(threshold_search, "MAX_FETCHED", n_fetched)
+    monkeypatch.setattr(threshold_search, "N_BINS", 40)
+    monkeypatch.setattr(threshold_search, "N_SPLIT", 400)
+    monkeypatch.setattr(threshold_search, "MAX_PASSES", 30)
+    X, y, group = people(n=900, seed=len(rule) + digits, n_groups=3)
+    X = np.round(X, digits)
+    for bound in (0.3, 0.05, 0.002):
+        model = ConstrainedERMClassifier(CONSTRAINTS[rule](reference=reference), bound)
+        with dask.config.set(scheduler="sync"):
+            training = model._read_training(*lazily(X, y), sensitive_features=lazily(group)[0])
+            search = ThresholdSearch(model._partitioned_problem(training))
+            data = model._read_fit_data(X, y, sensitive_features=group)
+            problem = model._classification_problem(data)
+            scan = ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
+            for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
+                found = search(LinearScores(coef, 0.1), 1e-9)
+                expected = scan(X @ coef + 0.1, 1e-9)
+                assert found.is_feasible == expected.is_feasible
+                assert found.excess == pytest.approx(expected.excess, abs=1e-10)
+                assert found.accuracy == pytest.approx(expected.accuracy, abs=1e-10, nan_ok=True)
+                assert found.shift == pytest.approx(expected.shift, abs=1e-9)
+                assert found.is_constant == expected.is_constant
+
+
+def test_few_rows_are_fetched_of_many(monkeypatch):
+    fetched = []
+    fetch = threshold_search._fetch
+
+    def counting(*args):
+        inside = fetch(*args)
+        fetched.append(inside.scores.size)
+        return inside
+
+    monkeypatch.setattr(threshold_search, "_fetch", counting)
+    monkeypatch.setattr(threshold_search, "MAX_FETCHED", 300)
+    X, y, group = people(n=20_000)
+    both(X, y, group, max_disparity=0.02)
+    assert fetched
+    assert max(fetched) <= 300
+
+
+class KillsAWorker:
+    """A callback that kills one worker process after the first step."""
+
+    def __init__(self, client):
+        self.pids = list(client.run(os.getpid).values())
+        self.is_done = False
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if not self.is_done:
+            os.kill(self.pids[0], signal.SIGKILL)
+            self.is_done = True
+
+
+def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
+    X, y, group = people(n=4000)
+    expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)
+    model = ConstrainedERMClassifier(max_disparity=0.02)
+    with cluster.as_current():
+        killer = KillsAWorker(cluster)
+        model.set_callbacks(killer)
+        lX, ly, lg = lazily(X, y, group, sizes=(500,) * 8)
+        model.fit(lX, ly, sensitive_features=lg)
+    assert killer.is_done
+    assert_same(expected, model, X)
+    cluster.wait_for_workers(2, timeout=30)  # another one is started in its place
+
+
+def test_a_lost_connection_is_said():
+    distributed = pytest.importorskip("distributed")
+    X, y, group = people(n=400)
+    model = ConstrainedERMClassifier().fit(X, y, sensitive_features=group)
+    before = model.coef_.copy()
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**options, processes=False) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        lX, ly, lg = (a.persist() for a in lazily(X, y, group))
+        workers.close()
+        with pytest.raises(ConnectionError, match="connection to the Dask cluster was lost"):
+            model.fit(lX, ly, sensitive_features=lg)
+    assert_array_equal(model.coef_, before)

@@ -1,0 +1,449 @@
+"""Metrics, reports and scorers of Dask collections are those of the same rows in memory."""
+
+import inspect
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skfair.metrics as metrics
+from skfair.blocks import score_bins, weighted_rows
+from skfair.blocks.weighted_rows import LazyRows
+from skfair.metrics import scorers
+from skfair.utils.history import bytes_exchanged
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+# Not of rows, or tested below by themselves.
+OTHERS = {
+    "price_of_fairness",
+    "hypervolume",
+    "coverage",
+    "nondominated",
+    "normalized_cut",
+    "kmeans_cost",
+    "noise_floor",
+    "NoiseFloor",
+    "group_report",
+    "fairness_report",
+    "Report",
+    "make_fairness_scorer",
+    "get_scorer",
+    "get_scorer_names",
+    "FairnessScorer",
+}
+METRICS = sorted(set(metrics.__all__) - OTHERS)
+# Exact whatever the number of scores.
+OF_SUMS = {"loss_parity_difference", "largest_group_loss", "mean_score_difference"}
+
+
+def people(n=600, seed=0):
+    """Rows in five blocks; one lacks a group and a class, one is empty."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n, p=[0.3, 0.7])
+    sex[: n // 4] = "m"
+    score = rng.normal(size=n) + 0.4 * (sex == "m")
+    score[::7] = score[0]  # ties
+    y = rng.choice([0, 1], n)
+    y[n // 4 : n // 3] = 0
+    return pd.DataFrame(
+        {
+            "y": y,
+            "pred": (score + rng.normal(size=n) > 0).astype(int),
+            "score": score,
+            "label": rng.choice([-1, 0, 1, 2], n),
+            "sex": sex,
+            "race": pd.Categorical(rng.choice(["w", "b", "o"], n), categories=["w", "b", "o", "x"]),
+            "w": rng.choice([0.0, 0.5, 1.0, 3.0], n),
+        }
+    )
+
+
+def lazy_frame(frame, n_blocks=5):
+    """Blocks of unequal length, known to nobody, the second one without rows."""
+    ends = np.linspace(0, len(frame), n_blocks, dtype=int) ** 2 // len(frame)
+    ends = np.sort(np.append(ends, ends[1]))
+    parts = [frame.iloc[i:j] for i, j in pairwise(ends)]
+    return dd.from_map(lambda i: parts[i], range(len(parts)), meta=frame.iloc[:0])
+
+
+def arguments(name, frame, groups=None):
+    """The arguments with one value per row that a metric takes, from a frame."""
+    columns = {"y_true": "y", "y_pred": "pred", "y_score": "score", "labels": "label"}
+    wanted = inspect.signature(getattr(metrics, name)).parameters
+    given = {argument: frame[column] for argument, column in columns.items() if argument in wanted}
+    return given | {"sensitive_features": frame["sex"] if groups is None else frame[groups]}
+
+
+def options(name):
+    wanted = inspect.signature(getattr(metrics, name)).parameters
+    found = {"interval": (0.1, 0.45)} if "interval" in wanted else {}
+    return found | ({"rate": 0.2, "step": 0.2} if name == "suggest_interval" else {})
+
+
+def value(result):
+    return result.to_numpy() if isinstance(result, pd.DataFrame) else result
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("name", METRICS)
+def test_equal_to_memory(name, is_weighted):
+    frame, metric = people(), getattr(metrics, name)
+    lazy = lazy_frame(frame)
+    weights = {"sample_weight": frame.w} if is_weighted else {}
+    lazy_weights = {"sample_weight": lazy.w} if is_weighted else {}
+    expected = metric(**arguments(name, frame), **weights, **options(name))
+    found = metric(**arguments(name, lazy), **lazy_weights, **options(name))
+    assert type(found) is type(expected)
+    assert_allclose(value(found), value(expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(set(METRICS) - {"suggest_interval"}))
+@pytest.mark.parametrize("intersectional", [False, True])
+def test_several_attributes(name, intersectional):
+    frame, metric = people(1500), getattr(metrics, name)
+    extra = {"intersectional": intersectional, **options(name)}
+    if "zero_division" in inspect.signature(metric).parameters:
+        extra["zero_division"] = np.nan
+    expected = metric(**arguments(name, frame, ["sex", "race"]), **extra)
+    found = metric(**arguments(name, lazy_frame(frame), ["sex", "race"]), **extra)
+    assert_allclose(value(found), value(expected), rtol=0, atol=1e-12)
+
+
+def bound_of(name, frame, interval=(0.1, 0.45)):
+    """How far a metric of binned scores may be off, as the module says."""
+    rows = LazyRows(
+        {"y_true": frame.y}, {"y_score": frame.score}, sensitive_features=frame.sex
+    ).binned("y_score", [0.0])
+    share = rows.resolution()
+    assert 0 < share < 0.2
+    if name == "wasserstein_gap":
+        return float((rows.bins.high - rows.bins.low).max())
+    if "pairwise" in name or name in (
+        "partial_equal_opportunity_gap",
+        "partial_equalized_odds_gap",
+    ):
+        positive = np.asarray(rows.columns["y_true"])
+        share = rows.resolution(2 * rows.groups.codes[0] + positive)
+    if "partial" in name or name == "suggest_interval":
+        share /= 0.2 if name == "suggest_interval" else interval[1] - interval[0]
+    return 2 * share
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_many_scores_are_put_into_bins(name, monkeypatch):
+    frame, metric = people(3000), getattr(metrics, name)
+    monkeypatch.setattr(score_bins, "N_BINS", 300)
+    monkeypatch.setattr(score_bins, "N_QUANTILES", 150)
+    lazy = lazy_frame(frame)
+    expected = metric(**arguments(name, frame), **options(name))
+    found = metric(**arguments(name, lazy), **options(name))
+    if name == "suggest_interval":
+        expected, found = (one.sort_values(["low", "high"])["gap"] for one in (expected, found))
+    of_scores = "y_score" in inspect.signature(metric).parameters and name not in OF_SUMS
+    atol = bound_of(name, lazy) if of_scores else 1e-12
+    assert_allclose(value(found), value(expected), rtol=0, atol=atol)
+
+
+def test_rates_at_a_threshold_are_exact_in_bins(monkeypatch):
+    frame = people(3000)
+    monkeypatch.setattr(score_bins, "N_BINS", 20)
+    lazy = lazy_frame(frame)
+    for threshold in (-0.5, 0.0, 0.123):
+        given = {"interval": (0, 1), "threshold": threshold}
+        assert_allclose(
+            metrics.partial_demographic_parity_gap(
+                None, lazy.score, sensitive_features=lazy.sex, **given
+            ),
+            metrics.partial_demographic_parity_gap(
+                None, frame.score, sensitive_features=frame.sex, **given
+            ),
+            atol=1e-13,
+        )
+
+
+def test_a_score_of_many_rows_is_a_bin_of_its_own(monkeypatch):
+    monkeypatch.setattr(score_bins, "N_BINS", 50)
+    frame = people(3000)
+    lazy = lazy_frame(frame)
+    rows = LazyRows(None, {"s": lazy.score}, sensitive_features=lazy.sex).binned("s")
+    tied = frame.score[0]
+    assert tied in rows.columns["s"]
+    share = frame[frame.score == tied].groupby("sex").size() / frame.groupby("sex").size()
+    assert rows.resolution() < 0.1 < share.max()
+
+
+@pytest.mark.filterwarnings("ignore:Dask currently has limited support")
+@pytest.mark.parametrize("name", ["demographic_parity_difference", "equalized_odds_difference"])
+def test_strings_arrays_of_unknown_chunks_and_columns_that_are_here(name):
+    frame, metric = people(), getattr(metrics, name)
+    for column in ("y", "pred"):
+        frame[column] = np.where(frame[column] == 1, "yes", "no")
+    expected = metric(frame.y, frame.pred, sensitive_features=frame.sex, pos_label="yes")
+    lazy = lazy_frame(frame)
+    arrays = [lazy[column].to_dask_array() for column in ("y", "pred", "sex")]
+    cut = [
+        da.from_array(frame[c].to_numpy().astype("U3"), chunks=k)
+        for c, k in (("y", 70), ("pred", 200), ("sex", 33))
+    ]
+    for y, pred, sex in [arrays, cut, (lazy.y, lazy.pred, frame.sex), (cut[0], frame.pred, cut[2])]:
+        found = metric(y, pred, sensitive_features=sex, pos_label="yes")
+        assert_allclose(found, expected, atol=1e-14)
+    frame["y"] = frame.y.astype("category")
+    lazy = lazy_frame(frame)
+    found = metric(lazy.y, lazy.pred, sensitive_features={"sex": lazy.sex}, pos_label="yes")
+    assert_allclose(found, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("given", ["all", "class"])
+def test_losses(task, given):
+    frame = people()
+    if task == "regression":
+        given = "all"
+        frame["y"] = np.random.default_rng(1).normal(size=len(frame))
+    lazy = lazy_frame(frame)
+    extra = {"loss": "squared_error", "task": task, "given": given, "zero_division": np.nan}
+    for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
+        expected = metric(frame.y, frame.score, sensitive_features=frame.sex, **extra)
+        found = metric(lazy.y, lazy.score, sensitive_features=lazy.sex, **extra)
+        assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
+def test_group_report(is_weighted, interval):
+    frame = people()
+    lazy = lazy_frame(frame)
+
+    def report(of):
+        return metrics.group_report(
+            of.y,
+            of.pred,
+            y_score=of.score,
+            sensitive_features=of[["sex", "race"]],
+            sample_weight=of.w if is_weighted else None,
+            interval=interval,
+            n_bootstrap=50,
+            random_state=0,
+        )
+
+    pd.testing.assert_frame_equal(report(lazy), report(frame), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_fairness_report(is_weighted):
+    frame = people()
+    lazy = lazy_frame(frame)
+
+    def report(of):
+        return metrics.fairness_report(
+            of.y,
+            of.pred,
+            y_score=of.score,
+            sensitive_features=of.sex,
+            sample_weight=of.w if is_weighted else None,
+            n_bootstrap=150,
+            random_state=0,
+        )
+
+    found, expected = report(lazy), report(frame)
+    assert_allclose(found["value"], expected["value"], atol=1e-12)
+    of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
+    assert_allclose(found.loc[of_labels], expected.loc[of_labels], atol=1e-12)
+    # Rows are resampled by kind: other draws of the same distribution.
+    assert_allclose(found["standard_error"], expected["standard_error"], rtol=0.35)
+
+
+def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
+    frame = people(3000)
+    given = {"random_state": 0, "n_bootstrap": 100}
+    expected = metrics.fairness_report(
+        None, None, y_score=frame.score, sensitive_features=frame.sex, **given
+    )
+    monkeypatch.setattr(score_bins, "N_BINS", 100)
+    lazy = lazy_frame(frame)
+    found = metrics.fairness_report(
+        None, None, y_score=lazy.score, sensitive_features=lazy.sex, **given
+    )
+    assert_allclose(found["standard_error"], expected["standard_error"], rtol=0.35)
+
+
+@pytest.mark.parametrize("name", ["statistical_parity_gap", "demographic_parity_difference"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_noise_floor(name, is_weighted):
+    frame = people(1000)
+    lazy, metric = lazy_frame(frame), getattr(metrics, name)
+
+    def floor(of):
+        weights = {"sample_weight": of.w} if is_weighted else {}
+        second = of.score if name == "statistical_parity_gap" else of.pred
+        return metrics.noise_floor(
+            metric,
+            None,
+            second,
+            sensitive_features=of.sex,
+            n_permutations=200,
+            random_state=0,
+            **weights,
+        )
+
+    found, expected = floor(lazy), floor(frame)
+    assert found.values.shape == (200,)
+    assert_allclose(found.mean, expected.mean, rtol=0.15)
+    assert_allclose(found.upper, expected.upper, rtol=0.2)
+
+
+@pytest.mark.parametrize("centers", [False, True])
+@pytest.mark.parametrize("mean", [False, True])
+def test_kmeans_cost(centers, mean):
+    frame = people()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(len(frame), 3)) + 1e4
+    table = pd.concat([pd.DataFrame(X, columns=["a", "b", "c"]), frame], axis=1)
+    table["label"] += 1
+    lazy = lazy_frame(table)
+    given = {"centers": X[:4] if centers else None, "mean": mean}
+    expected = metrics.kmeans_cost(X, table.label, sample_weight=table.w, **given)
+    found = metrics.kmeans_cost(lazy[["a", "b", "c"]], lazy.label, sample_weight=lazy.w, **given)
+    assert_allclose(found, expected, rtol=1e-10)
+    blocks = da.from_array(sparse.csr_array(X), chunks=(150, 3), asarray=False)
+    found = metrics.kmeans_cost(blocks, table.label, sample_weight=table.w, **given)
+    assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_normalized_cut_is_refused():
+    with pytest.raises(TypeError, match="does not read Dask"):
+        metrics.normalized_cut(da.ones((4, 4)), [0, 0, 1, 1])
+
+
+class GroupRule(ClassifierMixin, BaseEstimator):
+    """Takes the groups at prediction."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X, *, sensitive_features=None):
+        return np.asarray(X)[:, 0] + (np.asarray(sensitive_features) == "f")
+
+    def predict(self, X, *, sensitive_features=None):
+        scores = self.decision_function(X, sensitive_features=sensitive_features)
+        return self.classes_[(scores > 0).astype(int)]
+
+
+@pytest.mark.parametrize("name", sorted(scorers._SCORERS))
+@pytest.mark.parametrize("takes_groups", [False, True])
+def test_scorers(name, takes_groups):
+    frame = people()
+    frame["a"] = frame.score
+    lazy, columns = lazy_frame(frame), ["a", "w"]
+    extra = options(name.removeprefix("neg_"))
+    if name.removeprefix("neg_") in metrics.clusters.__dict__:
+        model = KMeans(3, n_init=1, random_state=0).fit(frame[columns])
+    elif takes_groups:
+        model = GroupRule().fit(frame[columns], frame.y)
+    else:
+        model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame[columns], frame.y)
+    scorer = metrics.get_scorer(name, **extra)
+    expected = scorer(model, frame[columns], frame.y, sensitive_features=frame.sex)
+    found = scorer(model, lazy[columns], lazy.y, sensitive_features=lazy.sex)
+    assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_scorers_read_sensitive_columns(kind):
+    frame = people()
+    table = pd.DataFrame({"a": frame.score, "g": (frame.sex == "m").astype(float)})
+    model = LinearRegression().fit(table, frame.score)
+    lazy, columns = dd.from_pandas(table, npartitions=3), "g"
+    y = dd.from_pandas(frame.score, npartitions=3)
+    if kind == "array":
+        table, columns = table.to_numpy(), 1
+        lazy = da.from_array(table, chunks=(130, 1))
+        y = da.from_array(frame.score.to_numpy(), chunks=200)
+        model = LinearRegression().fit(table, frame.score)
+    scorer = metrics.get_scorer("neg_mean_score_difference", sensitive_columns=columns)
+    found = scorer(model, lazy, y)
+    assert_allclose(found, scorer(model, table, frame.score), rtol=1e-12)
+    assert found < 0
+
+
+def test_errors_name_partition_and_argument():
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    metric = metrics.equalized_odds_difference
+    broken = frame.assign(pred=frame.pred.astype(float), sex=frame.sex.astype(object))
+    broken.loc[250, "pred"] = np.nan
+    broken.loc[599, "sex"] = None
+    broken = dd.from_pandas(broken, npartitions=3)
+    with pytest.raises(ValueError, match="Partition 1: y_pred has 1 missing value"):
+        metric(lazy.y, broken.pred, sensitive_features=lazy.sex)
+    with pytest.raises(ValueError, match="Partition 2: Sensitive attribute 'sex' has 1 missing"):
+        metric(lazy.y, lazy.pred, sensitive_features=broken.sex)
+    short = dd.from_pandas(frame.iloc[:590], npartitions=3)
+    with pytest.raises(ValueError, match=r"Partition \d: the numbers of rows differ .*y_pred 19\d"):
+        metric(lazy.y, short.pred, sensitive_features=lazy.sex)
+    with pytest.raises(ValueError, match=r"Partition \d: sample_weight has negative values"):
+        metric(lazy.y, lazy.pred, sensitive_features=lazy.sex, sample_weight=lazy.w - 1)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        metric(lazy.y, lazy.pred, sensitive_features=lazy.sex, sample_weight=lazy.w * 0)
+    with pytest.raises(ValueError, match=r"Partition \d: y_score must be numeric"):
+        metrics.wasserstein_gap(None, lazy.sex, sensitive_features=lazy.sex)
+    with pytest.raises(TypeError, match="array-like with one value per row, got None"):
+        metric(lazy.y, lazy.pred, sensitive_features=None)
+    with pytest.raises(ValueError, match="needs y_true, got None"):
+        metric(None, lazy.pred, sensitive_features=lazy.sex)
+    nobody = dd.from_pandas(frame.iloc[:0], npartitions=1)
+    with pytest.raises(ValueError, match="y_pred is empty"):
+        metrics.independence_gap(None, nobody.pred, sensitive_features=nobody.sex)
+
+
+def test_numbers_are_no_labels(monkeypatch):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    monkeypatch.setattr(weighted_rows, "MOST_KINDS", 100)
+    with pytest.raises(ValueError, match=r"distinct values: sex \d, y_pred \d\d\d"):
+        metrics.independence_gap(None, lazy.score, sensitive_features=lazy.sex)
+
+
+@pytest.mark.parametrize("name", ["equalized_odds_difference", "wasserstein_gap", "kmeans_cost"])
+def test_what_travels_does_not_grow_with_the_rows(name, monkeypatch):
+    monkeypatch.setattr(score_bins, "N_BINS", 256)
+    monkeypatch.setattr(score_bins, "N_QUANTILES", 128)
+
+    def n_bytes(n):
+        lazy = dd.from_pandas(people(n), npartitions=4)
+        before = bytes_exchanged()
+        if name == "kmeans_cost":
+            metrics.kmeans_cost(lazy[["score"]], lazy.label)
+        else:
+            getattr(metrics, name)(**arguments(name, lazy))
+        return bytes_exchanged() - before
+
+    few, many = n_bytes(4000), n_bytes(40_000)
+    assert 0 < many < 1.3 * few < 8 * 40_000
+
+
+def test_on_a_cluster(cluster):
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = LogisticRegression().fit(frame[["score"]], frame.y)
+    with cluster.as_current():
+        gap = metrics.wasserstein_gap(None, lazy.score, sensitive_features=lazy.sex)
+        scorer = metrics.get_scorer("equalized_odds_ratio")
+        ratio = scorer(model, lazy[["score"]], lazy.y, sensitive_features=lazy.sex)
+    assert_allclose(
+        gap, metrics.wasserstein_gap(None, frame.score, sensitive_features=frame.sex), atol=1e-12
+    )
+    expected = scorer(model, frame[["score"]], frame.y, sensitive_features=frame.sex)
+    assert_allclose(ratio, expected, atol=1e-12)

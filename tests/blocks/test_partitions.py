@@ -1,0 +1,293 @@
+"""The layer for Dask collections: blocks, sums over them, and what is wrong with them."""
+
+import itertools
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
+
+from skfair.base import SensitiveFeaturesMixin
+from skfair.blocks import partitions
+from skfair.blocks.kinds import RowBlock
+from skfair.blocks.partitions import Partitions, align, is_lazy
+from skfair.groups.encoding import encode_groups
+from skfair.utils.history import bytes_exchanged
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+
+class Reader(SensitiveFeaturesMixin, BaseEstimator):
+    def __init__(self, intersectional=True, sensitive_columns=None, drop_sensitive=True):
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.normal(size=n),
+            "sex": rng.choice(["f", "m"], n),
+            "race": pd.Categorical(rng.choice(["w", "b", "o"], n), categories=["w", "b", "o"]),
+            "y": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+def read(frame, *, n_blocks=4, groups=("sex",), **options):
+    lazy = dd.from_pandas(frame, npartitions=n_blocks)
+    groups = lazy[list(groups)] if len(groups) > 1 else lazy[groups[0]]
+    return Reader(**options)._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=groups)
+
+
+def block_sum(block):
+    return float(block["X"].sum())
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 7, 30])
+@pytest.mark.parametrize("kept", [False, True])
+def test_sums_and_lists_over_blocks(n_blocks, kept):
+    x = np.arange(60.0)
+    rows = align(X=da.from_array(x, chunks=-(-60 // n_blocks)))
+    rows = rows.keep() if kept else rows
+    assert rows.total(block_sum) == x.sum()
+    parts = rows.collect(lambda block, scale, own: scale * own, 2, each=range(len(rows)))
+    assert parts == [2 * i for i in range(len(rows))]
+    lazy = rows.to_array(lambda block: block["X"] + 1, dtype=float)
+    assert_array_equal(lazy.compute(), x + 1)
+
+
+def _chained(lists):
+    return list(itertools.chain(*lists))
+
+
+def test_results_are_combined_in_the_order_of_the_blocks():
+    rows = align(X=da.from_array(np.arange(40), chunks=1))
+    joined = rows.total(lambda b: b["X"].tolist(), combine=_chained)
+    assert joined == list(range(40))
+
+
+def test_tuples_are_added_entry_by_entry():
+    found = partitions.add([(1, np.ones(2), [3.0]), (2, np.ones(2), [4.0])])
+    assert found[0] == 3
+    assert_array_equal(found[1], [2, 2])
+    assert found[2] == [7.0]
+
+
+def test_blocks_that_do_not_fit_are_read_again(monkeypatch):
+    n_read = []
+    source = align(X=da.from_array(np.arange(8.0), chunks=2))
+    rows = source.then(lambda block: n_read.append(1) or block)
+    kept = rows.keep()
+    n_read.clear()
+    kept.total(block_sum)
+    assert not n_read
+    monkeypatch.setattr(partitions, "KEPT_BYTES", 10)
+    again = rows.keep()
+    n_read.clear()
+    assert again.total(block_sum) == 28
+    assert len(n_read) == 4
+
+
+def test_bytes_are_counted_and_do_not_depend_on_rows(monkeypatch):
+    def cost(n):
+        rows = align(X=da.from_array(np.zeros(n), chunks=n // 4)).keep()
+        before = bytes_exchanged()
+        rows.total(lambda block, c: c * len(block["X"]), np.zeros(100))
+        return bytes_exchanged() - before
+
+    few = cost(40)
+    assert few == cost(4000) >= 2 * 800
+    # Nor on the number of lists: those of a thread are added up where they are.
+    monkeypatch.setattr(partitions, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(partitions, "LIST_BYTES", 1000)
+    assert cost(4000) == few
+
+
+def test_many_lists_for_each_thread(monkeypatch):
+    monkeypatch.setattr(partitions, "LARGE_BYTES", 100)
+    monkeypatch.setattr(partitions, "LIST_BYTES", 100)
+    numbers = np.random.default_rng(0).normal(size=1000)
+    rows = align(X=da.from_array(numbers, chunks=30)).keep()
+    shared = np.zeros(partitions.SMALL_BYTES)
+    for given in ((), (shared,)):
+        total = rows.total(lambda block, *given: block["X"].sum(), *given)
+        assert total == pytest.approx(numbers.sum(), abs=1e-12)
+    assert_array_equal(np.concatenate(rows.collect(lambda block: block["X"])), numbers)
+
+
+def test_blocks_at_odd_addresses_are_copied_once():
+    odd = np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)
+    assert not odd.flags.aligned
+    blocks = [RowBlock(odd, np.zeros(20, np.int8)[10:], None, 7)]
+    message = partitions._Sealed((lambda block: block.X, (), None))
+    (first,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
+    (second,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
+    assert first is second
+    assert first.flags.aligned
+    assert_array_equal(first, odd)
+    assert blocks[0].start == 7
+    assert blocks[0].kind.base is None  # a view would keep the memory of all
+
+
+@pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
+def test_blocks_lie_evenly_and_neighbours_together(cluster, sizes):
+    X = da.from_array(np.zeros(sum(sizes)), chunks=(tuple(sizes),))
+    with cluster.as_current():
+        home = align(X=X).keep().collect(lambda block: os.getpid())
+    assert np.count_nonzero(np.diff(home)) == 1
+    own = sum(size for size, at in zip(sizes, home, strict=True) if at == home[0])
+    assert abs(own - sum(sizes) / 2) <= max(sizes) / 2
+
+
+def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
+    frame = people()
+    X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=((190, 10, 200), 1))
+    y = da.from_array(frame.y.to_numpy().astype("U3"), chunks=33)
+    found = Reader()._read_training(X, y, sensitive_features=frame.sex)
+    assert found.sizes == [190, 10, 200]
+    assert found.groups.names == ("f", "m")
+    assert_array_equal(found.groups.counts, encode_groups(frame.sex).counts)
+    blocks = found.rows.collect(lambda block: block.X)
+    assert_array_equal(np.concatenate(blocks), frame[["a", "b"]])
+
+
+@pytest.mark.parametrize("intersectional", [True, False])
+@pytest.mark.parametrize("groups", [("sex",), ("race",), ("race", "sex")])
+def test_groups_are_those_of_the_whole_table(groups, intersectional):
+    frame = people()
+    found = read(frame, groups=groups, intersectional=intersectional)
+    expected = encode_groups(
+        frame[list(groups)] if len(groups) > 1 else frame[groups[0]], intersectional=intersectional
+    )
+    assert found.groups.names == expected.names
+    assert_array_equal(found.groups.counts, expected.counts)
+    assert found.n_samples == len(frame)
+    # Every row has the groups and the class that its kind has in the table.
+    kind = np.concatenate(found.rows.collect(lambda block: block.kind))
+    assert_array_equal(found.groups.codes[:, kind], expected.codes)
+    assert_array_equal(found.classes[kind], frame.y)
+    # A kind of several blocks is in the table once.
+    assert np.unique(kind).size == found.counts.size == len(frame[[*groups, "y"]].drop_duplicates())
+    starts = found.rows.collect(lambda block: block.start)
+    assert_array_equal(starts, np.cumsum([0, *found.sizes[:-1]]))
+
+
+def test_levels_that_are_not_in_every_block_and_empty_blocks():
+    frame = people()
+    frame = frame.sort_values("sex").reset_index(drop=True)
+    found = read(frame, n_blocks=8)
+    assert found.groups.names == ("f", "m")
+    lazy = dd.from_map(lambda i, j: frame[i:j], [0, 0, 120], [0, 120, 400])
+    found = Reader()._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=lazy.sex)
+    assert found.sizes == [0, 120, 280]
+    assert found.groups.names == ("f", "m")
+
+
+def test_sensitive_columns_of_x():
+    frame = people()
+    lazy = dd.from_pandas(frame[["a", "sex", "b"]], npartitions=3)
+    reader = Reader(sensitive_columns="sex")
+    found = reader._read_training(lazy, dtype=[np.float64])
+    assert reader.model_features_.tolist() == ["a", "b"]
+    assert found.n_features == 2
+    assert found.groups.names == ("f", "m")
+
+
+def test_parquet_is_read_where_the_blocks_are(tmp_path):
+    """Files, and columns of them, are read apart, however small they are."""
+    frame = people().astype({"race": str})
+    for k in range(4):
+        frame[100 * k : 100 * k + 100].to_parquet(tmp_path / f"{k}.parquet")
+    lazy = dd.read_parquet(tmp_path)
+    found = Reader()._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]])
+    assert found.sizes == [100] * 4
+    assert dict(zip(found.groups.names, found.groups.counts, strict=True)) == dict(
+        frame.race.value_counts()
+    )
+    assert_array_equal(np.concatenate(found.rows.collect(lambda b: b.X)), frame[["a", "b"]])
+
+
+def test_weights():
+    frame = people()
+    w = np.arange(400.0)
+    X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=50)
+    found = Reader()._read_training(X, sensitive_features=frame.sex, sample_weight=w)
+    assert found.is_weighted
+    assert found.person == 399
+    assert found.weights.sum() == pytest.approx(w.sum())
+    with pytest.raises(ValueError, match="zero for every row"):
+        Reader()._read_training(X, sensitive_features=frame.sex, sample_weight=0 * w)
+
+
+def broken(column, row, value):
+    frame = people()
+    frame.loc[row, column] = value
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (broken("b", 220, np.nan), r"Partition 2: column 'b' of X has NaN in 1 row of 100"),
+        (broken("a", 10, np.inf), r"Partition 0: column 'a' of X has infinity"),
+        (broken("sex", 399, None), r"Partition 3: Sensitive attribute 'sex' has 1 missing"),
+        (broken("y", 160, None), r"Partition 1: .*'y' has 1 missing"),
+    ],
+)
+def test_errors_name_partition_and_column(frame, message):
+    with pytest.raises(ValueError, match=message):
+        read(frame)
+
+
+def test_collections_that_do_not_match():
+    lazy = dd.from_pandas(people(), npartitions=4)
+    other = dd.from_pandas(people(), npartitions=2)
+    with pytest.raises(ValueError, match="y has 2 partitions, but X has 4"):
+        Reader()._read_training(lazy[["a"]], other.y, sensitive_features=lazy.sex)
+    with pytest.raises(ValueError, match=r"Partition 3: the numbers of rows differ \(X 100, y 99,"):
+        Reader()._read_training(
+            lazy[["a"]],
+            dd.from_map(lambda k: people().y[100 * k : min(100 * k + 100, 399)], range(4)),
+            sensitive_features=lazy.sex,
+        )
+    with pytest.raises(ValueError, match="sample_weight has 3 rows but X has 400"):
+        Reader()._read_training(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
+    with pytest.raises(TypeError, match="sensitive_features='sex' is a name"):
+        Reader()._read_training(lazy[["a"]], sensitive_features="sex")
+    with pytest.raises(TypeError, match="Pass X as one too"):
+        Reader()._read_training(people()[["a"]], sensitive_features=lazy.sex)
+
+
+def test_what_is_lazy():
+    x = da.zeros(3)
+    assert is_lazy(None, x)
+    assert is_lazy({"sex": x})
+    assert not is_lazy([1], {"sex": [1]}, None)
+
+
+def test_on_a_cluster(cluster):
+    x = np.arange(1000.0)
+    with cluster.as_current():
+        assert partitions._client() is cluster
+        rows = align(X=da.from_array(x, chunks=10)).keep()
+        assert rows.total(block_sum) == x.sum()
+        assert len(rows._lists) < len(rows) == 100
+        with pytest.raises(ValueError, match="Partition 99: no"):
+            rows.total(_refuse, each=[k == 99 for k in range(100)])
+
+
+def _refuse(block, is_bad):
+    if is_bad:
+        raise ValueError("no")
+    return 0
+
+
+def test_a_single_block_is_a_list_of_its_own():
+    assert len(Partitions([1, 2])) == 2

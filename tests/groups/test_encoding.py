@@ -1,0 +1,312 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from skfair.exceptions import SmallGroupWarning
+from skfair.groups.encoding import encode_groups, one_group
+
+SEX = ["m", "f", "f", "m", "m"]
+RACE = ["b", "a", "a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        list,
+        tuple,
+        np.array,
+        lambda v: np.array(v, dtype=object),
+        lambda v: np.array(v, dtype="S"),
+        pd.Series,
+        lambda v: pd.Series(v, index=[9, 7, 5, 3, 1], name="sex"),
+        lambda v: pd.Series(v, dtype="category"),
+        lambda v: pd.Series(v, dtype="string"),
+        lambda v: pd.Series(v).to_frame("sex"),
+        lambda v: np.array(v)[:, None],
+        lambda v: {"sex": v},
+        lambda v: pd.array(v, dtype="string"),
+        lambda v: pd.Categorical(v),
+        lambda v: [[x] for x in v],
+    ],
+)
+def test_every_container_reads_alike(convert):
+    encoding = encode_groups(convert(SEX))
+    assert encoding.codes.tolist() == [[1, 0, 0, 1, 1]]
+    assert encoding.codes.dtype == np.int64
+    assert encoding.codes.flags.c_contiguous
+    assert encoding.counts.tolist() == [2, 3]
+    assert [name.strip("b'") for name in encoding.names] == ["f", "m"]
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.int64, np.uint64, np.float32, np.float64, bool, "Int64"]
+)
+def test_every_kind_of_number_reads_alike(dtype):
+    values = pd.Series([1, 0, 0, 1]).astype(dtype)
+    for container in (values, values.to_numpy()):
+        encoding = encode_groups(container)
+        assert encoding.codes[0].tolist() == [1, 0, 0, 1]
+        assert encoding.levels.number(1) == 1
+
+
+def test_extreme_integers_do_not_wrap():
+    for values in (
+        np.array([-128, 127, -128], dtype=np.int8),
+        np.array([2**63, 2**64 - 1, 2**63], dtype=np.uint64),
+        np.array([-(2**63), -(2**63) + 5, -(2**63)]),
+        np.array([-(2**63), 2**63 - 1, -(2**63)]),
+    ):
+        encoding = encode_groups(values)
+        assert encoding.codes[0].tolist() == [0, 1, 0]
+        assert encoding.levels.keys() == sorted(set(values.tolist()))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.text(max_size=9), min_size=1, max_size=30),
+    st.sampled_from(["U", "object", "S", "wide"]),
+)
+def test_strings_of_any_kind_equal_a_dictionary(values, kind):
+    if kind == "S":
+        array = np.array([v.encode()[:20] for v in values])
+    elif kind == "wide":
+        array = np.array(values, dtype="U90")
+    else:
+        array = np.array(values, dtype=None if kind == "U" else object)
+    encoding = encode_groups(array)
+    seen = array.tolist()  # numpy drops trailing null characters of fixed-width strings
+    levels = sorted(set(seen))
+    assert encoding.codes[0].tolist() == [levels.index(v) for v in seen]
+    assert encoding.counts.tolist() == [seen.count(v) for v in levels]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.data())
+def test_intersections_and_separate_attributes_equal_counting(data):
+    n = data.draw(st.integers(1, 40))
+    n_attributes = data.draw(st.integers(2, 4))
+    rows = data.draw(
+        st.lists(st.tuples(*[st.integers(0, 2)] * n_attributes), min_size=n, max_size=n)
+    )
+    frame = pd.DataFrame(rows, columns=[f"a{j}" for j in range(n_attributes)])
+
+    crossed = encode_groups(frame)
+    levels = sorted(set(rows))
+    assert crossed.codes.tolist() == [[levels.index(row) for row in rows]]
+    assert crossed.counts.tolist() == [rows.count(level) for level in levels]
+    assert crossed.levels.keys() == levels
+    assert crossed.offsets.tolist() == [0, len(levels)]
+
+    separate = encode_groups(frame, intersectional=False)
+    number = 0
+    for j in range(n_attributes):
+        assert separate.offsets[j] == number
+        for level in sorted({row[j] for row in rows}):
+            assert separate.names[number] == f"a{j}={level}"
+            here = separate.codes[j] == number
+            assert here.tolist() == [row[j] == level for row in rows]
+            assert separate.counts[number] == here.sum()
+            assert separate.attribute_of_group[number] == j
+            number += 1
+    assert separate.n_groups == number == separate.offsets[-1]
+
+    # Cells are the atoms of the algebra: rows are in one cell iff they agree in everything.
+    classes = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    weights = np.array(data.draw(st.lists(st.floats(0.1, 2), min_size=n, max_size=n)))
+    for encoding in (crossed, separate):
+        cells = encoding.cells(classes, 2, sample_weight=weights)
+        keys = [(*row, c) for row, c in zip(rows, classes.tolist(), strict=True)]
+        for i in range(n):
+            for k in range(n):
+                assert (cells.codes[i] == cells.codes[k]) == (keys[i] == keys[k])
+        for c in range(cells.weights.size):
+            inside = cells.codes == c
+            assert cells.weights[c] == pytest.approx(weights[inside].sum())
+            assert set(classes[inside]) == {cells.classes[c]}
+            owners = set(np.flatnonzero(cells.membership.toarray()[:, c]).tolist())
+            assert owners == set(encoding.codes[:, np.flatnonzero(inside)[0]].tolist())
+
+
+def test_many_attributes_do_not_overflow():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 30, size=(50, 14))
+    encoding = encode_groups(table)
+    assert encoding.n_groups == 50
+    assert np.array_equal(encoding.levels.encode(table), encoding.codes)
+
+
+def test_cross_counts_and_sums_equal_counting():
+    encoding = encode_groups({"s": SEX, "r": RACE}, intersectional=False)
+    weights = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    clusters = np.array([0, 1, 1, 0, 2])
+    table = encoding.cross_counts(clusters, 3, weights)
+    groups = [(SEX, "f"), (SEX, "m"), (RACE, "a"), (RACE, "b")]
+    for g, (column, level) in enumerate(groups):
+        assert encoding.sums(weights)[g] == sum(
+            w for w, v in zip(weights, column, strict=True) if v == level
+        )
+        for k in range(3):
+            assert table[g, k] == sum(
+                w
+                for w, v, c in zip(weights, column, clusters, strict=True)
+                if v == level and c == k
+            )
+    assert encoding.sums().tolist() == encoding.counts.tolist()
+
+
+def test_order_of_rows_does_not_change_the_groups():
+    rng = np.random.default_rng(0)
+    values = np.array(list("cabbage"))
+    order = rng.permutation(values.size)
+    one, other = encode_groups(values), encode_groups(values[order])
+    assert one.names == other.names
+    assert np.array_equal(one.codes[0][order], other.codes[0])
+
+
+def test_unused_categories_are_no_groups():
+    values = pd.Series(pd.Categorical(["b", "b", "c"], categories=["c", "a", "b"]))
+    encoding = encode_groups(values)
+    assert encoding.names == ("c", "b")
+    assert encoding.codes[0].tolist() == [1, 1, 0]
+
+
+def test_levels_of_mixed_types_stay_apart():
+    encoding = encode_groups(np.array([1, "1", 2.5, "x", 1], dtype=object))
+    assert len(set(encoding.names)) == encoding.n_groups == 4
+    assert encoding.levels.number("1") != encoding.levels.number(1)
+    assert encoding.counts[encoding.levels.number(1)] == 2
+
+
+def test_new_rows_are_encoded_like_old_ones():
+    for intersectional in (True, False):
+        frame = pd.DataFrame({"sex": SEX, "race": RACE})
+        encoding = encode_groups(frame, intersectional=intersectional)
+        again = encoding.levels.encode(frame[["race", "sex"]])  # columns in another order
+        assert np.array_equal(again, encoding.codes)
+        subset = encoding.levels.encode(frame.iloc[2:], n_samples=3)
+        assert np.array_equal(subset, encoding.codes[:, 2:])
+    single = encode_groups(SEX)
+    assert single.levels.encode(pd.Series(["m"], name="anything")).tolist() == [[1]]
+    numbers = encode_groups([0, 1, 2])
+    assert numbers.levels.encode([2.0, 0.0]).tolist() == [[2, 0]]
+
+
+def test_strangers_at_prediction_are_named():
+    encoding = encode_groups(pd.DataFrame({"sex": SEX, "race": RACE}))
+    with pytest.raises(ValueError, match=r"'race' has 1 level that did not occur at fit: 'z'"):
+        encoding.levels.encode(pd.DataFrame({"sex": ["f"], "race": ["z"]}))
+    with pytest.raises(ValueError, match=r"1 row in an inter.* 'sex=f, race=b'"):
+        encoding.levels.encode(pd.DataFrame({"sex": ["f", "m"], "race": ["b", "b"]}))
+    with pytest.raises(ValueError, match="1 columns but the groups were learned from 2"):
+        encoding.levels.encode(["f"])
+    with pytest.raises(ValueError, match="no column 'race'"):
+        encoding.levels.encode(pd.DataFrame({"sex": ["f"], "rase": ["b"]}))
+    with pytest.raises(ValueError, match="has 2 rows but X has 3"):
+        encoding.levels.encode(pd.DataFrame({"sex": SEX[:2], "race": RACE[:2]}), n_samples=3)
+    with pytest.raises(ValueError, match="1 missing value"):
+        encoding.levels.encode(pd.DataFrame({"sex": [None], "race": ["b"]}))
+
+
+def test_groups_are_found_by_name_and_by_key():
+    crossed = encode_groups({"sex": SEX, "race": RACE})
+    assert crossed.levels.number(("m", "b")) == crossed.levels.number("sex=m, race=b") == 2
+    separate = encode_groups({"sex": SEX, "race": RACE}, intersectional=False)
+    assert separate.levels.number(("race", "b")) == separate.levels.number("race=b") == 3
+    numbers = encode_groups([0, 1])
+    assert numbers.levels.number("1") == numbers.levels.number(np.int64(1)) == 1
+    with pytest.raises(ValueError, match="There is no group 'x'. The groups are '0', '1'"):
+        numbers.levels.number("x")
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (["a", None, np.nan, "b"], ValueError, "2 missing values in 4 rows.*fillna"),
+        (pd.Series(["a", pd.NA], dtype="string"), ValueError, "1 missing value"),
+        ([1.0, np.nan], ValueError, "1 missing value"),
+        (pd.Series(pd.Categorical(["a", None])), ValueError, "1 missing value"),
+        (np.linspace(0, 1, 60), ValueError, "60 different numeric values.*qcut"),
+        (np.arange(60), ValueError, "looks continuous"),
+        (pd.date_range("2020", periods=60), ValueError, "looks continuous"),
+        ([str(i) for i in range(1001)], ValueError, "1001 levels.*identifier"),
+        ([], ValueError, "empty"),
+        ({}, ValueError, "empty"),
+        (pd.DataFrame(), ValueError, "empty"),
+        (np.zeros((2, 2, 2)), ValueError, "3 dimensions"),
+        ([["a"], ["a", "b"]], ValueError, "differ in length"),
+        ({"a": [1], "b": [1, 2]}, ValueError, "differ in length"),
+        (sparse.csr_array([[1], [2]]), TypeError, "sparse"),
+        ("abc", TypeError, "array-like"),
+        (None, TypeError, "array-like"),
+        (3, TypeError, "array-like"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "two columns of the same name"),
+    ],
+)
+def test_bad_input_is_refused_with_advice(bad, error, message):
+    with pytest.raises(error, match=message):
+        encode_groups(bad)
+
+
+def test_many_codes_are_allowed_as_strings():
+    assert encode_groups([str(i) for i in range(954)]).n_groups == 954
+    assert encode_groups(pd.Categorical(np.arange(60))).n_groups == 60
+
+
+def test_wrong_length():
+    with pytest.raises(ValueError, match="sensitive_features has 5 rows but X has 4"):
+        encode_groups(SEX, n_samples=4)
+
+
+def test_rows_out_of_order_are_noticed():
+    X = pd.DataFrame({"x": range(5)}, index=list("abcde"))
+    sex = pd.Series(SEX, index=list("abcde"))
+    assert encode_groups(sex, like=X).n_groups == 2
+    with pytest.raises(ValueError, match=r"different order.*loc\[X.index\]"):
+        encode_groups(sex.sort_index(ascending=False), like=X)
+    # Different labels, duplicates or another kind of index say nothing about the order.
+    assert encode_groups(sex.reset_index(drop=True), like=X).n_groups == 2
+    assert encode_groups(sex.set_axis(list("aabcd")), like=X).n_groups == 2
+    assert encode_groups(sex.set_axis(list("vwxyz")), like=X).n_groups == 2
+    assert encode_groups(sex.iloc[:3], like=X).n_groups == 2
+    assert encode_groups(SEX, like=X).n_groups == 2
+
+
+def test_empty_cells_are_named():
+    encoding = encode_groups(SEX)
+    encoding.check_nonempty()
+    y = np.array([1, 0, 0, 1, 0])
+    with pytest.raises(ValueError, match="1 cell: group 'f' with y='yes'"):
+        encoding.check_nonempty(y, ["no", "yes"])
+    encoding.check_nonempty(np.array([1, 0, 1, 1, 0]), ["no", "yes"])
+    with pytest.raises(ValueError, match="no sample weight.*group 'f'"):
+        encoding.check_nonempty(sample_weight=np.array([1.0, 0, 0, 1, 1]))
+    many = encode_groups([str(i) for i in range(20)])
+    with pytest.raises(ValueError, match="20 cells.*and 15 more"):
+        many.check_nonempty(np.zeros(20, np.int64), [0, 1])
+
+
+def test_small_groups_are_named():
+    encoding = encode_groups(["a"] * 30 + ["b"] * 29)
+    with pytest.warns(SmallGroupWarning, match=r"1 group of fewer than 30 rows: 'b' \(29\)"):
+        encoding.warn_small()
+    encode_groups(["a"] * 30).warn_small()  # no warning
+
+
+def test_one_group():
+    encoding = one_group(4)
+    assert encoding.n_groups == encoding.n_attributes == 1
+    assert encoding.codes.tolist() == [[0] * 4]
+    assert encoding.cells().codes.tolist() == [0] * 4
+
+
+def test_other_data_frames_are_read_column_by_column():
+    class Frame:  # what polars and others have in common
+        columns = ("sex", "race")
+
+        def __getitem__(self, name):
+            return np.array({"sex": SEX, "race": RACE}[name])
+
+    assert encode_groups(Frame()).names == encode_groups({"sex": SEX, "race": RACE}).names

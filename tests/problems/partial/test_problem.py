@@ -1,0 +1,283 @@
+"""Problems with rules within intervals: derivatives, residuals, cost, and a solver on them."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
+from skfair.losses import make_loss
+from skfair.models.grouped import GroupedLinearScore
+from skfair.models.linear import LinearScore
+from skfair.problems.partial.objectives import MeanLoss
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers import ALLBFGS
+from tests.naive import partial as naive
+from tests.naive.soft import finite_differences
+
+SMOOTH = Surrogate("smoothstep", 0.6)
+MODELS = {
+    "linear": lambda X, codes: LinearScore(X),
+    "grouped": lambda X, codes: GroupedLinearScore(X, codes, [True, *[False] * codes.max()]),
+}
+each_model = pytest.mark.parametrize("model", MODELS)
+
+
+def people(seed=0, n=80, d=3, n_groups=3):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.arange(n) % n_groups)
+    X = rng.normal(size=(n, d)) + 0.7 * codes[:, None]
+    y = np.where(X[:, 0] - X[:, 1] + rng.normal(size=n) > 0, 1.0, -1.0)
+    return X, y, codes
+
+
+def build(who, rules, *, model="linear", surrogate=SMOOTH, tolerance=0.1, alpha=0.05, **options):
+    """A problem; of rules with several forms the last one, that of the paper."""
+    X, y, codes = who
+    found = encode_groups(codes)
+    options = {"interval": (0.05, 0.4), "percentiles": [0.2, 0.7], **options}
+    rows = PartialRows(
+        codes,
+        found.names,
+        y,
+        None,
+        Intervals(options["interval"], found.levels),
+        np.array(options["percentiles"]),
+        0.1,
+    )
+    return PartialParityProblem(
+        MODELS[model](X, codes),
+        MeanLoss(make_loss("log_loss", "classification"), y, np.full(y.size, 1 / y.size)),
+        [PARTIAL_RULES[rule]().prepare(rows, surrogate)[-1] for rule in rules],
+        tolerance,
+        alpha=alpha,
+    )
+
+
+def random_point(problem, seed=1):
+    rng = np.random.default_rng(seed)
+    theta = problem.start(0.5 * rng.normal(size=problem.model.n_parameters))
+    return theta + 0.1 * rng.normal(size=theta.size), rng.normal(size=problem.n_constraints)
+
+
+STACKS = [
+    [],
+    ["statistical_parity"],
+    ["statistical_parity", "equal_opportunity"],
+    ["equalized_odds", "statistical_parity", "demographic_parity"],
+]
+each_stack = pytest.mark.parametrize("rules", STACKS, ids="+".join)
+
+
+# Values and derivatives
+
+
+@each_stack
+@each_model
+@pytest.mark.parametrize("alpha", [0.0, 0.3])
+@pytest.mark.parametrize("surrogate", [SMOOTH, Surrogate("ramp", 0.5, 0.2)], ids=str)
+def test_gradient(rules, model, alpha, surrogate):
+    problem = build(people(), rules, model=model, alpha=alpha, surrogate=surrogate)
+    theta, multipliers = random_point(problem)
+    for part in ("whole", "plus", "minus"):
+        for scale in (1.0, -2.5):
+
+            def lagrangian(point, part=part, scale=scale):
+                at = problem.evaluate(point, part)
+                return scale * at.objective + multipliers @ at.constraints
+
+            at = problem.evaluate(theta, part)
+            found = problem.gradient(at, multipliers, objective=scale)
+            assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-7)
+        alone = problem.gradient(at)
+        assert alone == pytest.approx(problem.gradient(at, 0 * multipliers), abs=0)
+
+
+@each_stack
+@each_model
+def test_parts_are_convex_and_differ_by_the_whole(rules, model):
+    problem = build(people(), rules, model=model)
+    theta, _ = random_point(problem)
+    way = np.random.default_rng(3).normal(size=theta.size)
+    along = {}
+    for part in ("whole", "plus", "minus"):
+        found = [problem.evaluate(theta + t * way, part) for t in np.linspace(-2, 2, 21)]
+        along[part] = np.array([[at.objective, *at.constraints] for at in found])
+    assert along["plus"] - along["minus"] == pytest.approx(along["whole"], abs=1e-12)
+    for part in ("plus", "minus"):
+        assert np.diff(along[part], 2, axis=0).min() >= -1e-12
+
+
+def test_the_objective_is_the_mean_loss_and_the_penalty():
+    who = people()
+    problem = build(who, STACKS[1], alpha=0.3)
+    theta, _ = random_point(problem)
+    coef, intercept = problem.model.raw(problem.model_part(theta))
+    margins = who[1] * (who[0] @ coef + intercept)
+    expected = np.mean(np.logaddexp(0, -margins)) + 0.15 * coef @ coef
+    assert problem.evaluate(theta).objective == pytest.approx(expected)
+
+
+def test_stacked_rules_are_the_single_ones():
+    who, rules = people(), STACKS[3]
+    stack = build(who, rules)
+    theta, _ = random_point(stack)
+    d, values, bounds = stack.model.n_parameters, [], []
+    aux = np.split(theta[d:], [2, 4])  # two centres, two thresholds, one centre
+    for rule, own in zip(rules, aux, strict=True):
+        single = build(who, [rule])
+        values.extend(single.evaluate(np.concatenate([theta[:d], own])).constraints)
+        bounds.extend(zip(single.lower, single.upper, strict=True))
+    assert stack.evaluate(theta).constraints == pytest.approx(values, abs=1e-14)
+    assert np.array_equal(np.column_stack([stack.lower, stack.upper]), bounds)
+
+
+# Bounds and residuals
+
+
+@each_stack
+def test_bounds_loosen_with_the_tolerance(rules):
+    problem = build(people(), rules)
+    theta, _ = random_point(problem)
+    before = None
+    for tolerance in np.linspace(0, 1.1, 23):
+        problem.set_tolerance(tolerance)
+        at = problem.evaluate(theta)
+        now = (problem.lower, problem.upper, problem.violation(at))
+        if before is not None:
+            assert (now[0] <= before[0] + 1e-12).all()
+            assert (now[1] >= before[1] - 1e-12).all()
+            assert now[2] <= before[2] + 1e-12
+        before = now
+
+
+@pytest.mark.parametrize("shift", [-0.5, 0.5])
+def test_residuals_by_hand(shift):
+    """Too high thresholds miss lower bounds, too low ones upper bounds."""
+    problem = build(people(), STACKS[2], tolerance=0.02)
+    theta, multipliers = random_point(problem)
+    theta[problem.model.n_parameters :] += shift
+    multipliers[::3] = 0
+    at = problem.evaluate(theta)
+    violation, products = 0.0, [0.0]
+    for c, low, high, lam in zip(
+        at.constraints, problem.lower, problem.upper, multipliers, strict=True
+    ):
+        violation = max(violation, low - c, c - high)
+        bound = high if lam > 0 else low
+        if lam:
+            products.append(abs(lam) * (abs(bound - c) if np.isfinite(bound) else 1.0))
+    assert violation > 0.01
+    residual = problem.kkt_residual(at, multipliers)
+    assert problem.violation(at) == residual["feasibility"] == pytest.approx(violation)
+    assert residual["complementarity"] == pytest.approx(max(products))
+    assert residual["stationarity"] == pytest.approx(
+        np.linalg.norm(problem.gradient(at, multipliers))
+    )
+
+
+def test_multipliers_of_missing_bounds_are_not_complementary():
+    """A share that nothing limits from above must not have a price."""
+    problem = build(people(), STACKS[1], tolerance=2.0)
+    assert np.isinf(problem.upper).all()
+    at = problem.evaluate(random_point(problem)[0])
+    free, paid = np.zeros(6), np.full(6, 0.5)
+    assert problem.violation(at) == 0
+    assert problem.kkt_residual(at, free)["complementarity"] == 0
+    assert problem.kkt_residual(at, paid)["complementarity"] == 0.5
+
+
+def test_no_rules():
+    problem = build(people(), [])
+    theta = problem.start(np.zeros(problem.model.n_parameters))
+    at = problem.evaluate(theta)
+    assert at.constraints.size == problem.violation(at) == 0
+    assert problem.kkt_residual(at, np.zeros(0))["feasibility"] == 0
+
+
+def test_steps_can_be_replaced():
+    problem, sharp = build(people(), STACKS[2]), Surrogate("smoothstep", 1e-9)
+    theta, _ = random_point(problem)
+    problem.set_surrogate(sharp)
+    at = problem.evaluate(theta)
+    same = build(people(), STACKS[2], surrogate=sharp).evaluate(theta)
+    assert np.array_equal(at.constraints, same.constraints)
+    thetas, codes = theta[problem.model.n_parameters :][:2], people()[2]
+    expected = [(at.scores[codes == g] > t).mean() for t in thetas for g in range(3)]
+    assert at.constraints[:6] == pytest.approx(expected)
+
+
+# Cost
+
+
+@each_model
+def test_memory_does_not_grow_with_the_percentiles(model):
+    """No array of rows times percentiles, by far."""
+    n, n_percentiles = 20_000, 20
+    problem = build(
+        people(n=n),
+        STACKS[1],
+        model=model,
+        percentiles=(np.arange(n_percentiles) + 0.5) / n_percentiles,
+    )
+    theta, multipliers = random_point(problem)
+    problem.gradient(problem.evaluate(theta), multipliers)  # compiles
+    tracemalloc.start()
+    try:
+        problem.gradient(problem.evaluate(theta), multipliers)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < n_percentiles * n * 8 / 2
+
+
+# A solver
+
+
+def naive_problem(who, problem, surrogate):
+    """The problem in raw weights and thresholds (coef, intercept, thetas), for scipy."""
+    X, y, codes = who
+
+    def objective(x):
+        coef, scores = x[: X.shape[1]], X @ x[: X.shape[1]] + x[X.shape[1]]
+        return np.mean(np.logaddexp(0, -y * scores)) + problem.alpha / 2 * coef @ coef
+
+    def room(x):
+        scores, thetas = X @ x[: X.shape[1]] + x[X.shape[1]], x[X.shape[1] + 1 :]
+        steps = naive.step(scores - thetas[:, None], surrogate.kind, surrogate.width)
+        rates = np.stack([steps[:, codes == g].mean(axis=1) for g in range(2)], axis=1).ravel()
+        both = np.concatenate([rates - problem.lower, problem.upper - rates])
+        return both[np.isfinite(both)]
+
+    return objective, room
+
+
+@pytest.mark.parametrize("surrogate", [SMOOTH, Surrogate("sigmoid", 0.3)], ids=str)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_reaches_the_best_of_slsqp(surrogate, seed):
+    """The same starts for both; the problem is not convex."""
+    who = people(seed, n=60, d=2, n_groups=2)
+    problem = build(who, STACKS[1], surrogate=surrogate, tolerance=0.05)
+    objective, room = naive_problem(who, problem, surrogate)
+    theirs, ours = [], []
+    for k in range(3):
+        theta = problem.start(k * 0.7 * np.random.default_rng(k).normal(size=3))
+        coef, intercept = problem.model.raw(problem.model_part(theta))
+        found = minimize(
+            objective,
+            np.concatenate([coef, [intercept], theta[3:]]),
+            method="SLSQP",
+            constraints={"type": "ineq", "fun": room},
+            options={"maxiter": 300, "ftol": 1e-12},
+        )
+        if found.success and room(found.x).min() >= -1e-7:
+            theirs.append(found.fun)
+        result = ALLBFGS().solve(problem, theta, tol=1e-6)
+        at = problem.evaluate(result.theta)
+        if max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-5:
+            ours.append(at.objective)
+    assert np.abs(result.multipliers).max() > 1e-3
+    assert min(ours) == pytest.approx(min(theirs), abs=1e-5)

@@ -1,0 +1,125 @@
+"""Losses of pairs against loops over all pairs; slopes, convex parts, invariances."""
+
+import numpy as np
+import pytest
+
+from skfair.problems.partial.objectives import OBJECTIVES
+from skfair.problems.partial.ranking import PairwiseLoss, PartialPairwiseLoss
+from tests.naive import row_pairs
+
+KINDS = list(row_pairs.LOSSES)
+INTERVALS = {
+    "all": None,
+    "top": [(0.0, 0.4)],
+    "pair": [(0.13, 0.61)],
+    "union": [(0.05, 0.3), (0.5, 0.71)],
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_interval = pytest.mark.parametrize("interval", INTERVALS.values(), ids=list(INTERVALS))
+
+
+def some_rows(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    targets = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    targets[:2] = 1.0, -1.0
+    return targets, rng.uniform(0.2, 2.0, n), rng.normal(size=n)
+
+
+@each_kind
+@each_interval
+def test_values_are_those_of_all_pairs(kind, interval):
+    for seed in range(3):
+        targets, weights, scores = some_rows(seed)
+        scores = scores.round(1) if seed == 2 else scores
+        found, _ = PartialPairwiseLoss(targets, weights, interval, kind=kind).evaluate(scores)
+        expected = row_pairs.pairwise_loss(
+            scores, targets, weights, interval or [(0, 1)], row_pairs.LOSSES[kind]
+        )
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+@each_kind
+def test_partial_is_positional_where_the_interval_has_whole_rows(kind):
+    rng = np.random.default_rng(1)
+    targets = np.repeat([1.0, -1.0], [13, 20])
+    scores = rng.normal(size=33)
+    found, _ = PartialPairwiseLoss(targets, np.ones(33), [(0.1, 0.35)], kind=kind).evaluate(scores)
+    inside = np.sort(scores[13:])[::-1][2:7]  # (83) with n^alpha = 2, n^beta = 7
+    expected = np.mean([[row_pairs.LOSSES[kind](s - t) for t in inside] for s in scores[:13]])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@each_kind
+@each_interval
+@pytest.mark.parametrize("part", ["whole", "plus", "minus"])
+def test_slopes_are_those_of_the_values(kind, interval, part):
+    targets, weights, scores = some_rows(3)
+    objective = PartialPairwiseLoss(targets, weights, interval, kind=kind)
+    _, slopes = objective.evaluate(scores, part)
+    for i in range(scores.size):
+        up, down = scores.copy(), scores.copy()
+        up[i] += 1e-6
+        down[i] -= 1e-6
+        rise = objective.evaluate(up, part)[0] - objective.evaluate(down, part)[0]
+        assert slopes[i] == pytest.approx(rise / 2e-6, abs=1e-7)
+
+
+@each_kind
+@each_interval
+def test_parts_are_convex_with_subgradients_and_differ_by_the_whole(kind, interval):
+    targets, weights, scores = some_rows(4)
+    objective = PartialPairwiseLoss(targets, weights, interval, kind=kind)
+    rng = np.random.default_rng(5)
+    # Also where scores are equal, and where pairs sit on the corner of the hinge.
+    for here in (scores, scores.round(), np.zeros(scores.size)):
+        for length in (0.3, 1.0, 3.0):
+            there = here + length * rng.normal(size=here.size)
+            plus, minus = (objective.evaluate(here, part)[0] for part in ("plus", "minus"))
+            assert plus - minus == pytest.approx(objective.evaluate(here)[0], rel=1e-12)
+            for part in ("plus", "minus"):
+                value, slopes = objective.evaluate(here, part)
+                end, _ = objective.evaluate(there, part)
+                middle, _ = objective.evaluate((here + there) / 2, part)
+                assert middle <= (value + end) / 2 + 1e-12
+                assert end >= value + slopes @ (there - here) - 1e-12
+
+
+@each_kind
+def test_full_auc_is_convex(kind):
+    targets, weights, scores = some_rows(6)
+    value, slopes = PairwiseLoss(targets, weights, kind=kind).evaluate(scores, "minus")
+    assert value == 0.0
+    assert not slopes.any()
+
+
+@each_kind
+def test_precise_with_rows_far_away(kind):
+    targets, weights, scores = some_rows(7)
+    negatives = np.flatnonzero(targets < 0)
+    scores[negatives[0]] = -1e7  # loses every pair: costs nothing, unless sums cancel
+    scores = scores + 1e6
+    found, _ = PairwiseLoss(targets, weights, kind=kind).evaluate(scores)
+    expected = row_pairs.pairwise_loss(scores, targets, weights, [(0, 1)], row_pairs.LOSSES[kind])
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_weights_count_as_repeated_rows():
+    targets, _, scores = some_rows(8)
+    copies = 1 + np.arange(targets.size) % 2
+    interval = [(0.1, 0.55)]
+    one = PartialPairwiseLoss(targets, copies.astype(float), interval).evaluate(scores)[0]
+    place = np.repeat(np.arange(targets.size), copies)
+    two = PartialPairwiseLoss(targets[place], np.ones(place.size), interval)
+    assert one == pytest.approx(two.evaluate(scores[place])[0], rel=1e-12)
+
+
+def test_registered_and_what_is_refused():
+    targets, weights, _ = some_rows(9)
+    assert OBJECTIVES["auc"] is PairwiseLoss
+    assert OBJECTIVES["partial_auc"] is PartialPairwiseLoss
+    with pytest.raises(ValueError, match="'partial_auc'"):
+        PairwiseLoss(targets, weights, [(0, 0.5)])
+    with pytest.raises(ValueError, match="no negative row"):
+        PairwiseLoss(np.ones(3), np.ones(3))
+    with pytest.raises(ValueError, match="kind must be one of"):
+        PairwiseLoss(targets, weights, kind="logistic")

@@ -1,0 +1,206 @@
+"""Rounding to labels under rules: the kernel, the linearisation, the result."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair._kernels import cuts
+from skfair.cluster.limits import representation_rules
+from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering.representation import CostProblem
+from skfair.problems.cut.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
+from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_rules
+from skfair.solvers.clustering.prices import assign
+from tests.naive.spectral import normalised_cut
+from tests.python_kernels import as_python
+
+
+def graph(n, seed, density=0.4):
+    rng = np.random.default_rng(seed)
+    W = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density))
+    W = W + np.triu(W, 1).T
+    ring = np.arange(n)
+    W[ring, ring - 1] += 0.1
+    W[ring - 1, ring] += 0.1
+    return W
+
+
+def problem_of(codes, n_clusters, min_balance):
+    groups = encode_groups(codes)
+    rules = representation_rules(
+        groups,
+        n_clusters,
+        min_balance=min_balance,
+        relative_balance=True,
+        share_bounds=None,
+        sums=groups.sums(),
+    )
+    return CostProblem(groups, rules, n_clusters)
+
+
+forms = pytest.mark.parametrize(
+    "form", [DenseAffinity, lambda W: SparseAffinity(sparse.csr_array(W))], ids=["dense", "sparse"]
+)
+
+
+@forms
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cut_is_that_of_a_double_loop(form, seed):
+    rng = np.random.default_rng(seed)
+    W = graph(25, seed)
+    labels = rng.integers(0, 4, 25)
+    cut = Cut(form(W), labels, 4)
+    assert cut.value == pytest.approx(normalised_cut(W, labels), rel=1e-10)
+    # With a cluster too many, nothing of which can be cut:
+    assert Cut(form(W), labels, 5).value == pytest.approx(cut.value)
+
+
+def test_the_linearisation_is_the_slope_of_the_cut():
+    """Rows may belong to clusters in part; finite differences of the cut with such members."""
+    rng = np.random.default_rng(0)
+    W, labels = graph(12, 0), np.arange(12) % 3
+    degrees = W.sum(axis=1)
+
+    def relaxed(members):
+        within = np.einsum("ik,ij,jk->k", members, W, members)
+        return 3 - (within / (degrees @ members)).sum()
+
+    members = np.eye(3)[labels]
+    slopes = Cut(DenseAffinity(W), labels, 3).linearised()
+    for i, k in zip(rng.integers(0, 12, 10), rng.integers(0, 3, 10), strict=True):
+        step = np.zeros((12, 3))
+        step[i, k] = 1e-6
+        slope = (relaxed(members + step) - relaxed(members - step)) / 2e-6
+        assert slopes[i, k] == pytest.approx(slope, abs=1e-6)
+
+
+@pytest.fixture(params=["compiled", "python"])
+def improve(request, monkeypatch):
+    if request.param == "python":
+        for name in ("_share_inside", "_breaks_more", "_relabel", "improve_cut"):
+            monkeypatch.setattr(cuts, name, as_python(getattr(cuts, name)))
+
+
+@forms
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("improve")
+def test_moves_lower_the_cut_and_keep_the_rules(form, seed):
+    rng = np.random.default_rng(seed)
+    n, K = 40, 3
+    W, codes = graph(n, seed), rng.permutation(np.arange(n) % 2)
+    problem = problem_of(codes, K, 0.7)
+    start = assign(problem, rng.random((n, K)))
+    assert start.violation == 0
+    before = normalised_cut(W, start.labels)
+    affinity = form(W)
+    cut = Cut(affinity, start.labels, K)
+    found = improve_by_moves(affinity, problem, cut, np.random.RandomState(0))
+    assert found.cut.value == pytest.approx(normalised_cut(W, found.labels), rel=1e-9)
+    assert found.cut.value < before
+    assert problem.rules.violation(problem.counts(found.labels)).sum() == 0
+    # No single move that keeps the rules would lower it by much more.
+    for i, t in itertools.product(range(n), range(K)):
+        moved = found.labels.copy()
+        moved[i] = t
+        if problem.rules.violation(problem.counts(moved)).sum() == 0:
+            assert normalised_cut(W, moved) >= found.cut.value * (1 - 5e-3)
+
+
+@forms
+def test_rows_of_a_cell_change_places_where_no_row_may_move(form):
+    """At exact balance no move is allowed; exchanges still find the two blocks."""
+    n = 24
+    truth, codes = np.repeat([0, 1], n // 2), np.arange(n) % 2
+    W = np.where(truth[:, None] == truth, 1.0, 0.05)
+    labels = truth.copy()
+    labels[[0, 1, 12, 13]] = labels[[12, 13, 0, 1]]  # a pair of each group on the wrong side
+    problem = problem_of(codes, 2, 1.0)
+    affinity = form(W)
+    cut = Cut(affinity, labels, 2)
+    found = improve_by_moves(affinity, problem, cut, np.random.RandomState(0))
+    assert np.array_equal(found.labels, truth)
+
+
+def test_links_are_kept_up_to_date():
+    """The gain that a pass reports is the fall of the cut: its sums do not drift."""
+    rng = np.random.default_rng(1)
+    n, K = 60, 4
+    W = graph(n, 1)
+    affinity = SparseAffinity(sparse.csr_array(W))
+    problem = problem_of(rng.permutation(np.arange(n) % 3), K, 0.5)
+    start = assign(problem, rng.random((n, K)))
+    cut = Cut(affinity, start.labels.copy(), K)
+    cell_rows = np.argsort(problem.cells, kind="stable")
+    starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
+    values = problem.counts(cut.labels) @ problem.rules.matrix.T + problem.rules.slack
+    before, links = cut.value, np.ascontiguousarray(cut.links.T)
+    gain = cuts.improve_cut(
+        affinity.weights.indptr,
+        affinity.weights.indices,
+        affinity.weights.data,
+        np.zeros((0, 0)),
+        cut.degrees,
+        affinity.diagonal(),
+        problem.cells,
+        starts,
+        cell_rows,
+        problem.rules.matrix,
+        values,
+        rng.permutation(n),
+        cut.labels,
+        links,
+        cut.within,
+        cut.volume,
+    )
+    after = Cut(affinity, cut.labels, K)
+    assert gain > 0
+    assert before - after.value == pytest.approx(gain, rel=1e-9)
+    assert np.allclose(links.T, after.links)
+    assert np.allclose(cut.within, after.within)
+    assert np.allclose(cut.volume, after.volume)
+    expected = problem.counts(cut.labels) @ problem.rules.matrix.T + problem.rules.slack
+    assert np.allclose(values, expected)
+
+
+@forms
+@pytest.mark.parametrize("min_balance", [0.5, 0.8, 1.0])
+def test_rounding_keeps_the_rules_near_the_optimum_of_a_tiny_graph(form, min_balance):
+    """Against all labels of ten rows."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        n, K = 10, 2
+        W, codes = graph(n, seed, 0.6), np.repeat([0, 1], [4, 6])
+        problem = problem_of(codes, K, min_balance)
+        best = min(
+            normalised_cut(W, labels)
+            for labels in (np.array(bits) for bits in itertools.product(range(K), repeat=n))
+            if problem.rules.violation(problem.counts(labels)).sum() <= 1e-9
+        )
+        affinity, starts = form(W), [rng.integers(0, K, n) for _ in range(10)]
+        found = round_to_rules(affinity, problem, starts, np.random.RandomState(0)).cut.value
+        assert best - 1e-9 <= found <= best * 1.1
+
+
+def test_a_factor_gives_the_cut_of_its_product():
+    rng = np.random.default_rng(0)
+    Z, codes = rng.random((50, 4)), rng.permutation(np.arange(50) % 2)
+    factor = FactoredAffinity(lambda rows: Z[rows], 50, 4, np.float64)
+    problem, labels = problem_of(codes, 3, 0.8), rng.integers(0, 3, 50)
+    found = round_to_rules(factor, problem, [labels], np.random.RandomState(0))
+    assert found.cut.value == pytest.approx(normalised_cut(Z @ Z.T, found.labels))
+    assert found.violation == 0
+
+
+def test_rows_without_edges_go_where_the_rules_need_them():
+    """Two tight pairs of one group; the rows without edges are of the other group."""
+    W = np.zeros((8, 8))
+    W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = 1.0
+    codes = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    problem = problem_of(codes, 2, 1.0)
+    labels = np.array([0, 0, 1, 1, 0, 0, 0, 0])
+    found = round_to_rules(DenseAffinity(W), problem, [labels], np.random.RandomState(0))
+    assert found.cut.value == 0
+    assert found.violation == 0
+    assert np.bincount(found.labels[4:]).tolist() == [2, 2]

@@ -1,0 +1,412 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import LinearConstraint, check_grad, linprog, milp
+
+from skfair._kernels import prices as kernels
+from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering.representation import (
+    RepresentationProblem,
+    Rules,
+    balance_rules,
+    share_rules,
+)
+from skfair.solvers.clustering import prices as solver
+from skfair.solvers.clustering.prices import assign, fair_lloyd, maximise_dual
+from tests.python_kernels import as_python
+
+
+def random_problem(seed, n=60, n_clusters=3, n_groups=2, beta=0.7, weights=None, dtype=float):
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate((np.arange(n_groups).repeat(n_clusters), rng.integers(0, n_groups, n)))
+    X = rng.normal(size=(codes.size, 2)) + np.eye(max(2, n_groups))[codes][:, :2]
+    groups = encode_groups(codes)
+    attained = groups.counts.min() / groups.counts.max()
+    rules = balance_rules(groups, np.array([beta * attained]))
+    problem = RepresentationProblem(X.astype(dtype), groups, rules, n_clusters, weights)
+    centers = problem.scaled(rng.choice(codes.size, n_clusters, replace=False)).astype(float)
+    return problem, centers
+
+
+def dense(problem, centers):
+    return np.concatenate([block for _, block in problem.distances(centers).blocks()])
+
+
+def linear_program(problem, centers, integer=False):
+    """The cheapest assignment by HiGHS: every point once, every rule in every cluster."""
+    D = dense(problem, centers)
+    n, k = D.shape
+    once = sparse.kron(sparse.eye(n), np.ones((1, k)))
+    parts = problem.rules.matrix[:, problem.cells] * problem.weights  # (rules, n)
+    rows = [sparse.kron(sparse.csr_array(parts), np.eye(k)[[c]]) for c in range(k)]
+    rules = sparse.vstack(rows)
+    slack = problem.rules.slack.ravel()
+    cost = (D * problem.weights[:, None]).ravel()
+    if integer:
+        found = milp(
+            cost,
+            integrality=np.ones(cost.size),
+            bounds=(0, 1),
+            constraints=[
+                LinearConstraint(once, 1, 1),
+                LinearConstraint(rules, -slack, np.inf),
+            ],
+            options={"mip_rel_gap": 1e-9},
+        )
+    else:
+        found = linprog(cost, A_ub=-rules, b_ub=slack, A_eq=once, b_eq=np.ones(n), bounds=(0, 1))
+    return found.fun / problem.total_weight if found.status == 0 else np.nan
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 2**31),
+    n_groups=st.integers(2, 4),
+    n_clusters=st.integers(2, 4),
+    beta=st.sampled_from([0.0, 0.4, 0.8]),
+)
+def test_assignment_is_near_the_linear_programme_and_above_its_own_bound(
+    seed, n_groups, n_clusters, beta
+):
+    problem, centers = random_problem(seed, 120, n_clusters, n_groups, beta)
+    found = assign(problem, centers)
+    exact = linear_program(problem, centers)
+    assert found.violation <= 1e-9
+    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    D = dense(problem, centers)
+    cost = D[np.arange(problem.n_samples), found.labels].mean()
+    assert found.cost == pytest.approx(cost)
+    assert found.lower_bound <= exact * (1 + 1e-9)
+    assert found.lower_bound >= exact * 0.99
+    # Whole people cost more than fractions of them; with 120 points a few ties matter.
+    assert exact * (1 - 1e-9) <= found.cost <= exact * 1.08
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_assignment_equals_enumeration_on_tiny_problems(seed):
+    """Ten points, two clusters: all 1024 labellings."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat([0, 1], 5)
+    X = rng.normal(size=(10, 2))
+    groups = encode_groups(codes)
+    rules = balance_rules(groups, np.array([0.6]))
+    problem = RepresentationProblem(X, groups, rules, 2)
+    centers = problem.scaled(np.array([0, 9])).astype(float)
+    D = dense(problem, centers)
+    best = np.inf
+    for labels in itertools.product([0, 1], repeat=10):
+        labels = np.array(labels)
+        if problem.rules.violation(problem.counts(labels)).sum() <= 1e-9:
+            best = min(best, D[np.arange(10), labels].mean())
+    found = assign(problem, centers)
+    assert found.violation <= 1e-9
+    assert best - 1e-12 <= found.cost <= best * 1.25
+    assert found.lower_bound <= best + 1e-12
+    exact = assign(problem, centers, exact=True)
+    assert exact.cost == pytest.approx(best, rel=1e-4)
+    assert problem.rules.violation(problem.counts(exact.labels)).sum() <= 1e-9
+
+
+def test_assignment_is_near_the_integer_optimum():
+    gaps = []
+    for seed in range(4):
+        problem, centers = random_problem(seed, 150, 3, 2, 0.9)
+        exact = linear_program(problem, centers, integer=True)
+        gaps.append(assign(problem, centers).cost / exact - 1)
+    assert min(gaps) >= -1e-9
+    assert np.median(gaps) < 0.005
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**31),
+    n_groups=st.integers(2, 3),
+    n_clusters=st.integers(2, 4),
+    beta=st.sampled_from([0.4, 0.8, 0.95]),
+    is_weighted=st.booleans(),
+)
+def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, beta, is_weighted):
+    """So few points have at most 200 moves: nothing is left out."""
+    n = 50 + n_groups * n_clusters
+    weights = np.random.default_rng(seed).integers(1, 4, n) * 0.5 if is_weighted else None
+    problem, centers = random_problem(seed, 50, n_clusters, n_groups, beta, weights)
+    plain = assign(problem, centers)
+    found = assign(problem, centers, exact=True)
+    assert found.violation == plain.violation
+    if plain.violation > 1e-9:  # weighted points need not fit
+        assert np.array_equal(found.labels, plain.labels)
+        return
+    assert problem.rules.violation(problem.counts(found.labels)).sum() <= 1e-9
+    D = dense(problem, centers)
+    cost = np.average(D[np.arange(n), found.labels], weights=weights)
+    assert found.cost == pytest.approx(cost)
+    exact = linear_program(problem, centers, integer=True)
+    assert exact * (1 - 1e-6) <= found.cost <= plain.cost
+    assert found.cost <= exact * (1 + 1e-4)
+
+
+def test_exact_assignment_helps_and_does_not_depend_on_the_order():
+    gains = []
+    for seed in range(6):
+        problem, centers = random_problem(seed, 100, 4, 2, 0.9)
+        found = assign(problem, centers, exact=True)
+        gains.append(1 - found.cost / assign(problem, centers).cost)
+        order = np.random.default_rng(seed).permutation(problem.n_samples)
+        again = assign(problem.subset(order), centers, exact=True)
+        assert np.array_equal(again.labels, found.labels[order])
+    assert min(gains) >= -1e-12
+    assert max(gains) > 1e-3
+
+
+def test_without_rules_every_point_goes_to_the_nearest_centre():
+    problem, centers = random_problem(0, beta=0.0)
+    free = problem.with_rules(Rules(np.zeros((0, 2)), np.zeros(0)))
+    found = assign(free, centers)
+    assert np.array_equal(found.labels, dense(problem, centers).argmin(axis=1))
+    assert found.lower_bound == pytest.approx(found.cost)
+    assert np.array_equal(assign(problem, centers).labels, found.labels)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("temperature", [0.1, 0.004])
+@pytest.mark.parametrize("n_clusters", [1, 4, 7])
+def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
+    rng = np.random.default_rng(0)
+    D, price = rng.random((30, n_clusters)).astype(dtype), rng.normal(size=(3, n_clusters))
+    cells, weights, t = rng.integers(0, 3, 30), rng.random(30), temperature
+    counts = np.zeros((n_clusters, 3))
+    kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
+    value = kernel(D, price, cells, weights, t, counts)
+    V = D + price[cells]
+    shares = np.exp(-(V - V.min(axis=1, keepdims=True)) / t)
+    norm = shares.sum(axis=1)
+    expected = weights @ (V.min(axis=1) - t * np.log(norm))
+    assert value == pytest.approx(expected, rel=1e-6)
+    shares *= (weights / norm)[:, None]
+    table = np.stack([shares[cells == s].sum(axis=0) for s in range(3)], axis=1)
+    assert_allclose(counts, table, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_hard_assignment_and_sums_equal_numpy(compiled):
+    rng = np.random.default_rng(1)
+    D, price = rng.random((30, 4)), rng.normal(size=(3, 4))
+    cells, weights = rng.integers(0, 3, 30), rng.random(30)
+    labels, counts = np.empty(30, np.int64), np.zeros((4, 3))
+    pick = (lambda f: f) if compiled else as_python
+    value = pick(kernels.hard_assign)(D, price, cells, weights, labels, counts)
+    V = D + price[cells]
+    assert np.array_equal(labels, V.argmin(axis=1))
+    assert value == pytest.approx(weights @ V.min(axis=1))
+    for k, s in itertools.product(range(4), range(3)):
+        assert counts[k, s] == pytest.approx(weights[(labels == k) & (cells == s)].sum())
+    X, sums, mass = rng.normal(size=(30, 2)), np.zeros((4, 2)), np.zeros(4)
+    pick(kernels.cluster_sums)(X, labels, weights, sums, mass)
+    for k in range(4):
+        assert_allclose(sums[k], weights[labels == k] @ X[labels == k], atol=1e-12)
+        assert mass[k] == pytest.approx(weights[labels == k].sum())
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
+    rng = np.random.default_rng(2)
+    n, k, s, kept = 80, 3, 2, 5
+    D, labels, cells = rng.random((n, k)), rng.integers(0, k, n), rng.integers(0, s, n)
+    weights = np.where(rng.random(n) < 0.1, 0.0, 1.0)
+    row = np.empty((k, k, s, kept), np.int64)
+    cost, size = np.empty(row.shape), np.zeros(row.shape[:3], np.int64)
+    kernel = kernels.cheapest_moves if compiled else as_python(kernels.cheapest_moves)
+    for start in (0, 50):
+        part = slice(start, start + 50)
+        kernel(D[part], labels[part], cells[part], weights[part], start, row, cost, size)
+    for a, b, c in itertools.product(range(k), range(k), range(s)):
+        rows = np.flatnonzero((labels == a) & (cells == c) & (weights > 0)) if a != b else []
+        expected = sorted((D[i, b] - D[i, a], i) for i in rows)[:kept]
+        m = size[a, b, c]
+        assert m == len(expected)
+        assert [int(i) for i in row[a, b, c, :m]] == [i for _, i in expected]
+        assert_allclose(cost[a, b, c, :m], [v for v, _ in expected])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch):
+    if not compiled:
+        names = [n for n in dir(kernels) if hasattr(getattr(kernels, n), "py_func")]
+        plain = {name: as_python(getattr(kernels, name)) for name in names}
+        for name in names:
+            monkeypatch.setattr(kernels, name, plain[name])
+    problem, centers = random_problem(seed, 60, 3, 3, 0.8)
+    distances = problem.distances(centers)
+    D = dense(problem, centers)
+    labels = D.argmin(axis=1)
+    counts = problem.counts(labels)
+    left = solver.repair_labels(problem, distances, labels, counts)
+    assert left == pytest.approx(problem.rules.violation(problem.counts(labels)).sum())
+    assert left <= 1e-9
+    assert_allclose(counts, problem.counts(labels))
+    before = D[np.arange(problem.n_samples), labels].sum()
+    solver.improve_labels(problem, distances, labels, counts)
+    assert D[np.arange(problem.n_samples), labels].sum() <= before + 1e-12
+    assert_allclose(counts, problem.counts(labels))
+    assert problem.rules.violation(counts).sum() <= 1e-9
+    # No single feasible move and no swap within a cell is left that lowers the cost.
+    for i in range(problem.n_samples):
+        for t in range(3):
+            trial = labels.copy()
+            trial[i] = t
+            if D[i, t] < D[i, labels[i]] - 1e-9:
+                assert problem.rules.violation(problem.counts(trial)).sum() > 1e-9
+    for i, j in itertools.combinations(range(problem.n_samples), 2):
+        if problem.cells[i] == problem.cells[j]:
+            here = D[i, labels[i]] + D[j, labels[j]]
+            assert D[i, labels[j]] + D[j, labels[i]] >= here - 1e-9
+
+
+def test_gradient_of_the_smooth_dual():
+    problem, centers = random_problem(3, n_groups=3)
+    distances = problem.distances(centers)
+    captured = {}
+
+    def record(function, start, args, **options):
+        captured["function"], captured["args"] = function, args
+        return type("Result", (), {"x": start})
+
+    original = solver.minimize
+    solver.minimize = record
+    try:
+        maximise_dual(problem, distances, np.zeros((3, 9)))
+    finally:
+        solver.minimize = original
+    function, args = captured["function"], (0.3,)
+    rng = np.random.default_rng(0)
+    at = rng.random(27)
+    error = check_grad(
+        lambda v: function(v, *args)[0], lambda v: function(v, *args)[1], at, epsilon=1e-6
+    )
+    assert error < 1e-5
+
+
+def test_overlapping_attributes_share_prices():
+    rng = np.random.default_rng(0)
+    n = 400
+    X = rng.normal(size=(n, 2))
+    table = np.column_stack((X[:, 0] > 0, X[:, 1] + rng.normal(size=n) > 0, rng.random(n) < 0.3))
+    groups = encode_groups(table, intersectional=False)
+    shares = groups.counts / n
+    rules = share_rules(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
+    problem = RepresentationProblem(X, groups, rules, 4)
+    found = fair_lloyd(problem, problem.scaled(np.arange(4)).astype(float))
+    assert found.violation <= 1e-9
+    for k in range(4):
+        inside = found.labels == k
+        for column, value in itertools.product(range(3), (True, False)):
+            members = (table[inside, column] == value).sum()
+            share = (table[:, column] == value).mean()
+            assert members >= np.floor(0.8 * share * inside.sum())
+            assert members <= np.ceil(share / 0.8 * inside.sum())
+
+
+def test_weights_are_repetitions():
+    rng = np.random.default_rng(0)
+    problem, centers = random_problem(0, 40)
+    times = rng.integers(1, 4, problem.n_samples)
+    groups = encode_groups(problem.cells)
+    matrix = balance_rules(groups, np.array([0.4]))
+    weighted = RepresentationProblem(problem.X, groups, matrix, 3, times.astype(float))
+    again = np.repeat(np.arange(times.size), times)
+    repeated = RepresentationProblem(
+        problem.X[again], encode_groups(problem.cells[again]), matrix, 3
+    )
+    assert_allclose(weighted.mean, repeated.mean)
+    assert weighted.scale == pytest.approx(repeated.scale)
+    lam = rng.random((3, 4)) * 0.1
+    for temperature in (0.3, 0.01):
+        one, other = (
+            maximise_dual(p, p.distances(centers), lam, temperatures=(temperature,))
+            for p in (weighted, repeated)
+        )
+        value = [
+            solver.assign_at_prices(p, p.distances(centers), v)[2]
+            for p, v in ((weighted, one), (repeated, other))
+        ]
+        assert value[0] == pytest.approx(value[1], rel=1e-4)
+    labels = rng.integers(0, 3, times.size)
+    assert weighted.cost(labels) == pytest.approx(repeated.cost(labels[again]))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("factor", [1e-200, 1.0, 1e200])
+def test_offsets_and_scales_do_not_matter(offset, factor):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    groups = encode_groups((X[:, 0] > 0).astype(int))
+    rules = balance_rules(groups, np.array([0.5]))
+    problem = RepresentationProblem(X, groups, rules, 3)
+    moved = RepresentationProblem((X + offset) * factor, groups, rules, 3)
+    centers = problem.scaled(np.arange(3)).astype(float)
+    one, other = (fair_lloyd(p, centers) for p in (problem, moved))
+    assert np.mean(one.labels == other.labels) > 0.95
+    assert other.cost == pytest.approx(one.cost, rel=1e-3)
+    assert np.isfinite(other.centers).all()
+
+
+def test_blocks_and_sampling_change_little(monkeypatch):
+    problem, centers = random_problem(1, 900, 4, 3)
+    one = fair_lloyd(problem, centers)
+    monkeypatch.setattr("skfair.problems.clustering.cost_table._MAX_KEPT", 100)
+    monkeypatch.setattr("skfair.problems.clustering.representation._BLOCK", 256)
+    small = RepresentationProblem(
+        problem.X,
+        encode_groups(problem.cells),
+        balance_rules(encode_groups(problem.cells), np.array([0.5])),
+        4,
+    )
+    assert small.norms.dtype == np.float32
+    whole = RepresentationProblem(
+        problem.X.astype(np.float32),
+        encode_groups(problem.cells),
+        balance_rules(encode_groups(problem.cells), np.array([0.5])),
+        4,
+    )
+    assert_allclose(small.norms, whole.norms, rtol=1e-5)
+    blocked = fair_lloyd(small, centers)
+    monkeypatch.setattr(solver, "_SAMPLE", 300)
+    sampled = solver.cluster_by_prices(small, [centers, centers + 0.1], random_state=0)
+    stopped = solver.cluster_by_prices(small, [centers], random_state=0, callback=lambda c: True)
+    assert stopped.status == "stopped"
+    assert stopped.labels.size == small.n_samples
+    for found in (blocked, sampled):
+        assert found.violation <= 1e-9
+        assert found.cost == pytest.approx(one.cost, rel=0.1)
+
+
+def test_empty_clusters_are_seeded_again():
+    problem, centers = random_problem(2)
+    far = centers.copy()
+    far[2] = 1e3  # nobody goes there
+    found = fair_lloyd(problem.with_rules(Rules(np.zeros((0, 2)), np.zeros(0))), far)
+    assert np.unique(found.labels).size == 3
+
+
+def test_callback_may_stop_and_history_is_kept():
+    problem, centers = random_problem(4)
+    calls = []
+    found = fair_lloyd(problem, centers, callback=lambda c: calls.append(c) or len(calls) == 1)
+    assert found.status == "stopped"
+    assert found.n_iter == len(calls) == 1
+    assert set(found.history) >= {"objective", "max_violation", "seconds"}
+    short = fair_lloyd(problem, centers, max_iter=1, tol=0)
+    assert short.status == "max_iter"
+
+
+def test_too_many_groups_for_pairs():
+    groups = encode_groups([f"g{i}" for i in range(400)])
+    with pytest.raises(ValueError, match="needs 159600 rules per cluster. Use share_bounds"):
+        balance_rules(groups, np.array([0.5]))

@@ -1,0 +1,503 @@
+"""Augmented Lagrangian solvers against scipy, closed forms and sensitivities."""
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from sklearn.linear_model import LogisticRegression
+
+from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
+from skfair.solvers import ALLBFGS, SOLVERS, ALNewton, check_needs
+from tests.small_problems import build, make_rule, people, raw, same_point, twin
+
+each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])
+
+# rules, reference, loss, levels of the attributes, bound
+CASES = [
+    (["demographic_parity"], "pairwise", "log_loss", (2,), 0.03),
+    (["demographic_parity"], "pairwise", "log_loss", (4,), 0.05),
+    (["demographic_parity"], "overall", "squared_hinge", (4,), 0.03),
+    (["equalized_odds"], "pairwise", "log_loss", (4,), 0.05),
+    (["equalized_odds"], "overall", "hinge", (2,), 0.03),
+    (["equal_opportunity"], "pairwise", "hinge", (3, 2), 0.03),
+    (["false_positive_parity"], "pairwise", "squared_hinge", (4,), 0.03),
+    (["accuracy_parity"], "pairwise", "log_loss", (4,), 0.02),
+    (["loss_parity"], "pairwise", "log_loss", (4,), 0.02),
+    (["loss_parity"], "overall", "squared_error", (4,), 0.05),
+    (["class_loss_parity"], "overall", "log_loss", (2,), 0.02),
+    (["bounded_group_loss"], "pairwise", "log_loss", (4,), 0.45),
+    (["bounded_group_loss"], "pairwise", "absolute_error", (4,), 0.65),
+    (["mean_score_parity"], "pairwise", "squared_error", (3, 2), 0.05),
+    (["mean_score_parity"], "overall", "absolute_error", (4,), 0.05),
+    (["demographic_parity", "equal_opportunity"], "pairwise", "log_loss", (3, 2), 0.04),
+]
+NAMES = [f"{'+'.join(c[0])}-{c[1]}-{c[2]}-{len(c[3])}x{c[3][0]}" for c in CASES]
+each_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
+
+
+def build_case(case, **options):
+    rules, reference, loss, levels, bound = case
+    who = people(11, n_levels=levels)
+    made = [make_rule(name, reference) for name in rules]
+    return who, build(who, made, bound, loss=loss, **options)
+
+
+@cache
+def scipy_solution(name):
+    """What SLSQP finds for the naive twin of a case, and the twin."""
+    risk = twin_of_case(CASES[NAMES.index(name)])
+    return risk.slsqp(), risk
+
+
+def twin_of_case(case):
+    rules, reference, loss, levels, bound = case
+    return twin(people(11, n_levels=levels), rules, bound, loss=loss, reference=reference)
+
+
+def start(problem):
+    return problem.start(np.random.RandomState(0))
+
+
+def solve(make, problem, tol=1e-8, **options):
+    result = make().solve(problem, start(problem), tol=tol, **options)
+    return result, problem.evaluate(result.theta)
+
+
+def pulls(problem, multipliers):
+    """What the multipliers weigh each row with, rule by rule: the same for any way to write it."""
+    ends = np.cumsum([rule.upper.size for rule in problem.rules])[:-1]
+    return [
+        rule.row_weights * (rule.matrix.T @ part)[rule.cells]
+        for rule, part in zip(problem.rules, np.split(multipliers, ends), strict=True)
+    ]
+
+
+@each_case
+@each_solver
+def test_reaches_the_optimum_of_slsqp(make, case):
+    """The reference has no centres, no standardised columns and one constraint per comparison."""
+    _, problem = build_case(case)
+    expected, risk = scipy_solution(NAMES[CASES.index(case)])
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status == "converged"
+    assert at.objective == pytest.approx(expected.fun, abs=1e-6)
+    assert max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-6
+    assert risk.excess(raw(problem, result.theta)).max() <= 3e-6
+    # Who pays, and how much, is also the same: sign and size of the multipliers.
+    assert np.abs(result.multipliers).max() > 0.01
+    if "multipliers" not in expected:  # of scipy before 1.16
+        return
+    scale = expected.multipliers.max()
+    for mine, theirs in zip(
+        pulls(problem, result.multipliers), risk.pull(expected.multipliers), strict=True
+    ):
+        assert mine * mine.size == pytest.approx(theirs * mine.size, abs=3e-3 * scale)
+
+
+@each_solver
+def test_reaches_the_optimum_of_an_interior_point_method(make):
+    case = CASES[1]
+    _, problem = build_case(case)
+    expected = twin_of_case(case).trust_constr()
+    _, at = solve(make, problem)
+    assert at.objective == pytest.approx(expected.fun, abs=1e-6)
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (0, 1, 2, 9, 11, 13)], ids=str)
+@each_solver
+def test_multipliers_are_the_price_of_the_bound(make, case):
+    """The optimal value changes by -sum |lambda| d(bound of the row) when the bound is moved."""
+    bound, h = case[-1], 1e-4
+    values = []
+    for shift in (h, -h):
+        _, problem = build_case((*case[:-1], bound + shift))
+        _, at = solve(make, problem)
+        values.append(at.objective)
+    _, problem = build_case(case)
+    result, _ = solve(make, problem)
+    width = problem.upper / bound  # 1/2 for rows with a centre
+    price = np.abs(result.multipliers) @ width
+    assert (values[0] - values[1]) / (2 * h) == pytest.approx(-price, rel=1e-3, abs=1e-4)
+
+
+@each_solver
+def test_without_rules_it_is_logistic_regression(make):
+    who = people(11)
+    problem = build(who, [], alpha=0.05)
+    result, _ = solve(make, problem)
+    model = LogisticRegression(C=1 / (0.05 * 80), tol=1e-10).fit(who.X, who.signs)
+    expected = np.append(model.coef_, model.intercept_)
+    assert raw(problem, result.theta) == pytest.approx(expected, abs=1e-6)
+    assert result.multipliers.shape == (0,)
+
+
+@each_solver
+def test_equal_means_of_least_squares_have_a_closed_form(make):
+    """Bound 0: a linear system in weights, intercept and multipliers."""
+    who = people(11, n_levels=(3,))
+    problem = build(who, "mean_score_parity", 0.0, loss="squared_error", alpha=0.0)
+    result, _ = solve(make, problem)
+    rows = np.column_stack([who.X, np.ones(80)])
+    means = [rows[who.columns[0] == level].mean(axis=0) for level in "abc"]
+    A = np.array([means[1] - means[0], means[2] - means[0]])
+    system = np.block([[rows.T @ rows / 80, A.T], [A, np.zeros((2, 2))]])
+    expected = np.linalg.solve(system, np.append(rows.T @ who.signs / 80, np.zeros(2)))
+    assert raw(problem, result.theta) == pytest.approx(expected[:4], abs=1e-6)
+    # Rows of the problem are the three means: the pairs' multipliers, and what they add up to.
+    lam = np.array([-expected[4:].sum(), *expected[4:]])
+    assert result.multipliers == pytest.approx(lam, abs=1e-5)
+
+
+@pytest.mark.parametrize("bound", [0.9, np.inf])
+@each_solver
+def test_a_loose_bound_costs_nothing(make, bound):
+    who = people(11, n_levels=(4,))
+    _, free = solve(make, build(who, []))
+    result, at = solve(make, build(who, "demographic_parity", bound))
+    assert at.objective == pytest.approx(free.objective, abs=1e-9)
+    assert result.multipliers == pytest.approx(np.zeros(4), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seed", "levels", "rule", "loss"),
+    [
+        (0, (4,), "demographic_parity", "squared_hinge"),
+        (1, (3, 2), "loss_parity", "squared_hinge"),
+        (0, (4,), "equal_opportunity", "squared_hinge"),
+    ],
+)
+@each_solver
+def test_converged_means_a_kkt_residual_of_tol(make, seed, levels, rule, loss):
+    """Complementarity too, where multipliers are large."""
+    problem = build(people(seed, n_levels=levels), make_rule(rule, "overall"), 0.03, loss=loss)
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status == "converged"
+    assert np.abs(result.multipliers).max() > 2
+    assert max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-6
+
+
+@pytest.mark.parametrize("temperature", [4.0, 16.0])
+@each_solver
+def test_steep_rates_end_at_a_first_order_point(make, temperature):
+    problem = build(people(11), "demographic_parity", 0.02)
+    problem.temperature = temperature
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status == "converged"
+    assert max(problem.kkt_residual(at, result.multipliers).values()) <= 1e-6
+
+
+# Where it starts, and what does not matter
+
+
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 4, 8, 11, 14)], ids=str)
+@each_solver
+def test_a_warm_start_ends_at_once(make, case):
+    _, problem = build_case(case)
+    first, _ = solve(make, problem)
+    again = make().solve(problem, first.theta, first.multipliers, tol=1e-6)
+    assert again.status == "converged"
+    assert again.n_iter <= 3  # L-BFGS of older versions of scipy takes one more
+    assert again.theta == pytest.approx(first.theta, abs=1e-5)
+
+
+@each_solver
+def test_the_start_does_not_matter_and_is_left_alone(make):
+    """Equal mean scores are a convex problem: there is one solution."""
+    _, problem = build_case(CASES[13])
+    first, _ = solve(make, problem)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        theta0, lam0 = rng.normal(size=problem.n_parameters), rng.normal(size=problem.n_constraints)
+        before = theta0.copy(), lam0.copy()
+        other = make().solve(problem, theta0, lam0, tol=1e-8)
+        assert other.theta == pytest.approx(first.theta, abs=1e-5)
+        assert other.multipliers == pytest.approx(first.multipliers, abs=1e-4)
+        assert (theta0 == before[0]).all()
+        assert (lam0 == before[1]).all()
+
+
+@each_solver
+def test_the_same_call_gives_the_same_bits(make):
+    _, problem = build_case(CASES[4])
+    one, two = (make().solve(problem, start(problem)) for _ in range(2))
+    assert (one.theta == two.theta).all()
+    assert (one.multipliers == two.multipliers).all()
+
+
+@each_solver
+def test_order_of_rows_and_scale_of_columns_do_not_matter(make):
+    who = people(11, n=80, n_levels=(4,), d=5)
+    problem = build(who, "demographic_parity", alpha=0.0)
+    result, at = solve(make, problem)
+    order = np.random.default_rng(0).permutation(80)
+    scales = np.array([1e-6, 1e-3, 1.0, 1e3, 1e6])
+    moved = who.take(order)
+    moved = moved._replace(X=moved.X * scales + 3 * scales)
+    other = build(moved, "demographic_parity", alpha=0.0)
+    found, there = solve(make, other)
+    assert there.objective == pytest.approx(at.objective, abs=1e-8)
+    assert found.multipliers == pytest.approx(result.multipliers, abs=1e-5)
+    assert other.scores(found.theta) == pytest.approx(problem.scores(result.theta)[order], abs=1e-4)
+
+
+@each_solver
+def test_dense_and_sparse_rows_give_the_same(make):
+    who = people(11, n_levels=(4,))
+    dense, sparse = (build(who, "equalized_odds", is_sparse=flag) for flag in (False, True))
+    one, two = (solve(make, problem)[0] for problem in (dense, sparse))
+    assert one.theta == pytest.approx(two.theta, abs=1e-5)
+
+
+@each_solver
+def test_weights_are_repetitions(make):
+    who = people(11, n=60, n_levels=(2,))
+    times = np.arange(60) % 3 + 1
+    one = build(who._replace(weights=times.astype(float)), "demographic_parity")
+    two = build(who.take(np.repeat(np.arange(60), times)), "demographic_parity")
+    (first, at), (second, there) = solve(make, one), solve(make, two)
+    assert at.objective == pytest.approx(there.objective, abs=1e-8)
+    assert same_point(one, first.theta, two) == pytest.approx(second.theta, abs=1e-5)
+
+
+# Awkward data
+
+
+@each_solver
+@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge"])
+@pytest.mark.parametrize("is_separable", [False, True])
+def test_separable_data_without_penalty(make, loss, is_separable):
+    """The infimum may not be attained; the solver ends all the same, with numbers."""
+    who = people(11, n=40)
+    if is_separable:
+        who = who._replace(X=np.column_stack([who.X, who.signs]))
+    problem = build(who, "equal_opportunity", 0.01, loss=loss, alpha=0.0)
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status in ("converged", "max_iter")
+    assert np.isfinite(result.theta).all()
+    assert np.isfinite(result.multipliers).all()
+    assert problem.violation(at) <= 1e-3
+    if is_separable:
+        assert at.objective < 0.1
+
+
+@each_solver
+@pytest.mark.parametrize("alpha", [0.0, 0.05])
+def test_collinear_and_constant_columns(make, alpha):
+    who = people(11)
+    wide = np.column_stack([who.X, who.X @ [1, 2, 3], np.full(80, 7.0), np.zeros(80)])
+    problem = build(who._replace(X=wide), "demographic_parity", alpha=alpha)
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status == "converged"
+    assert np.isfinite(raw(problem, result.theta)).all()
+    _, narrow = solve(make, build(who, "demographic_parity", alpha=alpha))
+    if alpha:
+        assert at.objective <= narrow.objective + 1e-6  # the same model costs no more
+    else:
+        assert at.objective == pytest.approx(narrow.objective, abs=1e-6)
+
+
+@each_solver
+def test_a_bound_that_nobody_can_keep(make):
+    """The worst group cannot lose as little: numbers come back, and are not called a solution."""
+    _, problem = build_case((["bounded_group_loss"], "pairwise", "log_loss", (4,), 0.3))
+    result, at = solve(make, problem, max_iter=150)
+    assert result.status != "converged"
+    assert problem.violation(at) > 0.1
+    assert np.isfinite(result.theta).all()
+    assert np.isfinite(result.multipliers).all()
+
+
+@each_solver
+def test_one_feature(make):
+    who = people(11, d=1)
+    result, at = solve(make, build(who, "demographic_parity"), tol=1e-6)
+    assert result.status == "converged"
+    expected = twin(who, ["demographic_parity"]).slsqp()
+    assert at.objective == pytest.approx(expected.fun, abs=1e-6)
+
+
+@each_solver
+def test_more_features_than_rows(make):
+    who = people(11, n=24, d=40)
+    problem = build(who, "demographic_parity", 0.01)
+    result, at = solve(make, problem, tol=1e-6)
+    assert result.status == "converged"
+    expected = twin(who, ["demographic_parity"], 0.01).slsqp()
+    assert at.objective == pytest.approx(expected.fun, abs=1e-6)
+
+
+# The contract of solvers
+
+
+@each_solver
+def test_a_callback_stops(make):
+    _, problem = build_case(CASES[3])
+    seen = []
+
+    def stop(theta):
+        seen.append(theta.copy())
+        return len(seen) == 2
+
+    result = make().solve(problem, start(problem), tol=1e-12, callback=stop)
+    assert result.status == "stopped"
+    assert len(seen) == 2
+    assert (result.theta == seen[-1]).all()
+    if make is ALNewton:
+        assert result.n_iter == 2
+
+
+@each_solver
+def test_max_iter_is_kept(make):
+    _, problem = build_case(CASES[3])
+    result = make().solve(problem, start(problem), tol=1e-10, max_iter=3)
+    assert result.status == "max_iter"
+    assert result.n_iter <= 3
+    assert np.isfinite(result.theta).all()
+
+
+@each_solver
+def test_history_tells_the_truth(make):
+    _, problem = build_case(CASES[0])
+    result, at = solve(make, problem)
+    history = result.history
+    lengths = {column.size for column in history.values()}
+    assert set(history) >= {"objective", "max_violation", "seconds"}
+    assert len(lengths) == 1
+    assert history["objective"][-1] == pytest.approx(at.objective, abs=1e-12)
+    assert history["max_violation"][-1] == pytest.approx(problem.violation(at), abs=1e-12)
+    assert (np.diff(history["seconds"]) >= 0).all()
+
+
+def test_solvers_are_found_by_name():
+    assert SOLVERS["al_newton"] is ALNewton
+    assert SOLVERS["al_lbfgs"] is ALLBFGS
+
+
+@each_solver
+def test_solvers_call_only_what_they_say_they_need(make):
+    """A problem that has nothing else is solved all the same."""
+    _, problem = build_case(CASES[1])
+
+    class Only:
+        def __getattr__(self, name):
+            optional = getattr(make, "may_use", ())
+            allowed = (
+                *make.needs,
+                *optional,
+                "lower",
+                "upper",
+                "n_constraints",
+                "n_parameters",
+                "violation",
+            )
+            assert name in allowed, f"{make.__name__} asked for {name}"
+            return getattr(problem, name)
+
+    result = make().solve(Only(), start(problem), tol=1e-6)
+    assert (result.theta == make().solve(problem, start(problem), tol=1e-6).theta).all()
+
+
+def test_a_problem_without_second_derivatives_is_refused_by_name():
+    class Curveless(ConstrainedERM):
+        pass
+
+    _, linear = build_case(CASES[0])
+    problem = Curveless(linear.model, linear.loss, linear.targets, linear.rules)
+    with pytest.raises(TypeError, match="ALNewton cannot solve a Curveless.*'hessian'") as error:
+        check_needs(ALNewton(), problem)
+    assert "gradient" not in str(error.value)
+    check_needs(ALLBFGS(), problem)
+    check_needs(ALNewton(), linear)
+
+
+def test_newton_gives_up_on_bounds_that_cannot_be_kept():
+    """They drive parameters to infinity, where no number of steps brings the bounds nearer."""
+    _, problem = build_case(CASES[0])
+    problem.lower = np.full(problem.n_constraints, 1.5)  # rates differ by at most 1
+    problem.upper = np.full(problem.n_constraints, 2.0)
+    found = ALNewton().solve(problem, start(problem), max_iter=1000)
+    assert found.status == "max_iter"
+    assert found.n_iter < 200
+    assert problem.violation(problem.evaluate(found.theta)) > 0.4
+
+
+def test_the_class_of_a_solver_is_no_solver():
+    with pytest.raises(TypeError, match="class ALNewton. Pass an object"):
+        check_needs(ALNewton, build_case(CASES[0])[1])
+
+
+def test_newton_squares_the_error_where_only_the_rule_keeps_a_minimum():
+    """-30 x^2 + y^2 / 2 + exp(x + y) with x + x^2 / 10 = 1: the penalty of 10 is not enough."""
+    x = 5 * (np.sqrt(1.4) - 1)
+    y = brentq(lambda y: y + np.exp(x + y), -2, 0)  # where the derivative by y is 0
+    price = (60 * x - np.exp(x + y)) / (1 + x / 5)
+    near = np.array([x, y]) + 5e-4, np.array([price + 0.01])
+    found = ALNewton().solve(Bowl(), *near, tol=1e-11)
+    assert found.status == "converged"
+    assert found.n_iter <= 3
+    assert found.theta == pytest.approx([x, y], abs=1e-11)
+    assert found.multipliers == pytest.approx([price], abs=1e-9)
+
+
+class Bowl:
+    """Curves down along x, and its constraint holds x fast."""
+
+    n_constraints, lower, upper = 1, np.ones(1), np.ones(1)
+
+    def evaluate(self, theta):
+        x, y = theta
+        objective = -30 * x**2 + y**2 / 2 + np.exp(x + y)
+        return SimpleNamespace(theta=theta, objective=objective, constraints=theta[:1] + x**2 / 10)
+
+    def gradient(self, at, nu):
+        x, y = at.theta
+        return np.array([-60 * x, y]) + np.exp(x + y) + nu @ self.jacobian(at, [0])
+
+    def jacobian(self, at, which):
+        return np.array([[1 + at.theta[0] / 5, 0.0]])[which]
+
+    def hessian(self, at, nu):
+        return np.diag([-60 + nu[0] / 5, 1.0]) + np.exp(at.theta.sum())
+
+    def violation(self, at):
+        return float(np.abs(at.constraints - 1).max())
+
+
+# A sample of the rows shows the way
+
+
+@pytest.mark.parametrize("rules", ["demographic_parity", "mean_score_parity", []], ids=str)
+def test_a_sample_saves_steps_and_changes_nothing_else(rules, monkeypatch):
+    loss = "squared_error" if rules == "mean_score_parity" else "log_loss"
+    problem = build(people(12, n=40_000, d=6), rules, 0.02, loss=loss)
+    full, at = solve(ALNewton, problem, tol=1e-9)
+    monkeypatch.setattr(LinearConstrainedERM, "sampled", lambda self: None)
+    alone, expected = solve(ALNewton, problem, tol=1e-9)
+    assert full.status == alone.status == "converged"
+    assert at.objective == pytest.approx(expected.objective, rel=1e-8)
+    assert full.theta == pytest.approx(alone.theta, abs=1e-6)
+    assert full.multipliers == pytest.approx(alone.multipliers, abs=1e-6)
+    assert full.n_iter < alone.n_iter or loss == "squared_error"  # one step is enough there
+
+
+def test_no_sample_is_drawn_near_a_solution(monkeypatch):
+    who = people(12, n=40_000, d=6)
+    free, ruled = build(who, []), build(who, "demographic_parity", 0.02)
+    near, known = solve(ALNewton, free)[0], solve(ALNewton, ruled)[0]
+    seen = []
+    monkeypatch.setattr(ALNewton, "solve", watched(ALNewton.solve, seen))
+    ALNewton().solve(free, near.theta)
+    ALNewton().solve(ruled, start(ruled), known.multipliers)  # who knows them is near
+    assert seen == [free, ruled]
+    ALNewton().solve(free, start(free))
+    assert len(seen) == 4
+
+
+def watched(solve_, seen):
+    def watching(self, problem, *arguments, **options):
+        seen.append(problem)
+        return solve_(self, problem, *arguments, **options)
+
+    return watching

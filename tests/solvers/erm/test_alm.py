@@ -1,0 +1,212 @@
+"""Stochastic augmented Lagrangians: the steps line by line, and training that stops and goes on."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skfair.solvers.erm.al_newton import ALNewton
+from skfair.solvers.erm.alm import ALM
+from skfair.solvers.erm.ssl_alm import SSLALM
+from tests.small_problems import build, people
+
+WHO = people(n=200)
+BOTH = [ALM, SSLALM]
+
+
+def parity(who=WHO):
+    return build(who, "demographic_parity", 0.02, alpha=0.1)
+
+
+def many():
+    """Two constraints on each side, and a centre with three more."""
+    who = people(n=120, n_levels=(2, 3))
+    return build(who, ["demographic_parity", "equal_opportunity"], 0.05, alpha=0.1)
+
+
+def kkt(problem, theta, multipliers):
+    return max(problem.kkt_residual(problem.evaluate(theta), multipliers).values())
+
+
+# --- line by line --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("smoothing", [None, (3.0, 0.2)])
+def test_steps_with_projections(smoothing):
+    """The gradient sees rho * (t - clip(t)), t = c / of the last batch + lambda / rho."""
+    problem = many()
+    options = {"n_loss": 60, "n_per_cell": 3, "learning_rate": 0.1, "decay_steps": 4.0}
+    options |= {"optimizer": "sgd", "rho": 3.0, "eta": 0.6, "averaging": None}
+    mu, beta = smoothing or (0.0, 0.0)
+    solver = SSLALM(mu=mu, beta=beta, **options) if smoothing else ALM(**options)
+    theta0 = problem.start(None)
+    state = solver.begin(problem, theta0)
+    solver.advance(problem, state, 25, np.random.RandomState(0))
+
+    rng, x, z, lam = np.random.RandomState(0), theta0, theta0, np.zeros(problem.n_constraints)
+    last = problem.evaluate(x).constraints
+    for t in range(25):
+        at = problem.evaluate(x, problem.draw(rng, 60, 3))
+        nu = np.zeros_like(lam)
+        for j in range(lam.size):
+            shifted = last[j] + lam[j] / 3.0
+            nu[j] += 3.0 * max(shifted - problem.upper[j], 0)
+            nu[j] -= 3.0 * max(problem.lower[j] - shifted, 0)
+        gradient = problem.gradient(at) + nu @ problem.jacobian(at) + mu * (x - z)
+        z = z + beta * (x - z)
+        x = x - 0.1 / np.sqrt(1 + t / 4) * gradient
+        lam = lam + 0.2 * (nu - lam)
+        last = at.constraints
+    assert np.count_nonzero(lam) >= 6
+    assert lam.min() < 0 < lam.max()
+    assert np.allclose(state.theta, x, rtol=1e-10, atol=1e-12)
+    assert np.allclose(state.multipliers, lam, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver_class", BOTH)
+@pytest.mark.parametrize("limit", [10.0, 0.05])
+def test_printed_steps(solver_class, limit):
+    """Algorithm 2 with one-sided constraints C = c - u + s = 0 and slacks s >= 0."""
+    problem = build(WHO, "bounded_group_loss", 0.6, alpha=0.1)
+    assert np.isinf(problem.lower).all()
+    solver = replace(solver_class.paper(), n_loss=8, n_per_cell=4, max_multiplier=limit)
+    mu = 2.0 if solver_class is SSLALM else 0.0
+    theta0 = problem.start(None)
+    result = solver.solve(problem, theta0, max_iter=60, random_state=1)
+
+    rng, p = np.random.RandomState(1), theta0.size
+    slack = np.maximum(problem.upper - problem.evaluate(theta0).constraints, 0)
+    x = np.append(theta0, slack)
+    z, y, n_resets = x, np.zeros(slack.size), 0
+    for _ in range(60):
+        first = problem.evaluate(x[:p], problem.draw(rng, 8, 4))
+        second = problem.evaluate(x[:p], problem.draw(rng, 0, 4))
+        y = y + 0.05 * (first.constraints - problem.upper + x[p:])
+        if np.linalg.norm(y) >= limit:
+            y, n_resets = np.zeros_like(y), n_resets + 1
+        pull = y + 1.0 * (second.constraints - problem.upper + x[p:])
+        objective = np.append(problem.gradient(first), np.zeros(y.size))
+        jacobian = np.hstack([problem.jacobian(first), np.eye(y.size)])
+        gradient = objective + jacobian.T @ pull + mu * (x - z)
+        z = z + 0.5 * (x - z)
+        x = x - 0.01 * gradient
+        x[p:] = np.maximum(x[p:], 0)
+    assert (n_resets > 0) == (limit < 1)
+    assert (x[p:] == 0).any() or limit < 1
+    assert np.allclose(result.theta, x[:p], rtol=1e-10, atol=1e-12)
+    assert np.allclose(result.multipliers, y, rtol=1e-10, atol=1e-12)
+
+
+def test_slacks_stay_within_the_bounds():
+    problem = many()
+    solver = replace(ALM.paper(), learning_rate=0.5)
+    state = solver.begin(problem, problem.start(None))
+    rng, slacks = np.random.RandomState(0), []
+    for _ in range(30):
+        solver.advance(problem, state, 1, rng)
+        slacks.append(state.point[state.theta.size :].copy())
+    assert np.all(problem.lower <= slacks)
+    assert np.all(slacks <= problem.upper)
+    assert np.any(slacks == problem.lower)
+    assert np.any(slacks == problem.upper)
+    assert state.solution.size == problem.n_parameters
+
+
+# --- where they end ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver_class", BOTH)
+def test_solution_and_multipliers(solver_class):
+    """Both agree with Newton's method; more steps come nearer."""
+    problem = parity()
+    exact = ALNewton().solve(problem, problem.start(None))
+    residuals = {}
+    for max_iter in (60, 900):
+        result = solver_class().solve(
+            problem, problem.start(None), max_iter=max_iter, random_state=0
+        )
+        residuals[max_iter] = kkt(problem, result.theta, result.multipliers)
+    assert residuals[900] <= 0.01 < residuals[60]
+    assert result.multipliers == pytest.approx(exact.multipliers, abs=0.1)
+    assert result.theta == pytest.approx(exact.theta, abs=0.03)
+
+
+def test_given_multipliers_are_used():
+    """From the solution and its multipliers, training stays there."""
+    problem = parity()
+    exact = ALNewton().solve(problem, problem.start(None))
+    given = exact.multipliers.copy()
+    warm = ALM().solve(problem, exact.theta, given, max_iter=100, random_state=0)
+    cold = ALM().solve(problem, exact.theta, max_iter=100, random_state=0)
+    assert problem.violation(problem.evaluate(warm.theta)) <= 0.01
+    assert problem.violation(problem.evaluate(cold.theta)) > 0.02
+    assert np.array_equal(given, exact.multipliers)
+
+
+def test_few_rows_per_cell_give_no_bias():
+    """One row per cell: products of a batch with itself would pull the scores together."""
+    problem = parity()
+    exact = problem.evaluate(ALNewton().solve(problem, problem.start(None)).theta)
+    solver = ALM(n_per_cell=1, rho=4.0)
+    result = solver.solve(problem, problem.start(None), max_iter=700, random_state=0)
+    at = problem.evaluate(result.theta)
+    assert at.objective == pytest.approx(exact.objective, abs=0.01)
+    assert problem.violation(at) <= 0.02
+
+
+# --- stop and go on ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [ALM, SSLALM, ALM.paper, SSLALM.paper])
+def test_two_parts_equal_one_run(make):
+    """The state may travel through a file in between."""
+    problem, solver = many(), make()
+    theta0 = problem.start(None)
+    whole = solver.begin(problem, theta0)
+    solver.advance(problem, whole, 30, np.random.RandomState(0))
+
+    rng = np.random.RandomState(0)
+    state = solver.begin(problem, theta0)
+    assert solver.advance(problem, state, 13, rng) is None
+    state = pickle.loads(pickle.dumps(state))
+    solver.advance(problem, state, 17, rng)
+    assert state.n_steps == 30
+    assert np.array_equal(state.theta, whole.theta)
+    assert np.array_equal(state.solution, whole.solution)
+    assert np.array_equal(state.multipliers, whole.multipliers)
+    assert not theta0[: problem.model.n_parameters].any()
+
+    solved = replace(solver, output="last", check_every=7).solve(
+        problem, theta0, max_iter=30, random_state=0
+    )
+    assert np.array_equal(solved.theta, whole.solution)
+    assert np.array_equal(solved.multipliers, whole.solution_multipliers)
+
+
+@pytest.mark.parametrize("solver_class", BOTH)
+def test_training_on_chunks(solver_class):
+    """Rows in four parts, in turn: the end is near the optimum of all rows together."""
+    everybody = parity()
+    parts = [parity(WHO.take(np.arange(200)[i::4])) for i in range(4)]
+    for part in parts:
+        part.model.use_units(everybody.model)
+    solver, rng = solver_class(), np.random.RandomState(0)
+    state = solver.begin(parts[0], everybody.start(None))
+    for step in range(40):
+        solver.advance(parts[step % 4], state, 15, rng)
+    exact = everybody.evaluate(ALNewton().solve(everybody, everybody.start(None)).theta)
+    at = everybody.evaluate(state.solution)
+    assert at.objective == pytest.approx(exact.objective, abs=0.02)
+    assert everybody.violation(at) <= 0.02
+
+
+def test_the_solution_is_no_view():
+    problem = parity()
+    for solver in (ALM(), ALM(averaging=None)):
+        state = solver.begin(problem, problem.start(None))
+        solution = state.solution
+        before = solution.copy()
+        solver.advance(problem, state, 3, np.random.RandomState(0))
+        assert np.array_equal(solution, before)
+        assert not np.array_equal(state.solution, before)

@@ -1,0 +1,125 @@
+"""L-BFGS against scipy's, and what it remembers from run to run."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, rosen, rosen_der
+
+from skfair.solvers.erm.lbfgs import LBFGS, Point
+
+
+class Counted:
+    """A function that counts its evaluations."""
+
+    def __init__(self, value, gradient):
+        self.value, self.gradient, self.n_calls = value, gradient, 0
+
+    def __call__(self, x):
+        self.n_calls += 1
+        with np.errstate(all="ignore"):
+            return Point(x, float(self.value(x)), self.gradient(x))
+
+
+def quadratic(n=30, largest=1e4, seed=0):
+    """A function of curvatures from 1 to ``largest``, and where it is least."""
+    rng = np.random.default_rng(seed)
+    turned, _ = np.linalg.qr(rng.normal(size=(n, n)))
+    matrix = turned @ np.diag(np.geomspace(1, largest, n)) @ turned.T
+    least = rng.normal(size=n)
+    return Counted(
+        lambda x: 0.5 * (x - least) @ matrix @ (x - least), lambda x: matrix @ (x - least)
+    ), least
+
+
+def run(function, x, tol=1e-8, max_iter=1000, memory=10):
+    return LBFGS(memory).minimize(function, function(x), tol, max_iter)
+
+
+@pytest.mark.parametrize("memory", [1, 5, 50])
+@pytest.mark.parametrize("largest", [1.0, 1e4])
+def test_finds_the_lowest_point_of_a_quadratic(memory, largest):
+    function, least = quadratic(largest=largest)
+    at, _ = run(function, np.zeros(30), tol=1e-7, max_iter=5000, memory=memory)
+    assert at.steepness <= 1e-7
+    assert at.x == pytest.approx(least, abs=1e-6)  # the least curvature is 1
+
+
+@pytest.mark.parametrize("n", [2, 10])
+def test_rosenbrock_as_scipy_and_in_about_as_many_evaluations(n):
+    function = Counted(rosen, rosen_der)
+    start = np.tile([-1.2, 1.0], n // 2)
+    at, _ = run(function, start)
+    theirs = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B", options={"gtol": 1e-8})
+    assert at.value == pytest.approx(theirs.fun, abs=1e-10)
+    assert function.n_calls <= 1.5 * theirs.nfev
+
+
+def test_a_second_run_on_nearly_the_same_function_is_shorter():
+    function, least = quadratic()
+    moved = Counted(lambda x: function.value(x - 0.1), lambda x: function.gradient(x - 0.1))
+    lbfgs = LBFGS(memory=50)
+    at, _ = lbfgs.minimize(function, function(np.zeros(30)), 1e-6, 1000)
+    again, n_again = lbfgs.minimize(moved, moved(at.x), 1e-6, 1000)
+    forgetful, n_fresh = run(moved, at.x, tol=1e-6, memory=50)
+    assert again.x == pytest.approx(least + 0.1, abs=1e-5)
+    assert forgetful.x == pytest.approx(least + 0.1, abs=1e-5)
+    assert n_again <= 0.5 * n_fresh
+
+
+def test_misleading_memory_is_dropped():
+    steep, _ = quadratic(largest=1e8)
+    lbfgs = LBFGS(memory=5)
+    lbfgs.minimize(steep, steep(np.zeros(30)), 1e-3, 200)
+    other, least = quadratic(largest=10.0, seed=1)
+    at, _ = lbfgs.minimize(other, other(np.zeros(30)), 1e-8, 1000)
+    assert at.x == pytest.approx(least, abs=1e-7)
+
+
+def test_values_that_are_not_finite_are_stepped_back_from():
+    barrier = Counted(lambda x: x[0] - np.log(x[0]), lambda x: np.array([1 - 1 / x[0]]))
+    at, _ = run(barrier, np.array([1e-3]))
+    assert at.x == pytest.approx([1.0])
+    overflow = Counted(lambda x: np.exp(x[0]) - x[0], lambda x: np.array([np.exp(x[0]) - 1]))
+    at, _ = run(overflow, np.array([-800.0]))
+    assert at.x == pytest.approx([0.0], abs=1e-7)
+
+
+def test_a_hill_between_is_no_obstacle():
+    wave = Counted(lambda x: np.cos(x[0]) + 0.01 * x[0] ** 2, lambda x: -np.sin(x) + 0.02 * x)
+    at, _ = run(wave, np.array([0.1]))  # the curvature is negative there
+    assert at.steepness <= 1e-8
+    assert at.value < wave.value(np.array([0.1]))
+
+
+def test_the_start_is_the_end_if_it_is_flat():
+    function, least = quadratic()
+    at, n_iter = run(function, least)
+    assert n_iter == 0
+    assert at.x is least
+    assert function.n_calls == 1
+
+
+def test_ends_where_rounding_forbids_more():
+    function, _ = quadratic(largest=1e6)
+    value = function.value
+    function.value = lambda x: value(x) + 1e9  # whose last place is 1e-7
+    at, n_iter = run(function, np.zeros(30), tol=0.0, max_iter=100_000)
+    assert n_iter < 10_000
+    assert value(at.x) <= 1e-3
+
+
+def test_the_limit_of_steps_is_kept():
+    function, _ = quadratic()
+    before = function(np.zeros(30)).value
+    at, n_iter = run(function, np.zeros(30), max_iter=7)
+    assert n_iter == 7
+    assert at.value < before
+
+
+def test_what_the_caller_keeps_comes_back():
+    at, _ = LBFGS(3).minimize(
+        lambda x: Point(x, float(x @ x), 2 * x, ("at", x)),
+        Point(np.ones(2), 2.0, np.full(2, 2.0)),
+        1e-9,
+        50,
+    )
+    assert at.more[1] is at.x

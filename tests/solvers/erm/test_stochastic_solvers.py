@@ -1,0 +1,547 @@
+"""Stochastic solvers: how near they come, what they return, and their algorithms line by line."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+from skfair.problems.erm.in_memory import Batch
+from skfair.solvers.base import SOLVERS, check_needs
+from skfair.solvers.erm.alm import ALM
+from skfair.solvers.erm.ghost import Ghost, QuadraticModel, relaxation, solve_quadratic
+from skfair.solvers.erm.penalty import Penalty
+from skfair.solvers.erm.sgd import SGD
+from skfair.solvers.erm.ssl_alm import SSLALM
+from skfair.solvers.erm.ssw import SSw
+from skfair.solvers.erm.stochastic import Adam, StochasticSolver
+from tests.small_problems import build, people
+
+ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
+# Solvers that keep the rules, and enough steps for these problems.
+QUICK = {"learning_rate": 0.02, "eta": 0.15}
+FAIR = [(ALM(**QUICK), 250), (SSLALM(**QUICK), 250), (SSw(), 200), (Ghost(max_level=2), 120)]
+FAIR = [pytest.param(*pair, id=type(pair[0]).__name__) for pair in FAIR]
+WHO = people(n=200)
+
+
+def parity(bound=0.02):
+    return build(WHO, "demographic_parity", bound, alpha=0.1)
+
+
+def free():
+    return parity().relaxed()
+
+
+@cache
+def unconstrained():
+    return optimum(free())
+
+
+def bounded_loss():
+    """One upper bound is a little below what the free optimum reaches; there are no lower ones."""
+    problem = build(WHO, "bounded_group_loss", 1.0, alpha=0.1)
+    reached = problem.evaluate(unconstrained().x).constraints
+    problem.upper = np.full_like(problem.upper, reached.max() - 0.02)
+    return problem
+
+
+PROBLEMS = {
+    "demographic_parity": parity,
+    "equalized_odds": lambda: build(WHO, "equalized_odds", 0.02, alpha=0.1),
+    "bounded_group_loss": bounded_loss,
+    "many_groups": lambda: build(
+        people(n=200, n_levels=(3, 2)), "demographic_parity", 0.1, alpha=0.1
+    ),
+}
+
+
+@cache
+def solved(name):
+    """A problem that binds and its solution."""
+    problem = PROBLEMS[name]()
+    return problem, optimum(problem)
+
+
+def optimum(problem):
+    """The solution by scipy, from values and gradients on all rows."""
+    at = problem.evaluate
+    rows = [(j, 1.0, bound) for j, bound in enumerate(problem.upper)]
+    rows += [(j, -1.0, -bound) for j, bound in enumerate(problem.lower) if np.isfinite(bound)]
+    which, signs, bounds = np.array(rows).reshape(-1, 3).T
+    which = which.astype(int)
+    found = minimize(
+        lambda x: at(x).objective,
+        problem.start(np.random.RandomState(0)),
+        jac=lambda x: problem.gradient(at(x)),
+        method="SLSQP",
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: bounds - signs * at(x).constraints[which],
+            "jac": lambda x: -signs[:, None] * problem.jacobian(at(x))[which],
+        }
+        if rows
+        else (),
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert problem.violation(at(found.x)) <= 1e-8, found
+    return found
+
+
+# --- how near they come --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("solver", "max_iter"), FAIR)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_near_the_optimum(name, solver, max_iter):
+    problem, expected = solved(name)
+    result = solver.solve(problem, problem.start(None), max_iter=max_iter, random_state=0)
+    at = problem.evaluate(result.theta)
+    # The worst of several noisy estimates is too high: switching keeps away from many bounds.
+    gap = 0.04 if isinstance(solver, SSw) and name == "many_groups" else 0.02
+    assert abs(at.objective - expected.fun) <= gap
+    assert problem.violation(at) <= 0.02
+    assert problem.kkt_residual(at, result.multipliers)["stationarity"] <= 0.1
+    assert result.n_iter == max_iter
+    if name == "bounded_group_loss":
+        assert np.isinf(problem.lower).all()
+        assert result.multipliers.min() >= 0
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_rules_bind(name):
+    """Else the test above would be one of descent alone."""
+    problem, expected = solved(name)
+    ignoring = SGD().solve(problem, problem.start(None), max_iter=300, random_state=0)
+    at = problem.evaluate(ignoring.theta)
+    assert problem.violation(at) > 0.015
+    assert at.objective < expected.fun
+    assert not ignoring.multipliers.any()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_without_rules(name):
+    problem = free()
+    result = SOLVERS[name]().solve(problem, problem.start(None), max_iter=100, random_state=0)
+    assert problem.evaluate(result.theta).objective == pytest.approx(unconstrained().fun, abs=0.02)
+    assert result.multipliers.size == 0
+
+
+def test_sgd_reaches_the_optimum_without_rules():
+    problem = parity()
+    result = SGD().solve(problem, problem.start(None), max_iter=500, random_state=0)
+    at = problem.evaluate(result.theta)
+    assert at.objective == pytest.approx(unconstrained().fun, abs=2e-3)
+    assert problem.violation(at) > 0.1
+
+
+def test_penalties_trade_violation_for_objective():
+    """Squared violations end near lambda / (2 weight), absolute ones near 0."""
+    problem, expected = solved("demographic_parity")
+    violations = []
+    for weight in (2.0, 20.0):
+        result = Penalty(weight=weight).solve(
+            problem, problem.start(None), max_iter=300, random_state=0
+        )
+        at = problem.evaluate(result.theta)
+        violations.append(problem.violation(at))
+        assert np.abs(result.multipliers) == pytest.approx(2 * weight * violations[-1])
+        assert np.abs(problem.gradient(at, result.multipliers)).max() <= 0.05
+    assert violations[0] > 3 * violations[1] > 0
+    solver = Penalty(weight=3.0, kind="absolute")
+    result = solver.solve(problem, problem.start(None), max_iter=300, random_state=0)
+    at = problem.evaluate(result.theta)
+    assert problem.violation(at) <= 0.01
+    assert at.objective == pytest.approx(expected.fun, abs=0.02)
+
+
+@pytest.mark.parametrize("solver_class", [ALM, SSLALM, SSw, Ghost])
+def test_printed_values_run_and_leave_the_start(solver_class):
+    problem = parity()
+    start = problem.start(None)
+    solver = solver_class.paper()
+    result = solver.solve(problem, start, max_iter=40, random_state=0)
+    assert np.isfinite(result.theta).all()
+    assert np.abs(result.theta - start).max() > 1e-3
+    assert solver.averaging is None
+
+
+# --- what they return ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_seeds(name):
+    problem = parity()
+
+    def run(seed):
+        solver = SOLVERS[name]()
+        return solver.solve(problem, problem.start(None), max_iter=20, random_state=seed)
+
+    first, again, other = run(0), run(0), run(1)
+    assert np.array_equal(first.theta, again.theta)
+    assert np.array_equal(first.multipliers, again.multipliers)
+    assert not np.array_equal(first.theta, other.theta)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_contract(name):
+    problem, solver = parity(), SOLVERS[name]()
+    check_needs(solver, problem)
+    assert solver.is_stochastic
+    start = problem.start(None)
+    seen = []
+    result = solver.solve(problem, start, max_iter=30, random_state=0, callback=seen.append)
+    assert not start.any()  # it is not written to
+    assert result.status == "max_iter"
+    assert len(seen) == 5
+    assert len(set(map(bytes, seen))) == 5  # nor is what a callback has seen
+    for column in ("objective", "max_violation", "seconds"):
+        assert result.history[column].shape == (5,)
+    for theta, objective in zip(seen, result.history["objective"], strict=True):
+        assert problem.evaluate(theta).objective == objective
+    assert any(np.array_equal(result.theta, theta) for theta in seen)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_callback_ends_the_run(name):
+    problem = parity()
+    seen = []
+
+    def stop(theta):
+        seen.append(theta)
+        return len(seen) == 3
+
+    result = SOLVERS[name](check_every=4).solve(
+        problem, problem.start(None), max_iter=60, random_state=0, callback=stop
+    )
+    assert result.status == "stopped"
+    assert result.n_iter == 12
+    assert np.array_equal(result.theta, seen[-1])
+
+
+def test_converged_means_a_small_residual():
+    problem = parity()
+    for tol, status in ((0.5, "converged"), (1e-9, "max_iter")):
+        result = ALM().solve(problem, problem.start(None), tol=tol, max_iter=60, random_state=0)
+        assert result.status == status
+        residual = problem.kkt_residual(problem.evaluate(result.theta), result.multipliers)
+        assert (max(residual.values()) <= tol) == (status == "converged")
+
+
+@dataclass
+class Scripted(StochasticSolver):
+    """Walks through given points."""
+
+    walk: tuple = ()
+
+    def _step(self, problem, state, n_per_cell, rng):
+        state.point[:] = self.walk[state.n_steps - 1]
+        state.multipliers[:] = state.point[:1]
+
+
+def scripted(walk, **options):
+    """Solve a problem whose objective is theta[0] and whose constraint is theta[1] <= 0.1."""
+    problem = SimpleNamespace(
+        n_constraints=1,
+        lower=np.array([-np.inf]),
+        upper=np.array([0.1]),
+        draw=lambda rng, n_loss, n_per_cell: SimpleNamespace(rows=np.arange(2)),
+        evaluate=lambda x: SimpleNamespace(theta=x, objective=x[0], constraints=x[1:]),
+        violation=lambda at: max(0.0, at.constraints[0] - 0.1),
+        kkt_residual=lambda at, multipliers: {"all": 1.0},
+    )
+    walk = np.array(walk, dtype=float)
+    solver = Scripted(walk=tuple(walk), check_every=1, **options)
+    return solver.solve(problem, np.zeros(2), max_iter=len(walk))
+
+
+def test_the_best_check_of_the_second_half_is_returned():
+    early = [[-9.0, 0.0]] * 4  # better than all that follows
+    late = [[1.0, 0.3], [4.0, 0.1005], [3.0, 0.1009], [5.0, 0.0]]
+    infeasible = [[1.0, 0.3], [4.0, 0.2], [3.0, 0.25], [5.0, 0.4]]
+    for walk, options, expected in (
+        (late, {}, [3.0, 0.1009]),
+        (late, {"tolerance": 0.0}, [5.0, 0.0]),
+        (late, {"tolerance": 0.5}, [1.0, 0.3]),
+        (late, {"output": "last"}, [5.0, 0.0]),
+        (infeasible, {}, [4.0, 0.2]),
+    ):
+        result = scripted(early + walk, averaging=None, **options)
+        assert result.theta.tolist() == expected
+        assert result.multipliers.tolist() == expected[:1]  # those of the same step
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
+def test_the_mean_has_the_weights_it_should(power):
+    """Weights are Gamma(t + power) / Gamma(t), which grow like t to the power."""
+    walk = np.random.default_rng(0).normal(size=(12, 2))
+    weights = np.ones(12)
+    for t in range(1, 12):
+        weights[t] = weights[t - 1] * (t + power) / t
+    expected = weights @ walk / weights.sum()
+    result = scripted(walk, averaging=power, output="last")
+    assert result.theta == pytest.approx(expected)
+    assert result.multipliers == pytest.approx(expected[:1])
+
+
+def test_rows_per_step_stay_bounded():
+    problem = build(people(n=80, n_levels=(4,)), "equalized_odds", 0.1, alpha=0.1)
+    sizes, draw = [], problem.draw
+    problem.draw = lambda *args: sizes.append(draw(*args)) or sizes[-1]
+    for limit, per_cell in ((100, 12), (5, 1), (10**6, 128)):
+        sizes.clear()
+        solver = ALM(n_loss=2000, max_constraint_rows=limit)
+        solver.solve(problem, problem.start(None), max_iter=1)
+        assert sizes[-1].rows.size == 2000 + 8 * per_cell
+
+
+@pytest.mark.parametrize(
+    ("solver_class", "options"),
+    [
+        (SGD, {"output": "random"}),
+        (ALM, {"form": "slacks"}),
+        (ALM, {"optimizer": "adamw"}),
+        (Penalty, {"kind": "l1"}),
+    ],
+)
+def test_unknown_options_are_named(solver_class, options):
+    (name, value), *_ = options.items()
+    with pytest.raises(ValueError, match=f"{name} must be one of .*{value}"):
+        solver_class(**options)
+
+
+def test_a_run_has_a_step():
+    problem = parity()
+    with pytest.raises(ValueError, match="max_iter"):
+        SGD().solve(problem, problem.start(None), max_iter=0)
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def test_adam_equals_a_loop():
+    rng = np.random.default_rng(0)
+    gradients = rng.normal(size=(20, 3)) * [1, 1e-3, 100]
+    rates = rng.uniform(0.001, 0.1, 20)
+    adam, point = Adam(3), np.ones(3)
+    for gradient, rate in zip(gradients, rates, strict=True):
+        adam.step(point, gradient, rate)
+    for i in range(3):
+        x, m, v = 1.0, 0.0, 0.0
+        for t in range(20):
+            g = gradients[t, i]
+            m = 0.9 * m + 0.1 * g
+            v = 0.999 * v + 0.001 * g * g
+            x -= (
+                rates[t] * (m / (1 - 0.9 ** (t + 1))) / ((v / (1 - 0.999 ** (t + 1))) ** 0.5 + 1e-8)
+            )
+        assert point[i] == pytest.approx(x, rel=1e-12)
+
+
+def test_plain_steps_equal_a_loop():
+    problem = free()
+    solver = SGD(
+        optimizer="sgd", learning_rate=0.2, decay_steps=5, n_loss=10, averaging=None, output="last"
+    )
+    result = solver.solve(problem, problem.start(None), max_iter=15, random_state=3)
+    rng, theta = np.random.RandomState(3), problem.start(None)
+    for t in range(15):
+        gradient = problem.gradient(problem.evaluate(theta, problem.draw(rng, 10, 0)))
+        theta = theta - 0.2 / np.sqrt(1 + t / 5) * gradient
+    assert np.allclose(result.theta, theta, rtol=1e-12, atol=1e-14)
+
+
+# --- switching -----------------------------------------------------------------------------------
+
+
+def test_switching_equals_the_algorithm():
+    """Algorithm 3, with a tolerance that shrinks and rates that differ."""
+    problem = parity()
+    solver = replace(
+        SSw.paper(), output="last", epsilon=0.05, shrink=0.8, shrink_from=10, n_loss=9, n_per_cell=4
+    )
+    result = solver.solve(problem, problem.start(None), max_iter=60, random_state=1)
+    rng, x = np.random.RandomState(1), problem.start(None)
+    epsilon, spent = 0.05, {"f": 0.0, "up": 0.0, "low": 0.0}
+    for k in range(60):
+        if k >= 10:
+            epsilon *= 0.8
+        c = problem.evaluate(x, problem.draw(rng, 0, 4)).constraints[0]
+        if max(c - problem.upper[0], problem.lower[0] - c) <= epsilon:
+            at = problem.evaluate(x, problem.draw(rng, 9, 0))
+            x = x - 0.5 * problem.gradient(at)
+            spent["f"] += 0.5
+        else:
+            at = problem.evaluate(x, problem.draw(rng, 0, 4))
+            sign = 1.0 if c > problem.upper[0] else -1.0
+            x = x - 0.05 * sign * problem.jacobian(at)[0]
+            spent["up" if sign > 0 else "low"] += 0.05
+    assert min(spent.values()) > 0  # every branch was taken
+    assert np.allclose(result.theta, x, rtol=1e-12, atol=1e-14)
+    assert result.multipliers[0] == pytest.approx((spent["up"] - spent["low"]) / spent["f"])
+
+
+def test_switching_returns_a_random_iterate():
+    """Output of Algorithm 3: iterates from k0 on, in proportion to their rates."""
+    problem = free()  # all steps have the same rate
+    solver = replace(SSw.paper(), record_from=6, n_loss=2)
+    counts = np.zeros(10)
+    for seed in range(120):
+        rng, walk = np.random.RandomState(seed), []
+        state = solver.begin(problem, problem.start(None))
+        for _ in range(10):
+            walk.append(state.theta.copy())
+            solver.advance(problem, state, 1, rng)
+        counts += [np.array_equal(theta, state.chosen) for theta in walk]
+    whole = solver.solve(problem, problem.start(None), max_iter=10, random_state=119)
+    assert np.array_equal(whole.theta, state.chosen)
+    assert counts[:6].sum() == 0
+    assert counts.sum() == 120
+    assert counts[6:].min() > 13  # 30 expected, standard deviation 5
+
+
+# --- ghost ---------------------------------------------------------------------------------------
+
+
+def quadratic_model(rng, n_parameters, n_rows, is_paired):
+    jacobian = rng.normal(size=(n_rows, n_parameters))
+    values = 0.3 * rng.normal(size=n_rows)
+    if is_paired:  # a bound from each side
+        jacobian, values = np.vstack([jacobian, -jacobian]), np.append(values, -values - 0.1)
+    return QuadraticModel(rng.normal(size=n_parameters), values, jacobian)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_quadratic_problem_equals_scipy(seed):
+    rng = np.random.default_rng(seed)
+    model = quadratic_model(rng, rng.integers(1, 8), rng.integers(1, 6), seed % 2)
+    tau, beta = rng.choice([0.5, 1, 3]), [10.0, 1.0][seed % 3 == 0]
+    kappa = relaxation(model, 0.8, 0.5)
+    direction, lam = solve_quadratic(model, kappa, tau, beta)
+    g, c, J = model
+    expected = minimize(
+        lambda d: g @ d + tau / 2 * d @ d,
+        np.zeros(g.size),
+        jac=lambda d: g + tau * d,
+        method="SLSQP",
+        bounds=[(-beta, beta)] * g.size,
+        constraints={"type": "ineq", "fun": lambda d: kappa - c - J @ d, "jac": lambda d: -J},
+        options={"ftol": 1e-14, "maxiter": 500},
+    ).x
+    assert np.allclose(direction, expected, atol=1e-5)
+    assert lam.min() >= 0
+    assert np.abs(lam * (c + J @ direction - kappa)).max() <= 1e-6
+    inside = np.abs(direction) < beta - 1e-6
+    assert np.allclose((g + tau * direction + J.T @ lam)[inside], 0, atol=1e-6)
+
+
+def test_gradients_whose_products_overflow_are_named():
+    model = QuadraticModel(np.full(2, 1e160), np.zeros(1), np.array([[1e160, -2e160]]))
+    with pytest.raises(ValueError, match="largest entry 2e.160.*sample_weight"):
+        solve_quadratic(model, 0.0, 2.0, 10.0)
+
+
+def test_a_quadratic_problem_without_constraints():
+    model = QuadraticModel(np.array([1.0, -30.0]), np.empty(0), np.empty((0, 2)))
+    direction, lam = solve_quadratic(model, 0.0, 2.0, 10.0)
+    assert direction.tolist() == [-0.5, 10.0]
+    assert lam.size == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_relaxation_can_be_met(seed):
+    """Kappa lies between the best that the box allows (by linear programming) and the worst."""
+    rng = np.random.default_rng(seed)
+    model = quadratic_model(rng, 4, rng.integers(1, 5), seed % 2)
+    rho, p = 0.2, 4
+    box = linprog(
+        np.append(np.zeros(p), 1),
+        A_ub=np.column_stack([model.jacobian, -np.ones(model.values.size)]),
+        b_ub=-model.values,
+        bounds=[(-rho, rho)] * p + [(0, None)],
+    )
+    worst = max(0.0, model.values.max())
+    reached = relaxation(model, rho, 1.0)
+    assert box.fun - 1e-9 <= reached <= worst
+    assert relaxation(model, rho, 0.0) == worst
+    assert relaxation(model, rho, 0.3) == pytest.approx(0.7 * worst + 0.3 * reached)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_relaxation_falls_if_the_constraints_can_be_met(seed):
+    """Else the quadratic problem would ask for nothing, and violations would stay."""
+    rng = np.random.default_rng(seed)
+    model = quadratic_model(rng, 6, 6, is_paired=False)  # six equations have a solution
+    worst = model.values.max()
+    assert worst > 0
+    assert relaxation(model, 0.05, 1.0) < (1 - 1e-4) * worst
+    assert relaxation(model, 1e3, 1.0) <= 1e-9
+
+
+def test_the_scan_is_exact_for_one_constraint_out_of_reach():
+    model = QuadraticModel(np.zeros(3), np.array([2.0]), np.array([[1.0, -0.5, 0.25]]))
+    assert relaxation(model, 0.4, 1.0) == pytest.approx(2 - 0.4 * 1.75)
+
+
+def test_ghost_steps_are_plain_ones_without_rules():
+    """Directions are then linear in the batch, so the levels of (9) cancel."""
+    problem = free()
+    solver = Ghost(n_loss=5, averaging=None, output="last", tau=2.0, alpha=0.3, alpha_hat=0.2)
+    result = solver.solve(problem, problem.start(None), max_iter=8, random_state=0)
+    rng, x, alpha = np.random.RandomState(0), problem.start(None), 0.3
+    for _ in range(8):
+        n_rows = 5 * 2 ** min(rng.geometric(0.4) - 1, 4)
+        for size in (n_rows, n_rows, 5):
+            at = problem.evaluate(x, problem.draw(rng, size, 1))
+        alpha = alpha * (1 - 0.2 * alpha)
+        x = x - alpha * problem.gradient(at) / 2.0
+    assert np.allclose(result.theta, x, rtol=1e-9, atol=1e-12)
+
+
+def test_ghost_equals_the_algorithm():
+    """Algorithm 1 with the estimator (9); the rows of both halves are evaluated together."""
+    problem = build(WHO, "equalized_odds", 0.02, alpha=0.1)
+    solver = Ghost(
+        n_loss=6, n_per_cell=3, max_level=2, p0=0.3, tau=2.0, alpha=0.4, alpha_hat=0.3, mixing=0.7
+    )
+    state = solver.begin(problem, problem.start(None))
+    solver.advance(problem, state, 25, np.random.RandomState(0))
+
+    def direction(batch):
+        at = problem.evaluate(x, batch)
+        jacobian = problem.jacobian(at)
+        model = QuadraticModel(
+            problem.gradient(at),
+            np.append(at.constraints - problem.upper, problem.lower - at.constraints),
+            np.vstack([jacobian, -jacobian]),
+        )
+        return solve_quadratic(model, relaxation(model, 0.8, 0.7), 2.0, 10.0)[0]
+
+    def halves(a, b):
+        return np.append(a, b) / 2
+
+    rng, x, alpha, levels = np.random.RandomState(0), problem.start(None), 0.4, []
+    chances = [0.3, 0.7 * 0.3, 1 - 0.3 - 0.7 * 0.3]
+    for _ in range(25):
+        level = min(rng.geometric(0.3) - 1, 2)
+        odd, even = (problem.draw(rng, 6 * 2**level, 3 * 2**level) for _ in range(2))
+        both = Batch(
+            np.append(odd.rows, even.rows),
+            halves(odd.loss_weights, even.loss_weights),
+            [halves(*pair) for pair in zip(odd.cell_weights, even.cell_weights, strict=True)],
+        )
+        gain = direction(both) - 0.5 * (direction(odd) + direction(even))
+        step = gain / chances[level] + direction(problem.draw(rng, 6, 3))
+        alpha = alpha * (1 - 0.3 * alpha)
+        x = x + alpha * step
+        levels.append(level)
+    assert set(levels) == {0, 1, 2}
+    assert np.allclose(state.theta, x, rtol=1e-7, atol=1e-9)
+
+
+def test_ghost_refuses_many_constraints():
+    problem = build(people(n=200, n_levels=(5,)), "demographic_parity", 0.1)
+    with pytest.raises(ValueError, match=r"10 one-sided ones and max_constraints=9.*'alm'"):
+        Ghost(max_constraints=9).solve(problem, problem.start(None))

@@ -1,0 +1,347 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skfair.base import fit_method, report_iterations
+from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
+from tests.prototypes import CentroidClassifier, GroupAwareClassifier, SeedClusterer
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    n = 150
+    groups = np.repeat(["f", "m"], n // 2)
+    X = rng.normal(size=(n, 3))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    order = rng.permutation(n)
+    return X[order], y[order], groups[order]
+
+
+@pytest.fixture
+def frame(data):
+    X, y, groups = data
+    table = pd.DataFrame(X, columns=["a", "b", "c"])
+    table.insert(1, "sex", groups)
+    return table, y
+
+
+def test_groups_are_read_at_fit(data):
+    X, y, groups = data
+    model = CentroidClassifier().fit(X, y, sensitive_features=groups)
+    assert model.groups_.tolist() == ["f", "m"]
+    assert model.n_features_in_ == 3
+    assert model.model_features_.tolist() == [0, 1, 2]
+
+
+def test_missing_groups_warn_at_the_callers_line(data):
+    X, y, _ = data
+    with pytest.warns(MissingGroupsWarning, match="no fairness constraint is active") as record:
+        model = CentroidClassifier().fit(X, y)
+    assert record[0].filename == __file__
+    assert model.groups_.tolist() == ["all"]
+
+
+def test_small_groups_warn_at_the_callers_line(data):
+    X, y, groups = data
+    groups = np.where(np.arange(150) < 5, "x", groups)
+    with pytest.warns(SmallGroupWarning, match=r"'x' \(5\)") as record:
+        CentroidClassifier().fit(X, y, sensitive_features=groups)
+    assert record[0].filename == __file__
+
+
+@pytest.mark.parametrize("columns", ["sex", ["sex"], 1, [1], [-3], np.array([1])])
+def test_sensitive_columns_by_name_and_position(data, frame, columns):
+    X, y, groups = data
+    table, _ = frame
+    by_metadata = CentroidClassifier().fit(X, y, sensitive_features=groups)
+    by_column = CentroidClassifier(sensitive_columns=columns).fit(table, y)
+    assert np.array_equal(by_metadata.centers_, by_column.centers_)
+    assert np.array_equal(by_metadata.predict(X), by_column.predict(table))
+    assert by_column.feature_names_in_.tolist() == ["a", "sex", "b", "c"]
+    assert by_column.model_features_.tolist() == ["a", "b", "c"]
+    assert by_column.n_features_in_ == 4
+
+
+def test_sensitive_columns_of_arrays_lists_and_sparse_matrices(data):
+    X, y, groups = data
+    codes = (groups == "m").astype(float)
+    table = np.column_stack((X, codes))
+    expected = CentroidClassifier().fit(X, y, sensitive_features=codes)
+    for container in (table, table.tolist(), table.astype(object)):
+        model = CentroidClassifier(sensitive_columns=3).fit(container, y)
+        assert np.allclose(model.centers_, expected.centers_)
+        assert model.model_features_.tolist() == [0, 1, 2]
+    strings = np.column_stack((X.astype(object), groups))
+    model = CentroidClassifier(sensitive_columns=3).fit(strings, y)
+    assert np.allclose(model.centers_, expected.centers_)
+    with pytest.raises(TypeError, match="[Ss]parse"):  # the prototype takes none; the reader does
+        CentroidClassifier(sensitive_columns=3).fit(sparse.csr_array(table), y)
+
+
+def test_sensitive_columns_may_stay_in_the_model(data):
+    X, y, groups = data
+    table = np.column_stack((X, groups == "m"))
+    kept = CentroidClassifier(sensitive_columns=3, drop_sensitive=False).fit(table, y)
+    assert kept.centers_.shape[1] == 4
+    assert kept.model_features_.tolist() == [0, 1, 2, 3]
+
+
+def test_two_attributes(data, frame):
+    table, y = frame
+    table["old"] = np.arange(150) % 2
+    crossed = CentroidClassifier(sensitive_columns=["sex", "old"]).fit(table, y)
+    assert len(crossed.groups_) == 4
+    apart = CentroidClassifier(sensitive_columns=["sex", "old"], intersectional=False)
+    assert apart.fit(table, y).groups_.tolist() == ["sex=f", "sex=m", "old=0", "old=1"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ("gender", ValueError, "X has no column 'gender'. Its columns are 'a', 'sex', 'b', 'c'"),
+        ([7], ValueError, "position 7, but X has 4 columns"),
+        ([], ValueError, "sensitive_columns is empty"),
+        (["sex", 1], ValueError, "names a column twice"),
+        ([True], ValueError, "no column True"),
+        (1.5, InvalidParameterError, "sensitive_columns"),
+        (["a", "sex", "b", "c"], ValueError, "only sensitive columns"),
+    ],
+)
+def test_bad_columns_are_explained(frame, columns, error, message):
+    table, y = frame
+    table = table.round()  # so that its numbers may be groups
+    with pytest.raises(error, match=message):
+        CentroidClassifier(sensitive_columns=columns).fit(table, y)
+
+
+def test_bad_combinations_are_explained(data, frame):
+    X, y, groups = data
+    table, _ = frame
+    with pytest.raises(ValueError, match="Use one of the two"):
+        CentroidClassifier(sensitive_columns="sex").fit(table, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="without column names.*set_output"):
+        CentroidClassifier(sensitive_columns="sex").fit(X, y)
+    with pytest.raises(ValueError, match="must be 2-dimensional"):
+        CentroidClassifier(sensitive_columns=0).fit(y, y)
+    with pytest.raises(ValueError, match="has 149 rows but X has 150"):
+        CentroidClassifier().fit(X, y, sensitive_features=groups[1:])
+    with pytest.raises(ValueError, match="missing value"):
+        CentroidClassifier().fit(X, y, sensitive_features=[None, *groups[1:]])
+    with pytest.raises(ValueError, match="sample_weight has negative"):
+        CentroidClassifier().fit(X, y, -np.ones(150), sensitive_features=groups)
+    shuffled = pd.Series(groups, index=np.arange(150)[::-1])
+    with pytest.raises(ValueError, match="different order"):
+        CentroidClassifier().fit(pd.DataFrame(X), y, sensitive_features=shuffled)
+
+
+def test_prediction_checks_the_columns(frame):
+    table, y = frame
+    model = CentroidClassifier(sensitive_columns="sex").fit(table, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table.drop(columns="sex"))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(table.assign(a=np.nan))
+
+
+def test_groups_at_prediction(data, frame):
+    X, y, groups = data
+    table, _ = frame
+    model = GroupAwareClassifier().fit(X, y, sensitive_features=groups)
+    predicted = model.predict(X, sensitive_features=groups)
+    assert (predicted[groups == "f"] == 1).all()
+    assert not (predicted[groups == "m"] == 1).all()
+    from_columns = GroupAwareClassifier(sensitive_columns="sex").fit(table, y)
+    assert np.array_equal(from_columns.predict(table), predicted)
+    with pytest.raises(ValueError, match="did not occur at fit: 'x'"):
+        model.predict(X[:1], sensitive_features=["x"])
+    with pytest.raises(ValueError, match="has 2 rows but X has 1"):
+        model.predict(X[:1].tolist(), sensitive_features=["f", "m"])
+    named = GroupAwareClassifier().fit(table[["a", "b", "c"]], y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="different order"):
+        named.predict(
+            table[["a", "b", "c"]].iloc[:3],
+            sensitive_features=pd.Series(["f", "m", "f"], index=[2, 1, 0]),
+        )
+
+
+def test_metadata_routing_on(data):
+    X, y, groups = data
+    with config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2).fit(
+            X, y, sensitive_features=groups
+        )
+        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
+        pipeline.fit(X, y, sensitive_features=groups)
+        assert pipeline[-1].groups_.tolist() == ["f", "m"]
+        cross_validate(pipeline, X, y, params={"sensitive_features": groups}, cv=2)
+        clusters = make_pipeline(StandardScaler(), SeedClusterer(3, random_state=0))
+        labels = clusters.fit_predict(X, sensitive_features=groups)
+        assert np.array_equal(labels, clusters[-1].labels_)
+        assert clusters[-1].groups_.tolist() == ["f", "m"]
+
+
+def test_metadata_routing_off(data, frame):
+    X, y, groups = data
+    table, _ = frame
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GridSearchCV(CentroidClassifier(), {"max_iter": [1, 2]}, cv=2).fit(
+            X, y, sensitive_features=groups
+        )
+        pipeline = make_pipeline(StandardScaler(), CentroidClassifier())
+        pipeline.fit(X, y, centroidclassifier__sensitive_features=groups)
+        assert pipeline[-1].groups_.tolist() == ["f", "m"]
+        cross_validate(CentroidClassifier(), X, y, params={"sensitive_features": groups}, cv=2)
+        columns = make_column_transformer(
+            (StandardScaler(), ["a", "b", "c"]),
+            remainder="passthrough",
+            verbose_feature_names_out=False,
+        ).set_output(transform="pandas")
+        in_columns = make_pipeline(columns, CentroidClassifier(sensitive_columns="sex"))
+        assert cross_val_score(in_columns, table, y, cv=2, error_score="raise").shape == (2,)
+
+
+def test_a_failed_fit_leaves_the_estimator_as_it_was(data):
+    X, y, groups = data
+    model = CentroidClassifier().fit(X, y, sensitive_features=groups)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="missing value"):
+        model.fit(X[:, :2], y, sensitive_features=[None] * 150)
+    assert vars(model) == before
+    fresh = CentroidClassifier()
+    with pytest.raises(ValueError, match="missing value"):
+        fresh.fit(X, y, sensitive_features=[None] * 150)
+    assert vars(fresh) == vars(CentroidClassifier())
+
+
+class Interrupting:
+    """A callback during which the user presses Ctrl-C."""
+
+    def __init__(self):
+        self.torn_down = False
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        self.torn_down = True
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(data):
+    X, y, groups = data
+    interrupt = Interrupting()
+    model = CentroidClassifier().fit(X, y, sensitive_features=groups).set_callbacks(interrupt)
+    before = vars(model).copy()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(2 * X, y, sensitive_features=groups)
+    assert interrupt.torn_down
+    assert vars(model) == before
+    model.set_callbacks().fit(2 * X, y, sensitive_features=groups)
+
+
+class Recorder:
+    """Counts tasks, keeps the fitted estimators, and asks to stop after some iterations."""
+
+    def __init__(self, stop_after=None):
+        self.begun, self.ended, self.scores, self.stop_after = [], [], [], stop_after
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun.append((context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        self.ended.append((context.task_name, context.task_id))
+        if fitted_estimator is not None:
+            self.scores.append(fitted_estimator.score(X, y))
+        iterations = [task for task in self.ended if task[0] == "iteration"]
+        return len(iterations) == self.stop_after
+
+
+def test_callbacks_follow_the_iterations(data, frame):
+    X, y, groups = data
+    recorder = Recorder()
+    model = CentroidClassifier(max_iter=3).set_callbacks(recorder)
+    model.fit(X, y, sensitive_features=groups)
+    expected = {("fit", 0), ("iteration", 0), ("iteration", 1), ("iteration", 2)}
+    assert set(recorder.begun) == set(recorder.ended) == expected
+    assert recorder.scores[-1] == model.score(X, y)
+    table, _ = frame  # the monitored data are those the user passed, sensitive columns included
+    recorder = Recorder()
+    CentroidClassifier(sensitive_columns="sex").set_callbacks(recorder).fit(table, y)
+    assert len(recorder.scores) == 5
+
+
+def test_callbacks_may_stop_the_solver(data):
+    X, y, groups = data
+    recorder = Recorder(stop_after=2)
+    model = CentroidClassifier(max_iter=10).set_callbacks(recorder)
+    model.fit(X, y, sensitive_features=groups)
+    assert model.n_iter_ == 2
+    assert sorted(recorder.begun) == sorted(recorder.ended)
+
+
+class CallingClassifier(CentroidClassifier):
+    """Calls back twice, whatever ``max_iter`` announces."""
+
+    @fit_method
+    def fit(self, X, y, *, sensitive_features=None):
+        self._read_fit_data(X, y, sensitive_features=sensitive_features)
+        fitted = {"classes_": np.array([0, 1]), "centers_": np.eye(2, 3)}
+        with report_iterations(
+            self, X, y, max_iter=self.max_iter, attributes=lambda state: fitted
+        ) as callback:
+            assert callback(None) is False
+            assert callback(None) is False
+        return self
+
+
+@pytest.mark.parametrize(("max_iter", "n_tasks"), [(1, 1), (2, 2), (9, 3)])
+def test_every_task_that_is_begun_is_ended(data, max_iter, n_tasks):
+    """Also the one begun for an iteration that an early converging solver did not need."""
+    X, y, groups = data
+    recorder = Recorder()
+    model = CallingClassifier(max_iter=max_iter).set_callbacks(recorder)
+    model.fit(X, y, sensitive_features=groups)
+    assert sorted(recorder.begun) == sorted(recorder.ended)
+    assert len([task for task in recorder.ended if task[0] == "iteration"]) == n_tasks
+
+
+def test_scikit_learns_own_callbacks(data, capsys):
+    X, y, groups = data
+    monitor = ScoringMonitor(scoring="accuracy")
+    model = CentroidClassifier(max_iter=4).set_callbacks(monitor, ProgressBar())
+    model.fit(X, y, sensitive_features=groups)
+    log = [row for row in monitor.get_logs().data if row["task_name"] == "iteration"]
+    assert len(log) == 4
+    assert "CentroidClassifier" in capsys.readouterr().out
+    for routing in (False, True):
+        with config_context(enable_metadata_routing=routing):
+            monitor = ScoringMonitor(scoring="accuracy")
+            search = GridSearchCV(
+                CentroidClassifier(max_iter=2).set_callbacks(monitor), {"max_iter": [1, 2]}, cv=2
+            )
+            search.set_callbacks(ProgressBar()).fit(X, y, sensitive_features=groups)
+    capsys.readouterr()
