@@ -116,6 +116,8 @@ class Solver(ABC):
         asks for that, so that the model depends neither on the solver nor on the order of the rows.
     has_multipliers : bool
         Whether the multipliers it returns are those of the KKT conditions.
+    keeps_constraints : bool
+        Whether it tries to keep the constraints; a baseline may ignore them.
     can_advance : bool
         Whether training can stop and go on with other rows, as ``partial_fit`` does.
     """
@@ -124,6 +126,7 @@ class Solver(ABC):
     is_stochastic: ClassVar[bool] = False
     is_precise: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = True
+    keeps_constraints: ClassVar[bool] = True
     can_advance: ClassVar[bool] = False
 
     @abstractmethod
