@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "solvers.eigen": GROUND | {"problems", "problems.cut", "solvers"},
     "metrics": READING,  # never constraints: a model is not measured by the code that enforced it
     "datasets": GROUND,
-    "model_selection": READING | {"metrics"},
+    "model_selection": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
     "enforcement": ENFORCEMENT,
     "base": READING,

@@ -21,7 +21,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -114,13 +114,15 @@ class Constraint(ABC, BaseEstimator):
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
         return None
 
-    def metric_options(self, loss: str | Loss) -> dict[str, object]:
+    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
         """Return the arguments that make the metric measure this rule.
 
         Parameters
         ----------
         loss : str or Loss
             The loss that is minimised.
+        pos_label : label, default=None
+            The positive class; None for regression.
 
         Returns
         -------

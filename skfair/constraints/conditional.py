@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from skfair.constraints.base import (
     CONSTRAINTS,
     Constraint,
@@ -56,8 +58,10 @@ class ConditionalOn(Constraint):
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
         return self._rule().metric
 
-    def metric_options(self, loss: str | Loss) -> dict[str, object]:  # noqa: D102 (inherited)
-        return self._rule().metric_options(loss)
+    def metric_options(  # noqa: D102 (inherited)
+        self, loss: str | Loss, pos_label: object = None
+    ) -> dict[str, Any]:
+        return self._rule().metric_options(loss, pos_label)
 
     def compared(self) -> Comparison:  # noqa: D102 (inherited)
         return self._rule().compared()

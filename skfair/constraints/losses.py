@@ -8,6 +8,8 @@ here each class keeps the bound.
 
 from __future__ import annotations
 
+from typing import Any
+
 from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
 from skfair.constraints.moments import MeanLoss, Moment
 from skfair.losses import Loss
@@ -23,8 +25,9 @@ class _LossRule(Constraint):
     def moment(self, rows: TrainingRows) -> Moment:
         return MeanLoss(rows.loss, rows.targets)
 
-    def metric_options(self, loss: str | Loss) -> dict[str, object]:
-        return {**super().metric_options(loss), "loss": loss, "given": self.given}
+    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
+        task = {"task": "regression"} if pos_label is None else {"pos_label": pos_label}
+        return {**super().metric_options(loss), "loss": loss, "given": self.given, **task}
 
 
 @CONSTRAINTS.register("loss_parity")

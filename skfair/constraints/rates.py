@@ -6,16 +6,27 @@ group keeps by itself.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
 from skfair.constraints.moments import Moment, Rate
+from skfair.losses import Loss
 
 
-class RateParity(Constraint):
-    """What rules on rates share: the share of positive predictions among the rows that count.
+class _RateRule(Constraint):
+    """What rules on rates share."""
+
+    def moment(self, rows: TrainingRows) -> Moment:
+        return Rate()
+
+    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
+        return {**super().metric_options(loss), "pos_label": pos_label}
+
+
+class RateParity(_RateRule):
+    """What parity of rates shares: the share of positive predictions among the rows that count.
 
     Parameters
     ----------
@@ -56,21 +67,6 @@ class RateParity(Constraint):
     def metric(self) -> str | None:
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
         return None if self.parity is None else self.parity + self.compared().suffix
-
-    def moment(self, rows: TrainingRows) -> Moment:
-        """Return what is averaged: positive predictions.
-
-        Parameters
-        ----------
-        rows : TrainingRows
-            Groups, targets, weights and loss.
-
-        Returns
-        -------
-        moment : Moment
-            A function of the scores.
-        """
-        return Rate()
 
 
 @CONSTRAINTS.register("demographic_parity")
@@ -154,7 +150,7 @@ class PredictiveParity(RateParity):
     among_counted = True
 
 
-class BoundedRate(Constraint):
+class _BoundedRate(_RateRule):
     """What caps share: no group's rate is above ``max_disparity``; groups are not compared."""
 
     comparison = "bounded"
@@ -162,13 +158,10 @@ class BoundedRate(Constraint):
     def __init__(self, max_disparity: float | None = None) -> None:
         super().__init__(max_disparity)
 
-    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
-        return Rate()
-
 
 @CONSTRAINTS.register("bounded_selection_rate")
 @documented
-class BoundedSelectionRate(BoundedRate):
+class BoundedSelectionRate(_BoundedRate):
     """Bound the selection rate of every group: at most this share is predicted positive."""
 
     metric = "largest_selection_rate"
@@ -176,7 +169,7 @@ class BoundedSelectionRate(BoundedRate):
 
 @CONSTRAINTS.register("bounded_false_positive_rate")
 @documented
-class BoundedFalsePositiveRate(BoundedRate):
+class BoundedFalsePositiveRate(_BoundedRate):
     """Bound the false positive rate of every group: selection among the negative class."""
 
     metric = "largest_false_positive_rate"
@@ -185,7 +178,7 @@ class BoundedFalsePositiveRate(BoundedRate):
 
 @CONSTRAINTS.register("bounded_false_negative_rate")
 @documented
-class BoundedFalseNegativeRate(BoundedRate):
+class BoundedFalseNegativeRate(_BoundedRate):
     """Bound the false negative rate of every group: rejection among the positive class."""
 
     metric = "largest_false_negative_rate"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock
-from skfair.enforcement.thresholds import RateTable, Threshold, threshold_at
+from skfair.enforcement.thresholds import RateTable, Threshold, ThresholdScan, threshold_at
 from skfair.problems.erm.in_blocks import (
     LinearScores,
     PartitionedERM,
@@ -131,13 +131,13 @@ class ThresholdSearch:
         is_kept = can_cut & (excess <= 0)
         can_be_split = (bins.n > 1) & (bins.highest > bins.lowest)
         if not is_kept.any():
-            return can_be_split & (least_inside <= excess[can_cut].min() + _ROUNDING)
+            return np.asarray(can_be_split & (least_inside <= excess[can_cut].min() + _ROUNDING))
         best = accuracy[is_kept].max()
         at = np.flatnonzero(is_kept & (accuracy >= best - _ROUNDING)).max()
         at_most = accuracy[1:] + bins.gains
         # Of equally accurate thresholds the highest is taken.
         needed = np.where(np.arange(bins.n.size) >= at, best - _ROUNDING, best + _ROUNDING)
-        return can_be_split & (least_inside <= 0) & (at_most > needed)
+        return np.asarray(can_be_split & (least_inside <= 0) & (at_most > needed))
 
     def _assembled(
         self, bins: Bins, is_open: NDArray[np.bool_], inside: _Inside, min_gap: float
@@ -190,7 +190,7 @@ def _gaps(bins: Bins) -> FloatArray:
     """Return the gap between the scores of bins from b on and those below; inf at the ends."""
     above = np.append(np.minimum.accumulate(bins.lowest[::-1])[::-1], np.inf)
     below = np.append(-np.inf, np.maximum.accumulate(bins.highest))
-    return above - below
+    return np.asarray(above - below)
 
 
 def _ends(bins: Bins, is_open: NDArray[np.bool_], n_bins: int) -> FloatArray:
@@ -391,10 +391,8 @@ def _joined(parts: list[_Inside]) -> _Inside:
     return _Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))
 
 
-def make_scan(problem: Any) -> Any:
+def make_scan(problem: Any) -> ThresholdSearch | ThresholdScan:
     """Return what scans the thresholds of a problem, wherever its rows are."""
-    from skfair.enforcement.thresholds import ThresholdScan
-
     if isinstance(problem, PartitionedERM):
         return ThresholdSearch(problem)
     return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)

@@ -80,7 +80,7 @@ def test_strict_disparity_is_that_of_the_metric(who, weighted, name):
                 sensitive_features=np.column_stack(rows.columns),
                 intersectional=False,
                 sample_weight=rows.weights,
-                **rule.metric_options("log_loss"),
+                **rule.metric_options("log_loss", 1),
             )
             found = disparity(rows, name, reference, scores)
             assert found == pytest.approx(value, abs=1e-12)
