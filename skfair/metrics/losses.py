@@ -308,6 +308,8 @@ def _values_of(
     is_of_targets_first: bool = False,
 ) -> FloatArray:
     """Evaluate a loss that was passed as a function, and check what it returns."""
+    if not scores.size:  # a block may have no rows
+        return scores
     values = loss(targets, scores) if is_of_targets_first else loss(scores, targets)
     if np.shape(values) != scores.shape:
         raise ValueError(

@@ -164,7 +164,9 @@ def test_control_features_of_any_kind():
     for control in kinds:
         found = metric(None, lazy.pred, sensitive_features=lazy.sex, control_features=control)
         assert_allclose(found, expected, atol=1e-14)
-    arrays = [da.from_array(one, chunks=(77, 2)[: one.ndim]) for one in (frame.pred.to_numpy(), table)]
+    arrays = [
+        da.from_array(one, chunks=(77, 2)[: one.ndim]) for one in (frame.pred.to_numpy(), table)
+    ]
     found = metric(None, arrays[0], sensitive_features=frame.sex, control_features=arrays[1])
     assert_allclose(found, expected, atol=1e-14)
     found = metric(None, frame.pred, sensitive_features=frame.sex, control_features=kinds[0])
@@ -271,6 +273,22 @@ def test_losses(task, given):
     for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
         expected = metric(frame.y, frame.score, sensitive_features=frame.sex, **extra)
         found = metric(lazy.y, lazy.score, sensitive_features=lazy.sex, **extra)
+        assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_loss_of_ones_own():
+    frame = people()
+    lazy = lazy_frame(frame)
+    for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
+        expected, found = (
+            metric(
+                of.y,
+                of.score,
+                sensitive_features=of.sex,
+                loss=lambda t, z: np.maximum(0, 2 - t * z),
+            )
+            for of in (frame, lazy)
+        )
         assert_allclose(found, expected, rtol=1e-12)
 
 

@@ -318,3 +318,24 @@ def test_every_difference_has_a_ratio_and_scorers():
             sibling = name.replace("_difference", "_ratio")
             assert LABEL_METRICS[sibling].rates == LABEL_METRICS[name].rates
             assert {f"neg_{name}", sibling} <= set(skfair.metrics.get_scorer_names())
+
+
+def test_the_noise_floor_deals_groups_out_within_strata():
+    """Groups that are alike within strata show no more than noise, however the strata differ."""
+    rng = np.random.default_rng(0)
+    job = np.repeat(["x", "y"], 400)
+    sex = np.where(rng.random(800) < np.where(job == "x", 0.8, 0.2), "f", "m")
+    p = (rng.random(800) < np.where(job == "x", 0.2, 0.7)).astype(int)
+    metric = skfair.metrics.demographic_parity_difference
+    given = {"sensitive_features": sex, "control_features": job}
+    floor = skfair.metrics.noise_floor(metric, None, p, n_permutations=200, random_state=0, **given)
+    assert metric(None, p, **given) < floor.upper < 0.2
+    # Dealing out over all rows would change the sizes of the groups within strata.
+    sizes = []
+
+    def smallest(y_true, y_pred, *, sensitive_features, control_features):
+        sizes.append([np.sum((sensitive_features == "f") & (job == s)) for s in "xy"])
+        return 0.0
+
+    skfair.metrics.noise_floor(smallest, None, p, n_permutations=5, **given)
+    assert sizes == [[np.sum((sex == "f") & (job == s)) for s in "xy"]] * 5
