@@ -6,41 +6,17 @@ A rule is measured by the function of ``skfair.metrics`` that it names; they sha
 import warnings
 
 import numpy as np
-import pytest
 
 import skfair.metrics
 from skfair.classification import ConstrainedERMClassifier
-from skfair.constraints import CONSTRAINTS
 from skfair.enforcement.thresholds import ThresholdScan
-from tests.naive import erm as naive
 from tests.small_problems import people
 
-# Metrics that are called like the others but may still be missing.
-COMING = {
-    "false_negative_parity_difference",
-    "false_negative_parity_ratio",
-    "largest_selection_rate",
-    "largest_false_positive_rate",
-    "largest_false_negative_rate",
-}
 ROWS = people(seed=1, n=120, n_levels=(3,))
 
 
-def metric_of(rule):
-    """Return the function that measures a rule."""
-    if rule.metric in COMING and not hasattr(skfair.metrics, rule.metric):
-        pytest.skip(f"skfair.metrics has no {rule.metric} yet")
-    return getattr(skfair.metrics, rule.metric)
-
-
-def measured(rule, rows, scores):
+def measured(rule, rows, scores, **options):
     """The disparity by the rule's own metric; None where a rate is undefined."""
-    if rule.metric in COMING and not hasattr(skfair.metrics, rule.metric):
-        [name] = [name for name in CONSTRAINTS if CONSTRAINTS[name] is type(rule)]
-        options = {"comparison": rule.comparison} if "comparison" in rule.get_params() else {}
-        return naive.disparity(
-            name, rule.reference, scores, rows.signs, rows.columns, rows.weights, **options
-        )
     is_rate = rule.prepare(rows.training_rows(), 1.0).moment.is_rate
     value = getattr(skfair.metrics, rule.metric)(
         (rows.signs > 0).astype(int),
@@ -50,6 +26,7 @@ def measured(rule, rows, scores):
         sample_weight=rows.weights,
         **rule.metric_options("log_loss", 1),
         **({"zero_division": np.nan} if is_rate else {}),
+        **options,
     )
     return None if np.isnan(value) else rule.compared().disparity_of_metric(value)
 

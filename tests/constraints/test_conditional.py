@@ -8,6 +8,7 @@ from skfair.constraints import CONSTRAINTS, ConditionalOn, Constraint, Demograph
 from skfair.constraints.moments import MeanScore, Rate
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.groups.strata import Strata
+from tests.constraints.contract import measured
 from tests.naive import erm as naive
 from tests.small_problems import people
 
@@ -59,6 +60,15 @@ def test_the_disparity_is_the_largest_over_the_strata(name, weighted):
         )
         assert found == pytest.approx(twin, abs=1e-12)
         assert found > 0.01
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_disparity_is_that_of_the_metric_with_control_features(name):
+    strata = strata_of(WHO)
+    names = np.array(NAMES)[strata.codes]
+    rule = CONSTRAINTS[name]()
+    value = measured(rule, WHO, SCORES, control_features=names)
+    assert bind(rule, WHO, strata).disparity(SCORES) == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import skfair.constraints
+import skfair.metrics
 from skfair.constraints import CONSTRAINTS, Constraint
 from skfair.constraints.moments import Rate
 from skfair.solvers import ALNewton
-from tests.constraints.contract import metric_of
 from tests.naive import erm as naive
 from tests.small_problems import build, make_rule, people, references_of
 
@@ -71,7 +71,7 @@ def test_strict_disparity_is_what_one_counts(who, weighted, name, loss):
 def test_strict_disparity_is_that_of_the_metric(who, weighted, name):
     for reference in references_of(name):
         rule = make_rule(name, reference)
-        metric = metric_of(rule)
+        metric = getattr(skfair.metrics, rule.metric)
         for rows in (who, weighted):
             scores = scores_of(rows)
             value = metric(
