@@ -54,7 +54,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_KINDS = 1 << 16
 
 # Arguments of metrics with one value per row, besides groups and weights.
-_ROW_ARGUMENTS = ("y_true", "y_pred", "y_score", "labels")
+_ROW_ARGUMENTS = ("y_true", "y_pred", "y_score", "labels", "control_features")
+
+# Names of the columns of control features begin with this among the labels.
+_CONTROL = "control_features: "
 
 
 class WeightedRows(NamedTuple):
@@ -78,6 +81,12 @@ class WeightedRows(NamedTuple):
     weights: FloatArray
     squares: FloatArray
     bins: Bins | None = None
+
+    @property
+    def control_features(self) -> dict[str, Any] | None:
+        """The columns of control features; None if none were given."""
+        marked = [name for name in self.columns if name.startswith(_CONTROL)]
+        return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
 
     def resolution(self, codes: IntArray | None = None) -> float:
         """Return the largest share of a group (or of a code) in one bin of several scores."""
@@ -115,8 +124,8 @@ class LazyRows:
     labels, numbers : mapping of str to collection
         Columns by the name of the argument: those whose distinct values count, and those that are
         numbers. Labels may be None.
-    sensitive_features, sample_weight : collection
-        Groups and weights of the rows.
+    sensitive_features, control_features, sample_weight : collection
+        Groups, strata and weights of the rows; columns of control features are read as labels.
     intersectional : bool, default=True
         Whether attributes are crossed.
     needs_groups : bool, default=True
@@ -139,11 +148,13 @@ class LazyRows:
         numbers: Mapping[str, Any] | None = None,
         *,
         sensitive_features: Any,
+        control_features: Any = None,
         sample_weight: Any = None,
         intersectional: bool = True,
         needs_groups: bool = True,
     ) -> None:
         labels = {name: one for name, one in (labels or {}).items() if one is not None}
+        labels |= _control_columns(control_features)
         numbers = dict(numbers or {})
         for name, one in numbers.items():
             if one is None:
@@ -258,6 +269,7 @@ def accepts_dask(
                 {name: given[name] for name in labels},
                 {} if number is None else {number: given[number]},
                 sensitive_features=given["sensitive_features"],
+                control_features=given.get("control_features"),
                 sample_weight=given["sample_weight"],
                 intersectional=given.get("intersectional", True),
             )
@@ -268,13 +280,32 @@ def accepts_dask(
                 found = rows.binned(binned, asked)
             else:
                 found = rows.kinds()
-            given |= {name: found.columns.get(name) for name in _ROW_ARGUMENTS if name in given}
+            few = {**found.columns, "control_features": found.control_features}
+            given |= {name: few.get(name) for name in _ROW_ARGUMENTS if name in given}
             given |= {"sensitive_features": found.groups, "sample_weight": found.weights}
             return function(*call.args, **call.kwargs)
 
         return cast(Function, wrapper)
 
     return decorate
+
+
+def _control_columns(control_features: Any) -> dict[str, Any]:
+    """Split control features, in memory or in blocks, into columns that are read as labels."""
+    if control_features is None:
+        return {}
+    if not is_lazy(control_features):
+        read = enumerate(read_columns(control_features))
+        columns = [(str(j) if name is None else name, one) for j, (name, one) in read]
+    elif isinstance(control_features, Mapping):
+        columns = [(str(name), one) for name, one in control_features.items()]
+    elif control_features.ndim < 2:
+        columns = [("", control_features)]
+    elif hasattr(control_features, "columns"):
+        columns = [(str(name), control_features[name]) for name in control_features.columns]
+    else:
+        columns = [(str(j), control_features[:, j]) for j in range(control_features.shape[1])]
+    return {f"{_CONTROL}{name}": one for name, one in columns}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupLevels
 
 # Lengths and ranks that are equal in exact arithmetic differ by less.
@@ -103,6 +103,10 @@ class Intervals:
     def of_groups(self, first: int, stop: int) -> Intervals:
         """Return the intervals of some groups, numbered from 0."""
         return Intervals._of(self.bounds[first:stop])
+
+    def take(self, groups: IntArray) -> Intervals:
+        """Return the intervals of the listed groups, in their order."""
+        return Intervals._of([self.bounds[g] for g in groups.tolist()])
 
     @classmethod
     def _of(cls, bounds: list[FloatArray]) -> Intervals:

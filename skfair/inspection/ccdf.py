@@ -272,8 +272,10 @@ class CCDFCurveDisplay:
             The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
-        groups = rows.groups
+        rows = scored_rows(
+            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
+        )
+        groups = rows.groups.cells
         chosen = (
             int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
         )

@@ -288,14 +288,16 @@ class GroupScoreDisplay:
             The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
-        attribute = rows.groups.attribute_of_group
-        members = [rows.groups.codes[a] == g for g, a in enumerate(attribute)]
+        rows = scored_rows(
+            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
+        )
+        attribute = rows.groups.cells.attribute_of_group
+        members = [rows.groups.cells.codes[a] == g for g, a in enumerate(attribute)]
         display = cls(
             scores=[rows.scores[member] for member in members],
-            group_names=rows.groups.names,
+            group_names=rows.groups.cells.names,
             weights=None if rows.weights is None else [rows.weights[m] for m in members],
-            interval=bounds_of_groups(interval, rows.groups.levels),
+            interval=bounds_of_groups(interval, rows.groups.cells.levels),
             bounds=bounds,
             name=name,
         )

@@ -29,7 +29,7 @@ from sklearn.utils._param_validation import (
 from skfair._typing import FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.pairs import Agg
+from skfair.metrics.compared_groups import Agg
 from skfair.utils.validation import check_clusters, check_weights
 
 _CONSTRAINTS: dict[str, list[Any]] = {

@@ -2,8 +2,9 @@
 
 A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
 itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
-X (``sensitive_columns=``), which works without routing. And it passes them on to an estimator whose
-prediction method takes them.
+X (``sensitive_columns=``), which works without routing; ``control_features`` and
+``control_columns`` are their like. And it passes the groups on to an estimator whose prediction
+method takes them.
 
 A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
 ``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
@@ -27,9 +28,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.sensitive_columns import column_positions, take_columns
-from skfair.metrics import clusters, labels, losses, scores
+from skfair.metrics import clusters, labels, losses, partial_rates, scores
 from skfair.metrics import partial as partial_metrics
-from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
 
@@ -45,41 +45,38 @@ _RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 Metric = Callable[..., float]
 
 
-def _gaps(module: Any, *names: str) -> dict[str, tuple[Metric, bool]]:
-    return {f"neg_{name}": (getattr(module, name), False) for name in names}
-
-
+_SMALLER_IS_BETTER: tuple[Metric, ...] = (
+    scores.statistical_parity_gap,
+    scores.wasserstein_gap,
+    scores.group_auc_gap,
+    scores.inter_group_pairwise_gap,
+    scores.intra_group_pairwise_gap,
+    losses.loss_parity_difference,
+    losses.largest_group_loss,
+    losses.mean_score_difference,
+    partial_metrics.partial_statistical_parity_gap,
+    partial_metrics.partial_group_auc_gap,
+    partial_metrics.partial_ccdf_gap,
+    partial_rates.partial_demographic_parity_gap,
+    partial_rates.partial_equal_opportunity_gap,
+    partial_rates.partial_equalized_odds_gap,
+    clusters.share_deviation,
+    clusters.kl_fairness_error,
+    *(getattr(labels, name) for name in labels.LARGEST_RATES),
+)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 _SCORERS: dict[str, tuple[Metric, bool]] = {
     **{
-        (name if spec.kind == "ratio" else f"neg_{name}"): (
+        (name if spec.greater_is_better else f"neg_{name}"): (
             getattr(labels, name),
-            spec.kind == "ratio",
+            spec.greater_is_better,
         )
-        for name, spec in LABEL_METRICS.items()
+        for name, spec in labels.LABEL_METRICS.items()
     },
-    **_gaps(
-        scores,
-        "statistical_parity_gap",
-        "wasserstein_gap",
-        "group_auc_gap",
-        "inter_group_pairwise_gap",
-        "intra_group_pairwise_gap",
-    ),
-    **_gaps(losses, "loss_parity_difference", "largest_group_loss", "mean_score_difference"),
-    **_gaps(
-        partial_metrics,
-        "partial_statistical_parity_gap",
-        "partial_demographic_parity_gap",
-        "partial_group_auc_gap",
-        "partial_equal_opportunity_gap",
-        "partial_equalized_odds_gap",
-        "partial_ccdf_gap",
-    ),
+    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
     "balance_score": (clusters.balance_score, True),
     "share_ratio": (clusters.share_ratio, True),
-    **_gaps(clusters, "share_deviation", "kl_fairness_error"),
 }
 
 # The loss of a probability is not the loss of a score, so these do without predict_proba.
@@ -103,6 +100,7 @@ class FairnessScorer(_BaseScorer):
         kwargs: dict[str, Any],
         response_method: Any,
         sensitive_columns: Any = None,
+        control_columns: Any = None,
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -122,11 +120,20 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        self._sensitive_columns = sensitive_columns
+        takes_control = "control_features" in parameters
+        if control_columns is not None and not takes_control:
+            raise ValueError(
+                f"control_columns={control_columns!r} needs a metric that takes control_features; "
+                f"{metric!r} does not."
+            )
+        # Where each kind of attribute is found in X; None for those that arrive as metadata.
+        self._columns = {"sensitive": sensitive_columns, "control": control_columns}
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
-        if sensitive_columns is None and "sensitive_features" not in kwargs:
-            self._metadata_request.score.add_request(param="sensitive_features", alias=True)
+        for kind, columns in self._columns.items():
+            param = f"{kind}_features"
+            if columns is None and param not in kwargs and (takes_control or kind == "sensitive"):
+                self._metadata_request.score.add_request(param=param, alias=True)
         self._metadata_request.score.add_request(param="sample_weight", alias=None)
 
     def __call__(
@@ -151,7 +158,7 @@ class FairnessScorer(_BaseScorer):
         sample_weight : array-like, default=None
             Weights of the rows.
         **kwargs
-            ``sensitive_features``, unless the scorer reads them from X.
+            ``sensitive_features`` and ``control_features``, unless the scorer reads them from X.
 
         Returns
         -------
@@ -184,14 +191,10 @@ class FairnessScorer(_BaseScorer):
     ) -> float:
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
-        groups = kwargs.pop("sensitive_features", None)
-        if self._sensitive_columns is not None:
-            if groups is not None:
-                raise ValueError(
-                    "The scorer got sensitive_features and reads sensitive_columns of X as well. "
-                    "Use one of the two."
-                )
-            groups = _take(X, self._sensitive_columns)
+        groups = self._attributes("sensitive", X, kwargs)
+        strata = self._attributes("control", X, kwargs)
+        if strata is not None:
+            kwargs["control_features"] = strata
         if groups is None:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
@@ -218,6 +221,18 @@ class FairnessScorer(_BaseScorer):
         result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
         return cast(float, self._sign * result)
 
+    def _attributes(self, kind: str, X: Any, kwargs: dict[str, Any]) -> Any:
+        """Return sensitive or control features: those passed, or columns of X, or None."""
+        given, columns = kwargs.pop(f"{kind}_features", None), self._columns[kind]
+        if columns is None:
+            return given
+        if given is not None:
+            raise ValueError(
+                f"The scorer got {kind}_features and reads {kind}_columns of X as well. Use one of "
+                "the two."
+            )
+        return _take(X, columns)
+
     def _pos_label(self, estimator: Any) -> Any:
         """Return the positive class to score, None for what has no classes."""
         if not hasattr(estimator, "classes_"):
@@ -227,10 +242,10 @@ class FairnessScorer(_BaseScorer):
         return wanted if wanted in list(estimator.classes_) else None
 
     def __repr__(self) -> str:
-        extra = (
-            ""
-            if self._sensitive_columns is None
-            else (f", sensitive_columns={self._sensitive_columns!r}")
+        extra = "".join(
+            f", {kind}_columns={columns!r}"
+            for kind, columns in self._columns.items()
+            if columns is not None
         )
         arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
         name = getattr(self._score_func, "__name__", repr(self._score_func))
@@ -290,6 +305,7 @@ def make_fairness_scorer(
     greater_is_better: bool | None = None,
     response_method: str | Sequence[str] | None = None,
     sensitive_columns: Any = None,
+    control_columns: Any = None,
     **kwargs: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric.
@@ -309,6 +325,9 @@ def make_fairness_scorer(
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the groups. By default the groups arrive as metadata, which needs
         ``sklearn.set_config(enable_metadata_routing=True)``.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold control features, such as a department: groups are then compared
+        within each of their levels only. Without it ``control_features`` may arrive as metadata.
     **kwargs
         Further arguments of the metric, such as ``interval`` or ``pos_label``.
 
@@ -343,7 +362,7 @@ def make_fairness_scorer(
     if response_method is None and underlying in _OF_DECISIONS:
         response_method = "decision_function"
     sign = 1 if greater_is_better else -1
-    return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns)
+    return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns, control_columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
@@ -355,7 +374,8 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
         One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
         when smaller, and is negated.
     **kwargs
-        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, or arguments of the metric.
+        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, ``control_columns``, or
+        arguments of the metric.
 
     Returns
     -------

@@ -12,7 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.constraints import (
+    BoundedFalsePositiveRate,
+    DemographicParity,
+    EqualizedOdds,
+    FalseNegativeParity,
+    PredictiveParity,
+)
 from skfair.enforcement import threshold_search
 from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.thresholds import ThresholdScan
@@ -242,20 +248,31 @@ def test_a_bound_that_cannot_be_kept_is_said():
 
 @pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
 @pytest.mark.parametrize("digits", [1, 12])
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize("reference", ["pairwise", "overall"])
-def test_the_search_finds_what_sorting_all_scores_finds(
-    monkeypatch, n_fetched, digits, rule, reference
-):
+@pytest.mark.parametrize(
+    "rule",
+    [
+        DemographicParity(),
+        EqualizedOdds(),
+        DemographicParity(reference="overall"),
+        EqualizedOdds(reference="overall"),
+        FalseNegativeParity(comparison="ratio"),
+        DemographicParity(reference="overall", comparison="ratio"),
+        PredictiveParity(),
+        PredictiveParity(reference="overall", comparison="ratio"),
+        BoundedFalsePositiveRate(),
+    ],
+    ids=str,
+)
+def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, n_fetched, digits, rule):
     """Few bins, so that they are split often; with one digit most scores are tied."""
     monkeypatch.setattr(threshold_search, "MAX_FETCHED", n_fetched)
     monkeypatch.setattr(threshold_search, "N_BINS", 40)
     monkeypatch.setattr(threshold_search, "N_SPLIT", 400)
     monkeypatch.setattr(threshold_search, "MAX_PASSES", 30)
-    X, y, group = people(n=900, seed=len(rule) + digits, n_groups=3)
+    X, y, group = people(n=900, seed=len(str(rule)) + digits, n_groups=3)
     X = np.round(X, digits)
     for bound in (0.3, 0.05, 0.002):
-        model = ConstrainedERMClassifier(CONSTRAINTS[rule](reference=reference), bound)
+        model = ConstrainedERMClassifier(rule, bound)
         with dask.config.set(scheduler="sync"):
             training = model._read_training(*lazily(X, y), sensitive_features=lazily(group)[0])
             search = ThresholdSearch(model._partitioned_problem(training))
