@@ -10,7 +10,6 @@ and ``ScoringMonitor`` follow every solver.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -40,6 +39,7 @@ from skfair.groups.encoding import (
 )
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import entrance, warn_user
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Callback = Callable[[Any], bool]
@@ -78,6 +78,7 @@ def fit_method(method: Method) -> Method:
     managed = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
 
     @functools.wraps(method)
+    @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
         try:
@@ -228,7 +229,7 @@ class SensitiveFeaturesMixin:
         self.model_features_ = features if positions is None else features[positions]
         self.groups_ = np.array(groups.names, dtype=object)
         self._group_levels = groups.levels
-        groups.warn_small(stacklevel=6)
+        groups.warn_small()
         return FitData(X_model, y, check_weights(sample_weight, groups.n_samples), groups)
 
     def _read_training(
@@ -252,7 +253,7 @@ class SensitiveFeaturesMixin:
         )
         self.groups_ = np.array(training.groups.names, dtype=object)
         self._group_levels = training.groups.levels
-        training.groups.warn_small(stacklevel=6)
+        training.groups.warn_small()
         return training
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
@@ -271,7 +272,7 @@ class SensitiveFeaturesMixin:
         self.model_features_ = features
         if self.sensitive_columns is None:
             if sensitive_features is None:
-                self._warn_without_groups(stacklevel=7)
+                self._warn_without_groups()
             return
         if sensitive_features is not None:
             raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
@@ -307,7 +308,7 @@ class SensitiveFeaturesMixin:
     ) -> GroupEncoding:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
-            self._warn_without_groups(stacklevel=8)
+            self._warn_without_groups()
             return one_group(n_samples)
         return encode_groups(
             sensitive_features,
@@ -316,13 +317,12 @@ class SensitiveFeaturesMixin:
             like=like,
         )
 
-    def _warn_without_groups(self, stacklevel: int) -> None:
-        warnings.warn(
+    def _warn_without_groups(self) -> None:
+        warn_user(
             f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
             "constraint is active. Pass fit(..., sensitive_features=...) or set "
             "sensitive_columns.",
             MissingGroupsWarning,
-            stacklevel=stacklevel,
         )
 
     def _refuse_lazy(self, *given: Any) -> None:

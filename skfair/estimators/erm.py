@@ -6,7 +6,6 @@ and run (strictly or on the smooth problem), the result is stored.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
 
 # Newton steps need a matrix of n_features x n_features.
 NEWTON_FEATURES = 1000
@@ -191,11 +191,10 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         if rows.groups.n_groups == rows.groups.n_attributes:
             rules = []
         if not rules and rows.groups.levels.attributes:
-            warnings.warn(
+            warn_user(
                 f"sensitive_features has a single group, {rows.groups.names[0]!r}, so no fairness "
                 "rule is active.",
                 UserWarning,
-                stacklevel=8,
             )
         return rules, _unique_names([rule.prepare(rows, self.max_disparity) for rule in rules])
 
@@ -337,19 +336,17 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         rounding = 1e-9 * max(1.0, abs(bounds.get(worst, 0.0))) if worst else 0.0
         if worst is not None and excess[worst] > rounding:
             self.status_ = "infeasible"
-            warnings.warn(
+            warn_user(
                 f"No model was found whose {worst} disparity on the training data is at most "
                 f"{bounds[worst]:g}; the smallest reached is {by_rule[worst]:.4g}. Raise "
                 "max_disparity, merge small groups or give the model more features.",
                 ConvergenceWarning,
-                stacklevel=6,
             )
         elif found.n_solves > 1 and self._is_nearly_constant(problem, scores):
-            warnings.warn(
+            warn_user(
                 "Only (nearly) constant predictions were found to keep the training disparity "
                 f"within {self.max_disparity:g}. Raise max_disparity, or merge small groups.",
                 ConvergenceWarning,
-                stacklevel=6,
             )
 
     def _is_nearly_constant(self, problem: RuledProblem, scores: Any) -> bool:
@@ -422,11 +419,10 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         self.n_iter_ = stream.training.n_steps
 
     def _warn_not_converged(self, violation: float) -> None:
-        warnings.warn(
+        warn_user(
             f"The solver stopped after {self.n_iter_} iterations with a KKT residual of "
             f"{self.kkt_residual_:.2g} (tol={self.tol:g})"
             + (f"; the constraints are missed by {violation:.2g}" if violation else "")
             + ". Raise max_iter or tol, or choose another solver.",
             ConvergenceWarning,
-            stacklevel=7,
         )

@@ -16,7 +16,6 @@ dropped after ``fit``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +36,7 @@ from skfair.groups.attributes import (
 )
 from skfair.utils.factorize import Factorized, IntArray, factorize, first_rows
 from skfair.utils.text import listed, plural
+from skfair.utils.warn import warn_user
 
 # Rates of groups below this size are mostly noise: one person is more than three points.
 MIN_GROUP_SIZE = 30
@@ -315,16 +315,15 @@ class GroupEncoding:
             "rule that does not need this cell."
         )
 
-    def warn_small(self, stacklevel: int = 2) -> None:
+    def warn_small(self) -> None:
         """Warn once, naming the groups with fewer than 30 rows."""
         small = np.flatnonzero(self.counts < MIN_GROUP_SIZE)
         if small.size and self.levels.attributes:  # not when no groups were given
             named = [f"{self.names[g]!r} ({self.counts[g]})" for g in small]
-            warnings.warn(
+            warn_user(
                 f"{plural(small.size, 'group')} of fewer than {MIN_GROUP_SIZE} rows: "
                 f"{listed(named)}. Their rates are mostly noise; consider merging them.",
                 SmallGroupWarning,
-                stacklevel=stacklevel + 1,
             )
 
 
