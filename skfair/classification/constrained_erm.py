@@ -22,7 +22,7 @@ from skfair._typing import FloatArray
 from skfair.base import FitData, fit_method, report_iterations
 from skfair.blocks.kinds import Training
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.estimators.classes import read_classes
+from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.erm import ConstrainedERMBase
 from skfair.losses import make_loss
 from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM
@@ -35,15 +35,6 @@ _CHECKS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
 }
-
-
-def _has_probabilities(estimator: ConstrainedERMClassifier) -> bool:
-    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
-        raise AttributeError(
-            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
-            "log-odds."
-        )
-    return True
 
 
 def _right_and_all(block: dict[str, Any], model: ConstrainedERMClassifier) -> tuple[float, float]:
@@ -418,7 +409,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         right, total = rows.total(_right_and_all, without_rows(self))
         return float(right / total)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of both classes.
@@ -439,7 +430,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
