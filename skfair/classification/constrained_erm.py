@@ -336,7 +336,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             )
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
         else:
-            data = self._read_part(X, y, sensitive_features, sample_weight)
+            data = self._read_part(X, y, sensitive_features, sample_weight, **_CHECKS)
         strangers = np.setdiff1d(data.y, self.classes_)
         if strangers.size:
             raise ValueError(

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfair._typing import FloatArray
@@ -33,7 +33,6 @@ from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SOLVERS, SolverResult, check_needs
-from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
 # Newton steps need a matrix of n_features x n_features.
@@ -380,16 +379,6 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         return by_rule
 
     # --- streams -------------------------------------------------------------------------------
-
-    def _read_part(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> FitData:
-        """Validate a later part of a stream."""
-        groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(rows, y)
-        return FitData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
 
     def _advance(self, problem: ConstrainedERM) -> None:
         """Make some steps, at least one pass over the rows, with a solver whose state is kept."""
