@@ -308,22 +308,20 @@ class _StrictPath:
             return False
         return problem.violation(problem.evaluate(result.theta)) > FAR
 
-    def _true_constraints(self, theta: FloatArray) -> FloatArray:
-        """Return the constraint rows for true moments, every centre in the middle of its rates."""
-        means = self.problem.decide(self.problem.scores(theta)).means
-        values = [rule.matrix @ one for rule, one in zip(self.problem.rules, means, strict=True)]
-        return self.problem.from_centers(np.concatenate([np.empty(0), *values]))
-
     def _compare(self, problem: RuledProblem, theta: FloatArray, lam: FloatArray) -> _Seen:
         """Compare true with smooth values of the constraints."""
         at = problem.evaluate(theta)
-        true = self._true_constraints(theta)
+        means = self.problem.decide(self.problem.scores(theta)).means
+        decided = list(zip(self.problem.rules, means, strict=True))
+        values = [rule.row_values(one) for rule, one in decided]
+        # Every centre in the middle of its rates.
+        true = self.problem.from_centers(np.concatenate([np.empty(0), *values]))
         beyond = np.maximum(self.lower - true, true - self.upper)
-        size = np.where(np.isfinite(self.lower), np.abs(true), true)
+        is_reached = any(
+            rule.disparity_of_means(one) >= USED * rule.max_disparity for rule, one in decided
+        )
         return _Seen(
-            true - at.constraints,
-            float(beyond.max(initial=-np.inf)),
-            bool(not lam.any() or np.any(size >= USED * self.upper)),
+            true - at.constraints, float(beyond.max(initial=-np.inf)), is_reached or not lam.any()
         )
 
     def _judge(self, problem: RuledProblem, result: SolverResult) -> _Candidate:
