@@ -108,17 +108,24 @@ class Solver(Protocol):
         """Solve the problem from a start."""
 
 
-def active_rules(constraint: object, task: str, data: TrainingData) -> list[Constraint]:
+def active_rules(
+    constraint: str | Constraint | Sequence[str | Constraint], task: str, data: TrainingData
+) -> list[Constraint]:
     """Return the rules that limit something: with a single group there are none."""
     rules, groups = make_constraints(constraint, task), data.groups
-    if groups.n_groups > groups.n_attributes:
-        return rules
-    if groups.levels.attributes:
+    if groups.n_groups == groups.n_attributes:
+        if groups.levels.attributes:
+            warn_user(
+                f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule "
+                "is active."
+            )
+        return []
+    if data.strata is not None and not any(rule.within_strata for rule in rules):
         warn_user(
-            f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule is "
-            "active."
+            "control_features were given, but no rule holds within their levels, so they change "
+            "nothing. Write skfair.constraints.ConditionalOn(rule) instead of the rule."
         )
-    return []
+    return rules
 
 
 def build_problem(
@@ -152,7 +159,9 @@ def build_problem(
     problem : RuledProblem
         What solvers may ask.
     """
-    rows = TrainingRows(data.groups, task.targets, data.sample_weight, task.loss, task.class_names)
+    rows = TrainingRows(
+        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
+    )
     bound = _unique_names([rule.prepare(rows, max_disparity) for rule in rules])
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
     weights = task.loss_weights
