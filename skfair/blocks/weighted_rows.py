@@ -321,7 +321,8 @@ def _read(
     weights = block.get("sample_weight")
     if not n_rows:
         weights = None if weights is None else np.empty(0)
-        nothing = Kinds([], None, *(np.empty(0, kind) for kind in (np.int64, float, np.int64)))
+        no_rows = np.empty(0, np.int64)
+        nothing = Kinds([], None, no_rows, np.empty(0), no_rows)
         numbers = {name: np.empty(0) for name in number_names}
         labels = {name: np.empty(0) for name in label_names}
         return _Block(np.empty(0, np.uint8), numbers, weights, labels, nothing, np.empty(0))

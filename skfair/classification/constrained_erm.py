@@ -19,31 +19,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray
-from skfair.base import FitData, fit_method, report_iterations
-from skfair.blocks.kinds import Training
+from skfair.base import fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.estimators.classes import read_classes
-from skfair.estimators.erm import ConstrainedERMBase
+from skfair.blocks.training_data import TrainingData
+from skfair.estimators.classes import has_probabilities, read_classes
+from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
+from skfair.estimators.erm_problem import Task
 from skfair.losses import make_loss
-from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
 from skfair.utils.text import listed
-
-_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
-
-
-def _has_probabilities(estimator: ConstrainedERMClassifier) -> bool:
-    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
-        raise AttributeError(
-            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
-            "log-odds."
-        )
-    return True
 
 
 def _right_and_all(block: dict[str, Any], model: ConstrainedERMClassifier) -> tuple[float, float]:
@@ -122,6 +105,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold the control features. They are numbers and stay in the model.
 
     Attributes
     ----------
@@ -210,6 +195,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     __metadata_request__partial_fit = {"sensitive_features": True}
 
     _task = "classification"
+    _reads_blocks = True
 
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
@@ -238,6 +224,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
+        control_columns: Any = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -257,10 +244,17 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.control_columns = control_columns
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        control_features: Any = None,
     ) -> ConstrainedERMClassifier:
         """Fit the model under its rules.
 
@@ -274,6 +268,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             Weights of the rows, in the loss and in the rates.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, such as the department, for rules that hold within each of their
+            levels; several columns are crossed.
 
         Returns
         -------
@@ -281,25 +278,20 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The fitted estimator.
         """
         self.__dict__.pop("_stream", None)
-        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        problem: RuledProblem
-        if is_lazy(X, y, *given.values()):
-            problem = self._partitioned_problem(self._read_training(X, y, **given, **_CHECKS))
-        else:
-            data = self._read_fit_data(X, y, **given, **_CHECKS)
-            self.classes_ = read_classes(data.y)
-            problem = self._classification_problem(data)
-        with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta)
-        ) as callback:
-            found = self._optimise(problem, self._warm_theta(problem), callback)
-        self._set_model(self._state(problem, found.result.theta, found.shift, found.scale))
-        if isinstance(problem, PartitionedERM):
-            scores: Any = LinearScores(self.coef_[0], float(self.intercept_[0]))
-        else:
-            scores = self._raw_scores(data.X)
-        self._store_solution(problem, found, scores)
-        return self
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            **ROW_CHECKS,
+        )
+        self.classes_ = read_classes(data.y)
+        task = self._classification(data)
+        problem = self._build(data, task)
+        solver = self._choose(problem)
+        found = self._solve(problem, solver, task, X, y)
+        return self._report(data, task, problem, solver, found)
 
     @fit_method
     def partial_fit(
@@ -335,29 +327,25 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self : ConstrainedERMClassifier
             The estimator.
         """
-        if not hasattr(self, "_stream"):
-            data = self._read_fit_data(
+        if hasattr(self, "_stream"):
+            data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
+        else:
+            self._refuse_lazy(X, y, sensitive_features, sample_weight)
+            data = self._read(
                 X,
                 y,
                 sensitive_features=sensitive_features,
                 sample_weight=sample_weight,
-                **_CHECKS,
+                **ROW_CHECKS,
             )
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-        else:
-            data = self._read_part(X, y, sensitive_features, sample_weight)
         strangers = np.setdiff1d(data.y, self.classes_)
         if strangers.size:
             raise ValueError(
                 f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        problem = self._classification_problem(data)
-        self._advance(problem)
-        theta = self._stream.training.solution
-        self._set_model(self._state(problem, theta))
-        self.multipliers_ = self._stream.training.solution_multipliers
-        self._store_disparities(problem, self._raw_scores(data.X))
+        self._advance(data, self._classification(data))
         return self
 
     @by_block()
@@ -375,7 +363,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The scores.
         """
         check_is_fitted(self)
-        X = self._read_features(X, **_CHECKS)
+        X = self._read_features(X, **ROW_CHECKS)
         return self._raw_scores(X)
 
     @by_block(dtype=lambda model: model.classes_.dtype)
@@ -418,7 +406,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         right, total = rows.total(_right_and_all, without_rows(self))
         return float(right / total)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of both classes.
@@ -439,7 +427,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
@@ -457,25 +445,13 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
 
-    def _classification_problem(self, data: FitData) -> ConstrainedERM:
-        """Build the problem with targets -1 and 1."""
-        return self._make_problem(
-            data,
+    def _classification(self, data: TrainingData) -> Task:
+        """Say what is learned: targets are -1 and 1."""
+        return Task(
             np.where(data.y == self.classes_[1], 1.0, -1.0),
             make_loss(self.loss, self._task),
-            tuple(self.classes_.tolist()),
             self._loss_weights(data.y, data.sample_weight),
-        )
-
-    def _partitioned_problem(self, data: Training) -> PartitionedERM:
-        """Build the problem of rows in blocks."""
-        self.classes_ = read_classes(data.classes)
-        return self._make_partitioned(
-            data,
-            np.where(data.classes == self.classes_[1], 1.0, -1.0),
-            make_loss(self.loss, self._task),
             tuple(self.classes_.tolist()),
-            np.asarray(self._loss_weights(data.classes, data.weights)),
         )
 
     def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
@@ -492,13 +468,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             )
         weights = of_class[codes]
         return weights if sample_weight is None else weights * sample_weight
-
-    def _state(
-        self, problem: RuledProblem, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
-    ) -> dict[str, Any]:
-        """Return the attributes that prediction needs."""
-        parameters = problem.model_part(theta)
-        return self._store_model(problem.model, parameters, scale=scale, shift=scale * shift)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

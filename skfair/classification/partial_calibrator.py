@@ -275,7 +275,7 @@ class PartialParityCalibrator(
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         self.groups_ = np.array(kinds.groups.names, dtype=object)
         self._group_levels = kinds.groups.levels
-        kinds.groups.warn_small(stacklevel=4)
+        kinds.groups.warn_small()
         self.estimator_ = _fitted(
             inner, X, y, self._row_params(sample_weight, sensitive_features), None
         )

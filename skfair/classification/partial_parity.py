@@ -20,7 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from skfair._typing import FloatArray, IntArray
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
-from skfair.estimators.classes import read_classes
+from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.partial_fitting import WIDTHS, PartialFitting
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
@@ -31,15 +31,6 @@ _CHECKS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
 }
-
-
-def _has_probabilities(estimator: PartialParityClassifier) -> bool:
-    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
-        raise AttributeError(
-            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
-            "log-odds."
-        )
-    return True
 
 
 class PartialParityClassifier(PartialPrediction, PartialFitting):
@@ -327,7 +318,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         X = self._read_features(X, **_CHECKS)
         return group_scores(self.coef_, self.intercept_, X, codes)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return probabilities of both classes.
 

@@ -7,7 +7,6 @@ others are those of safairkm and of the method it compares with.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -39,6 +38,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.representation import RepresentationProblem, Rules
 from skfair.solvers.clustering.prices import Assignment, PriceClustering, assign, cluster_by_prices
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
 
 
 class FairKMeans(
@@ -313,11 +313,10 @@ class FairKMeans(
     def _rules(self, groups: GroupEncoding, sums: FloatArray, person: float) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
-            warnings.warn(
+            warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
                 "active and this is plain k-means.",
                 UserWarning,
-                stacklevel=6,
             )
         return representation_rules(
             groups,
@@ -417,19 +416,17 @@ class FairKMeans(
         if not is_final:
             return
         if missed > 0:
-            warnings.warn(
+            warn_user(
                 f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
                 f"{problem.person:g}); the balance reached is {self.balance_:.4g}. Ask for a "
                 "smaller min_balance or wider share_bounds, or for fewer clusters.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         elif found.status == "max_iter":
-            warnings.warn(
+            warn_user(
                 f"The centres still move after max_iter={self.max_iter} rounds. The limits are "
                 "met; increase max_iter or tol for a cheaper clustering.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     @fit_method

@@ -7,7 +7,6 @@ turn the embedding into labels, store the result. The embedding is that of fair_
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -42,6 +41,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
 from skfair.solvers.clustering.prices import assign
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.utils.warn import warn_user
 
 # Up to this many rows a direct eigen-solver takes milliseconds.
 _SMALL = 1000
@@ -404,11 +404,10 @@ class FairSpectralClustering(
         n, k = problem.n_samples, self._n_vectors
         n_alone = n - problem.n_connected
         if n_alone:
-            warnings.warn(
+            warn_user(
                 f"{n_alone} of {n} rows have no edges (degree 0), so the embedding has no place "
                 "for them. Connect them, for example with more neighbours, or drop them.",
                 UserWarning,
-                stacklevel=5,
             )
         if k > problem.n_free:
             raise ValueError(
@@ -439,11 +438,10 @@ class FairSpectralClustering(
             callback=callback,
         )
         if found.status == "max_iter":
-            warnings.warn(
+            warn_user(
                 f"solver={name!r} has not converged in {found.n_iter} iterations; the embedding "
                 "is rough. Increase max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return found
 
@@ -454,11 +452,10 @@ class FairSpectralClustering(
         if residual <= _KEPT:  # up to rounding, which is taken away
             H = problem.polished(H)
         else:
-            warnings.warn(
+            warn_user(
                 f"solver={self.solver!r} misses the group constraint: |Q'H| is {residual:.2g}, "
                 f"{np.sqrt(H.shape[1]):.2g} at most. Use solver='lanczos', which keeps it.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(H)
         self.embedding_ = (H * problem.scale[:, None]).astype(self.dtype)
@@ -518,12 +515,11 @@ class FairSpectralClustering(
         missed = rules.violation_beyond(counts, 1.0)
         if missed > 0:
             self.status_ = "infeasible"
-            warnings.warn(
+            warn_user(
                 f"The limits on the labels are missed by {missed:.4g} in all; the balance reached "
                 f"is {self.balance_:.4g}. Ask for a smaller min_balance or wider share_bounds, or "
                 "for fewer clusters.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _remember(self, cut: Cut, affinity: Affinity, groups: GroupEncoding, rules: Rules) -> None:

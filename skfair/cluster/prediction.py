@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.representation import RepresentationProblem
 from skfair.solvers.clustering.prices import assign
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
 
 # Rows of X whose distances are computed at a time.
 _CHUNK = 1 << 14
@@ -195,10 +195,9 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         found = assign(problem, centers, exact=True)
         missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
         if missed > 0:
-            warnings.warn(
+            warn_user(
                 f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return found.labels.astype(np.int32)
 

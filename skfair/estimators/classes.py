@@ -1,13 +1,14 @@
-"""The two classes of a target."""
+"""The two classes of a target, and whether a model gives their probabilities."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from skfair.losses import gives_probabilities
 from skfair.utils.text import listed
 
 
@@ -29,3 +30,19 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
             f"contains only one class: {classes.tolist()[0]!r}."
         )
     return classes
+
+
+class HasLoss(Protocol):
+    """An estimator with the parameter ``loss``."""
+
+    loss: object
+
+
+def has_probabilities(estimator: HasLoss) -> bool:
+    """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
+    if not gives_probabilities(estimator.loss):
+        raise AttributeError(
+            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
+            "log-odds."
+        )
+    return True

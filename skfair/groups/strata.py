@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from skfair._typing import IntArray
+from skfair.groups.attributes import CONTROL
+from skfair.groups.encoding import encode_groups
 
 
 class Strata(NamedTuple):
@@ -20,3 +22,16 @@ class Strata(NamedTuple):
 
     codes: IntArray
     names: tuple[str, ...]
+
+
+def read_strata(control_features: Any, *, n_samples: int | None = None, like: Any = None) -> Strata:
+    """Read control features as sensitive features are read; several columns are crossed.
+
+    Examples
+    --------
+    >>> from skfair.groups.strata import read_strata
+    >>> read_strata(["sales", "law", "law"])
+    Strata(codes=array([1, 0, 0]), names=('law', 'sales'))
+    """
+    found = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
+    return Strata(found.codes[0], found.names)

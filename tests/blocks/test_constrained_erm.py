@@ -246,6 +246,12 @@ def test_a_bound_that_cannot_be_kept_is_said():
     assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
 
 
+def problem_of(model, X, y, group):
+    data = model._read(X, y, sensitive_features=group)
+    model.classes_ = np.unique(data.y)
+    return model._build(data, model._classification(data))
+
+
 @pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
 @pytest.mark.parametrize("digits", [1, 12])
 @pytest.mark.parametrize(
@@ -274,10 +280,10 @@ def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, n_fetched, 
     for bound in (0.3, 0.05, 0.002):
         model = ConstrainedERMClassifier(rule, bound)
         with dask.config.set(scheduler="sync"):
-            training = model._read_training(*lazily(X, y), sensitive_features=lazily(group)[0])
-            search = ThresholdSearch(model._partitioned_problem(training))
-            data = model._read_fit_data(X, y, sensitive_features=group)
-            problem = model._classification_problem(data)
+            problem, elsewhere = (
+                problem_of(model, *rows) for rows in ((X, y, group), lazily(X, y, group))
+            )
+            search = ThresholdSearch(elsewhere)
             scan = ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
             for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
                 found = search(LinearScores(coef, 0.1), 1e-9)
