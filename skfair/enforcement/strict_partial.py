@@ -54,21 +54,30 @@ class PartialResult(NamedTuple):
         Its measured disparity.
     n_solves : int
         Number of problems that were solved.
+    is_precise : bool
+        Whether its solver runs until it has converged.
     """
 
     problem: PartialParityProblem
     result: SolverResult
     disparity: float
     n_solves: int
+    is_precise: bool
 
 
-class _Candidate(NamedTuple):
-    rank: tuple[float, float]  # excess of the disparity, and minus the quality
+class _Round(NamedTuple):
+    """A smooth problem, its solution, and what the scores of that are good for."""
+
     problem: PartialParityProblem
-    tolerance: float
-    surrogate: Surrogate
     result: SolverResult
+    excess: float  # of the measured disparity
+    quality: float
     disparity: float
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The smaller, the better."""
+        return self.excess, -self.quality
 
 
 def solve_partially(
@@ -112,29 +121,26 @@ def solve_partially(
     found : PartialResult
         The most accurate solution within the bound, else the one of least disparity.
     """
-    candidates: list[_Candidate] = []
-    spread = _spread(problems[0], theta_model)
+    rounds: list[_Round] = []
+    spread = _spread(problems[0].model.forward(theta_model)[0])
     attempts = [(problem, 1.0) for problem in problems]
     attempts += [(problem, width) for problem in retries for width in RETRY_WIDTHS]
-    for k, (problem, first) in enumerate(attempts):
-        if candidates and candidates[-1].result.status == "stopped":
+    for k, (form, first) in enumerate(attempts):
+        if rounds and rounds[-1].result.status == "stopped":
             break
-        if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
+        if k >= len(problems) and any(not one.excess for one in rounds):
             break
-        tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0
+        tolerance, narrowed, ratio = form.tolerance, 1.0, 1.0
         theta = lam = None
         for n_done in range(1, n_rounds + 1):
-            step = surrogate.narrowed(first * narrowed * ratio)
-            problem.set_surrogate(step)
-            problem.set_tolerance(tolerance)
+            problem = form.limited(tolerance, surrogate.narrowed(first * narrowed * ratio))
             theta = problem.start(theta_model) if theta is None else theta
             result = solver.solve(problem, theta, lam, **params)
             theta, lam = result.theta, result.multipliers
             scores = problem.evaluate(theta).scores
             disparity = measure(scores)
             excess = max(disparity - max_disparity - EXACT, 0.0)
-            rank = (excess, -quality(scores))
-            candidates.append(_Candidate(rank, problem, tolerance, step, result, disparity))
+            rounds.append(_Round(problem, result, excess, quality(scores), disparity))
             is_used_up = disparity >= USED * max_disparity or not np.any(lam) or n_done > PATIENCE
             if result.status == "stopped" or (not excess and is_used_up):
                 break
@@ -142,17 +148,12 @@ def solve_partially(
             tolerance *= float(np.clip(wanted, 0.3, 1.5))
             narrowed = max(NARROWEST, NARROWING * narrowed)
             if spread:
-                ratio = max(float(scores.std()) / spread, 1e-6)
-    best = min(candidates, key=_rank)
-    best.problem.set_tolerance(best.tolerance)
-    best.problem.set_surrogate(best.surrogate)
-    return PartialResult(best.problem, best.result, best.disparity, len(candidates))
+                ratio = max(_spread(scores) / spread, 1e-6)
+    best = min(rounds, key=lambda one: one.rank)
+    return PartialResult(
+        best.problem, best.result, best.disparity, len(rounds), getattr(solver, "is_precise", False)
+    )
 
 
-def _rank(candidate: _Candidate) -> tuple[float, float]:
-    return candidate.rank
-
-
-def _spread(problem: PartialParityProblem, theta_model: FloatArray) -> float:
-    """Return the standard deviation of scores."""
-    return float(problem.model.forward(theta_model)[0].std())
+def _spread(scores: FloatArray) -> float:
+    return float(scores.std())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,11 +13,22 @@ from skfair.losses import Loss
 from skfair.utils.registry import Registry
 
 # Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
-OBJECTIVES: Registry[Callable[..., Objective]] = Registry("objective", "skfair.problems.partial")
+OBJECTIVES: Registry[type[Objective]] = Registry("objective", "skfair.problems.partial")
 
 
 class Objective(ABC):
-    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
+    """A function of all scores, difference of two convex ones (the second is mostly zero).
+
+    Attributes
+    ----------
+    uses_interval : bool
+        Whether it looks at the interval, which is then the third argument when it is made.
+    is_smooth : bool
+        Whether descent can end where its gradient is zero.
+    """
+
+    uses_interval: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = False
 
     @abstractmethod
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
@@ -34,6 +45,8 @@ class Objective(ABC):
 
 class MeanLoss(Objective):
     """The weighted mean of a convex loss."""
+
+    is_smooth = True
 
     def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
         self.loss, self.targets, self.weights = loss, targets, weights

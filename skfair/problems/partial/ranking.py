@@ -65,9 +65,6 @@ class PairwiseLoss(Objective):
     (0.125, array([ 0. , -0.5,  0.5]))
     """
 
-    # Whether the objective looks at an interval.
-    uses_interval = False
-
     def __init__(
         self,
         targets: FloatArray,

@@ -15,20 +15,45 @@ where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem
 from skfair.solvers.one_sided import OneSided
 from skfair.utils.registry import Registry
+from skfair.utils.warn import warn_user
+
+
+class _DCSolvers(Registry[Any]):
+    """The registry; names that it shared with other algorithms are understood with a warning."""
+
+    _renamed = {"ssg": "dc_ssg", "penalty": "dc_penalty"}
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._renamed:
+            old, name = name, self._renamed[name]
+            warn_user(
+                f"The solver {old!r} of rules within intervals is now called {name!r}: {old!r} is "
+                "another algorithm. The old name will be removed in version 0.3.",
+                FutureWarning,
+            )
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._renamed or name in set(self)
+
 
 # The solvers of the paper by name. Those in SOLVERS need no convex parts.
-DC_SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers.dc")
+DC_SOLVERS = _DCSolvers("solver", "skfair.solvers.dc")
 
 # The row that stands for the objective.
 OBJECTIVE = -1
+
+# The convex parts of a problem at a point, plus and minus.
+Parts = tuple[PartialEvaluation, PartialEvaluation]
 
 
 @dataclass(eq=False)
@@ -72,7 +97,7 @@ class Direct:
         Has ``evaluate`` and ``gradient``.
     """
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: PartialParityProblem) -> None:
         self._problem, self._rows = problem, OneSided(problem)
         self.n = self._rows.n
 
@@ -84,22 +109,8 @@ class Direct:
     def gradient(self, at: Point, row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         if row == OBJECTIVE:
-            return np.asarray(self._problem.gradient(at.tape))
-        return np.asarray(self._problem.gradient(at.tape, self._rows.unit(row), objective=0.0))
-
-
-class Parts:
-    """Both convex parts at a point, from one pass through the model."""
-
-    def __init__(self, problem: Any, theta: FloatArray) -> None:
-        self.plus = plus = problem.evaluate(theta, "plus")
-        of_rules = [
-            rule.evaluate(plus.scores, problem.aux_of(theta, k), "minus")
-            for k, rule in enumerate(problem.rules)
-        ]
-        values = np.concatenate([np.empty(0), *(one.values for one in of_rules)])
-        # Its objective is that of ``plus`` and never asked for.
-        self.minus = replace(plus, part="minus", constraints=values, of_rules=of_rules)
+            return at.tape.gradient()
+        return at.tape.gradient(self._rows.unit(row), objective=0.0)
 
 
 class Linearised:
@@ -113,8 +124,8 @@ class Linearised:
     ----------
     problem : PartialParityProblem
         The problem.
-    parts : Parts
-        Its parts at w.
+    parts : tuple of PartialEvaluation
+        Its convex parts at w, plus and minus.
     mu : float, default=0.0
         Strong convexity of the functions.
 
@@ -131,59 +142,60 @@ class Linearised:
     O(n_constraints n_parameters), a subgradient one pull-back.
     """
 
-    def __init__(self, problem: Any, parts: Parts, mu: float = 0.0) -> None:
+    def __init__(self, problem: PartialParityProblem, parts: Parts, mu: float = 0.0) -> None:
         self._problem, self._mu = problem, mu
         self._uppers = np.flatnonzero(np.isfinite(problem.upper))
         self._lowers = np.flatnonzero(np.isfinite(problem.lower))
         sides = [(self._uppers, True), (self._lowers, False)]
         self._sides = [(int(j), is_upper) for rows, is_upper in sides for j in rows]
         self.n = len(self._sides)
-        plus, minus = parts.plus, parts.minus
-        value, slopes = problem.objective.evaluate(plus.scores, "minus")
+        plus, minus = parts
+        value, slope = problem.objective_minus(plus)
         # Values and gradients of the f_i^- at w, the objective first.
         self._values = np.concatenate(
             [[value], minus.constraints[self._uppers], plus.constraints[self._lowers]]
         )
-        self._slopes = np.zeros((1 + self.n, plus.theta.size))
-        if slopes.any():
-            pulled = problem.model.pullback(plus.tape, slopes)
-            self._slopes[0, : pulled.size] = pulled
-        for row, (j, is_upper) in enumerate(self._sides):
-            self._slopes[1 + row] = self._constraint_slope(minus if is_upper else plus, j)
+        self._slopes = np.stack(
+            [slope, *(_row_slope(minus if upper else plus, j) for j, upper in self._sides)]
+        )
         self._w = plus.theta
         self.center = self._point(parts)
 
     def evaluate(self, theta: FloatArray) -> Point:
         """Return the values at theta: one pass through the model."""
-        return self._point(Parts(self._problem, theta))
+        return self._point(self._problem.parts(theta))
 
     def gradient(self, at: Point, row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
+        plus, minus = at.tape
         if row == OBJECTIVE:
-            of_plus = self._problem.gradient(at.tape.plus)
+            of_plus = plus.gradient()
         else:
             j, is_upper = self._sides[row]
-            of_plus = self._constraint_slope(at.tape.plus if is_upper else at.tape.minus, j)
+            of_plus = _row_slope(plus if is_upper else minus, j)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
 
     def _point(self, parts: Parts) -> Point:
-        theta, (up, low) = parts.plus.theta, (self._uppers, self._lowers)
+        plus, minus = parts
+        theta, (up, low) = plus.theta, (self._uppers, self._lowers)
         away = theta - self._w
         values = np.concatenate(
             [
-                [parts.plus.objective],
-                parts.plus.constraints[up] - self._problem.upper[up],
-                parts.minus.constraints[low] + self._problem.lower[low],
+                [plus.objective],
+                plus.constraints[up] - self._problem.upper[up],
+                minus.constraints[low] + self._problem.lower[low],
             ]
         )
         values -= self._values + self._slopes @ away
         values += 0.5 * self._mu * float(away @ away)
         return Point(theta, float(values[0]), values[1:], parts)
 
-    def _constraint_slope(self, at: Any, j: int) -> FloatArray:
-        unit = np.zeros(self._problem.n_constraints)
-        unit[j] = 1.0
-        return np.asarray(self._problem.gradient(at, unit, objective=0.0))
+
+def _row_slope(at: PartialEvaluation, row: int) -> FloatArray:
+    """Return the gradient of one constraint: one pull-back."""
+    unit = np.zeros(at.constraints.size)
+    unit[row] = 1.0
+    return at.gradient(unit, objective=0.0)
 
 
 class StepLengths:
@@ -208,7 +220,7 @@ class StepLengths:
         else:
             self.of_rows[row] += length
 
-    def multipliers(self, problem: Any) -> FloatArray:
+    def multipliers(self, problem: PartialParityProblem) -> FloatArray:
         """Return the estimate, signed; zeros if no step served the objective."""
         if not self.of_objective:
             return np.zeros(problem.n_constraints)

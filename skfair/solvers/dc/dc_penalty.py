@@ -25,7 +25,7 @@ from skfair.solvers.one_sided import OneSided
 from skfair.utils.history import History
 
 
-@DC_SOLVERS.register("penalty")
+@DC_SOLVERS.register("dc_penalty")
 @dataclass
 class DCPenalty:
     r"""Subgradient descent on a penalised objective.
@@ -59,7 +59,7 @@ class DCPenalty:
     Examples
     --------
     >>> from skfair.solvers.dc.base import DC_SOLVERS
-    >>> DC_SOLVERS["penalty"](weight=1.0).step
+    >>> DC_SOLVERS["dc_penalty"](weight=1.0).step
     0.002
     """
 
@@ -70,6 +70,7 @@ class DCPenalty:
     ignores_tolerance = True  # it pays for any distance from parity
     needs = ("evaluate", "gradient")
     is_stochastic = False
+    can_continue = False
 
     def solve(
         self,
@@ -127,7 +128,7 @@ class DCPenalty:
             if n_iter == n_steps // 2:
                 lengths = StepLengths(rows.n)
             presses = self.weight * rows.unit(worst) if violation else None
-            gradient = problem.gradient(at, presses)
+            gradient = at.gradient(presses)
             if float(np.linalg.norm(gradient)) <= tol:
                 status = "converged"
                 break

@@ -23,7 +23,7 @@ from skfair.solvers.dc.base import DC_SOLVERS, Best, Direct, StepLengths, switch
 from skfair.utils.history import History
 
 
-@DC_SOLVERS.register("ssg")
+@DC_SOLVERS.register("dc_ssg")
 @dataclass
 class DCSwitching:
     r"""Switching subgradient method for differences of convex functions.
@@ -56,7 +56,7 @@ class DCSwitching:
     Examples
     --------
     >>> from skfair.solvers.dc.base import DC_SOLVERS
-    >>> DC_SOLVERS["ssg"](eps=5e-3).schedule
+    >>> DC_SOLVERS["dc_ssg"](eps=5e-3).schedule
     'static'
     """
 
@@ -66,6 +66,7 @@ class DCSwitching:
 
     needs = ("evaluate", "gradient")
     is_stochastic = False
+    can_continue = False
 
     def solve(
         self,

@@ -22,7 +22,6 @@ from skfair.solvers.dc.base import (
     DC_SOLVERS,
     Best,
     Linearised,
-    Parts,
     Point,
     StepLengths,
     switching_step,
@@ -81,8 +80,9 @@ class IDCA:
     n_outer: int = 100
     mu: float = 0.0
 
-    needs = ("evaluate", "gradient", "model", "objective", "rules")
+    needs = ("parts", "objective_minus")
     is_stochastic = False
+    can_continue = False
 
     def solve(
         self,
@@ -123,7 +123,7 @@ class IDCA:
         history = History()
         status: Status = "max_iter"
         n_iter, n_outer = 0, self.n_outer if max_iter is None else max_iter
-        convex = Linearised(problem, Parts(problem, np.array(theta0, dtype=np.float64)), self.mu)
+        convex = Linearised(problem, problem.parts(np.array(theta0, dtype=np.float64)), self.mu)
         lengths = StepLengths(convex.n)
         w = convex.center
         history.record(objective=w.objective, max_violation=w.violation)
