@@ -6,7 +6,7 @@ r"""Learning under rules within percentile intervals: what a solver may ask.
 with scores z = h_w(X), theta = (w, a), a the auxiliary parameters of the rules, and f, c
 differences of convex functions of the scores. For linear scores this is the DC program (27) of
 partial_fairness_idca. The solvers of :mod:`skfair.solvers` that need values and gradients only work
-on it as on any other problem; ``parts`` hands out the convex parts.
+on it as on any other problem; those that need the convex parts ask for ``parts``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import BoundPartialRule, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
+from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import Objective
 
 
@@ -53,8 +54,14 @@ class PartialEvaluation:
         gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
         return np.concatenate([gradient, *of_aux])
 
+    def jacobian(self, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None): a pull-back for each."""
+        units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
+        rows = [self.gradient(unit, objective=0.0) for unit in units]
+        return np.array(rows).reshape(len(units), self.problem.n_parameters)
 
-class PartialParityProblem:
+
+class PartialParityProblem(TwoSidedProblem):
     """The problem of one fit.
 
     Parameters
@@ -75,6 +82,8 @@ class PartialParityProblem:
     lower, upper : ndarray of shape (n_constraints,)
         Bounds.
     """
+
+    offers = frozenset({"parts"})
 
     def __init__(
         self,
@@ -164,37 +173,6 @@ class PartialParityProblem:
         if slopes.any():
             gradient[: self.model.n_parameters] = self.model.pullback(at.tape, slopes)
         return value, gradient
-
-    def violation(self, at: PartialEvaluation) -> float:
-        """Return by how much the worst constraint is missed."""
-        beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
-        return max(0.0, float(beyond.max(initial=0.0)))
-
-    def kkt_residual(self, at: PartialEvaluation, multipliers: FloatArray) -> dict[str, float]:
-        """Return how far a point is from the conditions (28)-(30).
-
-        ``stationarity`` is the largest entry of the gradient of the Lagrangian, ``feasibility`` the
-        largest violation, ``complementarity`` the largest multiplier times the distance from its
-        bound.
-        """
-        room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
-        slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
-        return {
-            "stationarity": float(np.abs(at.gradient(multipliers)).max()),
-            "feasibility": self.violation(at),
-            "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
-        }
-
-    # Solvers that are not ported yet ask the problem.
-    def gradient(
-        self,
-        at: PartialEvaluation,
-        multipliers: FloatArray | None = None,
-        *,
-        objective: float = 1.0,
-    ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
-        return at.gradient(multipliers, objective=objective)
 
     def _evaluate_rules(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
         return [

@@ -68,7 +68,7 @@ class DCPenalty:
     output: Literal["last", "best"] = "last"
 
     ignores_tolerance = True  # it pays for any distance from parity
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
     can_continue = False
 

@@ -80,7 +80,7 @@ class IDCA:
     n_outer: int = 100
     mu: float = 0.0
 
-    needs = ("parts", "objective_minus")
+    needs = ("parts",)
     is_stochastic = False
     can_continue = False
 

@@ -92,7 +92,7 @@ def test_gradient(rules, model, alpha, surrogate):
             at = problem.evaluate(theta, part)
             found = at.gradient(multipliers, objective=scale)
             assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-7)
-        alone = problem.gradient(at)
+        alone = at.gradient()
         assert alone == pytest.approx(at.gradient(0 * multipliers), abs=0)
 
 
@@ -222,10 +222,10 @@ def test_memory_does_not_grow_with_the_percentiles(model):
         percentiles=(np.arange(n_percentiles) + 0.5) / n_percentiles,
     )
     theta, multipliers = random_point(problem)
-    problem.gradient(problem.evaluate(theta), multipliers)  # compiles
+    problem.evaluate(theta).gradient(multipliers)  # compiles
     tracemalloc.start()
     try:
-        problem.gradient(problem.evaluate(theta), multipliers)
+        problem.evaluate(theta).gradient(multipliers)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
