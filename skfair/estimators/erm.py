@@ -25,7 +25,8 @@ from skfair.base import FitData, SensitiveFeaturesMixin
 from skfair.blocks.kinds import Training
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.strict import StrictResult, solve_strictly
+from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.strict import solve_strictly
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.models.mlp import mlp_scores
@@ -228,18 +229,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 **params,
             )
         found: SolverResult = solver.solve(problem, start, None, **params)
-        return StrictResult(
-            result=found,
-            shift=0.0,
-            scale=1.0,
-            loss=problem.loss,
-            temperature=1.0,
-            is_feasible=True,
-            is_constant=False,
-            lower=problem.lower,
-            upper=problem.upper,
-            n_solves=1,
-        )
+        return StrictResult(problem, found)
 
     def _warm_theta(self, problem: RuledProblem) -> FloatArray | None:
         """Return the parameters of the last fit, if they are wanted and fit this problem."""
@@ -307,11 +297,10 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         ``objective_unit`` the objective.
         """
         result = found.result
-        solved = problem.with_loss(found.loss)
-        solved.lower, solved.upper, solved.temperature = found.lower, found.upper, found.temperature
+        solved = found.problem
         at = solved.evaluate(result.theta)
         self.kkt_residual_ = max(solved.kkt_residual(at, result.multipliers).values())
-        loss_at = at if found.loss is problem.loss else problem.evaluate(found.scale * result.theta)
+        loss_at = at if solved.loss is problem.loss else problem.evaluate(found.scale * result.theta)
         self.objective_ = objective_unit * loss_at.objective
         units = [np.full(rule.upper.size, objective_unit / unit(rule)) for rule in problem.rules]
         self.multipliers_ = result.multipliers * np.concatenate([np.empty(0), *units])
@@ -320,7 +309,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         )
         self.n_iter_ = int(result.n_iter)
         self.n_solves_ = found.n_solves
-        self.temperature_ = found.temperature
+        self.temperature_ = solved.temperature
         self.history_ = result.history
 
         by_rule = self._store_disparities(problem, scores, unit)

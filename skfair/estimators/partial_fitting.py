@@ -19,7 +19,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.base import FitData, SensitiveFeaturesMixin
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
 from skfair.enforcement.promise import Promise, make_promise
-from skfair.enforcement.strict_partial import ROUNDS, PartialResult, solve_partially
+from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
 from skfair.losses import LOSSES, make_loss
 from skfair.models.base import ScoreModel
 from skfair.models.grouped import GroupedLinearScore
@@ -128,12 +128,10 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             return _fit_freely(free, params)
         check_needs(solver, free)
         is_strict, zero = (
-            self.enforce == "strict" and getattr(solver, "can_continue", True),
+            self.enforce == "strict" and solver.can_continue,
             self._fixed_threshold(),
         )
-        solve = partial(
-            solve_partially,
-            solver=solver,
+        target = Target(
             measure=lambda scores: promise.measure(scores - zero),
             quality=lambda scores: float(shares @ ((scores > zero) == (promise.targets > 0))),
             max_disparity=promise.bound,
@@ -141,14 +139,14 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         surrogate = self._surrogate(solver)
         build = partial(self._problems, promise, free, solver)
         start = np.zeros(model.n_parameters)  # as in the paper
-        if is_strict or getattr(solver, "is_precise", False):
+        if is_strict or solver.is_precise:
             unlimited = _fit_freely(free, params)
             start = unlimited.result.theta
         if not is_strict:
             problems = build(surrogate, self.n_percentiles)
-            return solve(problems, theta_model=start, surrogate=surrogate, n_rounds=1, **params)
+            return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
         scores = model.forward(start)[0]
-        if promise.measure(scores - zero) <= promise.bound:
+        if target.measure(scores) <= promise.bound:
             return unlimited
         params["tol"] = max(self.tol, 1e-3)
         params.setdefault("max_iter", ROUND_ITERATIONS)
@@ -159,10 +157,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if not self._is_repaired() and any(rule.percentiles.size for rule in problems[0].rules):
             retries = build(surrogate, 2 * self.n_percentiles)
         n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
-        return solve(
+        return solve_partially(
             problems,
-            theta_model=start,
-            surrogate=surrogate,
+            solver,
+            start,
+            surrogate,
+            target,
             retries=retries,
             n_rounds=n_rounds,
             **params,
@@ -213,7 +213,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if isinstance(self.surrogate, Surrogate):
             return self.surrogate
         rounding = (
-            ROUNDING if self.surrogate == "ramp" and getattr(solver, "is_precise", False) else 0.0
+            ROUNDING if self.surrogate == "ramp" and solver.is_precise else 0.0
         )
         return Surrogate(self.surrogate, WIDTHS[self.surrogate], rounding)
 
@@ -233,9 +233,9 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             )
             for attribute in range(promise.groups.n_attributes)
         ]
-        if not getattr(solver, "can_continue", True):
+        if not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
-        tolerance = 0.0 if getattr(solver, "ignores_tolerance", False) else promise.tolerance
+        tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
         return [
             PartialParityProblem(free.model, free.objective, rules, tolerance, alpha=free.alpha)
             for rules in zip(*forms, strict=True)

@@ -12,6 +12,7 @@ from skfair.enforcement.strict_partial import (
     NARROWING,
     PATIENCE,
     RETRY_WIDTHS,
+    Target,
     solve_partially,
 )
 from skfair.solvers.base import SolverResult
@@ -64,9 +65,7 @@ def solve(solver, problems=None, max_disparity=0.1, start=(0.0, 0.0), **options)
         solver,
         np.array(start),
         STEP,
-        measure=lambda scores: float(scores[0]),
-        quality=lambda scores: float(scores[1]),
-        max_disparity=max_disparity,
+        Target(lambda scores: float(scores[0]), lambda scores: float(scores[1]), max_disparity),
         **options,
     )
 
