@@ -8,7 +8,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import Candidate, Judge, StrictResult
-from skfair.enforcement.rounds import Place, Rounds
+from skfair.enforcement.rounds import Rounds
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 

@@ -196,9 +196,7 @@ def solve_partially(
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
     best = min(solved, key=lambda one: one.rank)
-    return PartialResult(
-        best.problem, best.result, best.disparity, len(solved), solver.is_precise
-    )
+    return PartialResult(best.problem, best.result, best.disparity, len(solved), solver.is_precise)
 
 
 def _spread(scores: FloatArray) -> float:

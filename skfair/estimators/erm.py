@@ -300,7 +300,9 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         solved = found.problem
         at = solved.evaluate(result.theta)
         self.kkt_residual_ = max(solved.kkt_residual(at, result.multipliers).values())
-        loss_at = at if solved.loss is problem.loss else problem.evaluate(found.scale * result.theta)
+        loss_at = (
+            at if solved.loss is problem.loss else problem.evaluate(found.scale * result.theta)
+        )
         self.objective_ = objective_unit * loss_at.objective
         units = [np.full(rule.upper.size, objective_unit / unit(rule)) for rule in problem.rules]
         self.multipliers_ = result.multipliers * np.concatenate([np.empty(0), *units])

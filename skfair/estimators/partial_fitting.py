@@ -212,9 +212,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     def _surrogate(self, solver: Any) -> Surrogate:
         if isinstance(self.surrogate, Surrogate):
             return self.surrogate
-        rounding = (
-            ROUNDING if self.surrogate == "ramp" and solver.is_precise else 0.0
-        )
+        rounding = ROUNDING if self.surrogate == "ramp" and solver.is_precise else 0.0
         return Surrogate(self.surrogate, WIDTHS[self.surrogate], rounding)
 
     def _problems(

@@ -16,23 +16,38 @@ where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem
+from skfair.problems.protocol import Problem
+from skfair.solvers.base import IterativeSolver
 from skfair.solvers.one_sided import OneSided
 from skfair.utils.registry import Registry
 from skfair.utils.warn import warn_user
 
 
-class _DCSolvers(Registry[Any]):
+class DCSolver(IterativeSolver[PartialParityProblem]):
+    """Base of the algorithms of the paper, which are run as there: once, from constant scores.
+
+    Their multipliers are estimates, and the next round of a strict loop would begin where the
+    constraints are violated, which they are not made for.
+    """
+
+    default_tol: ClassVar[float] = 0.0
+    default_max_iter: ClassVar[int] = 10_000
+    has_multipliers: ClassVar[bool] = False
+    can_continue: ClassVar[bool] = False
+
+
+class _DCSolvers(Registry[type["DCSolver"]]):
     """The registry; names that it shared with other algorithms are understood with a warning."""
 
     _renamed = {"ssg": "dc_ssg", "penalty": "dc_penalty"}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> type[DCSolver]:
         if name in self._renamed:
             old, name = name, self._renamed[name]
             warn_user(
@@ -56,14 +71,17 @@ OBJECTIVE = -1
 Parts = tuple[PartialEvaluation, PartialEvaluation]
 
 
+T = TypeVar("T")
+
+
 @dataclass(eq=False)
-class Point:
+class Point(Generic[T]):
     """Objective and one-sided constraints somewhere."""
 
     theta: FloatArray
     objective: float
     constraints: FloatArray  # (n,), kept where <= 0
-    tape: Any
+    tape: T  # what gradients are made of
 
     @property
     def excess(self) -> float:
@@ -76,15 +94,15 @@ class Point:
         return max(0.0, self.excess)
 
 
-class Functions(Protocol):
+class Functions(Protocol[T]):
     """An objective and n one-sided constraints."""
 
     n: int
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[T]:
         """Return their values."""
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[T], row: int) -> FloatArray:
         """Return a subgradient of one of them."""
 
 
@@ -101,12 +119,12 @@ class Direct:
         self._problem, self._rows = problem, OneSided(problem)
         self.n = self._rows.n
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[PartialEvaluation]:
         """Return the values at theta: one pass through the model."""
         at = self._problem.evaluate(theta)
-        return Point(theta, at.objective, self._rows.values(at), at)
+        return Point[PartialEvaluation](theta, at.objective, self._rows.values(at), at)
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[PartialEvaluation], row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         if row == OBJECTIVE:
             return at.tape.gradient()
@@ -161,11 +179,11 @@ class Linearised:
         self._w = plus.theta
         self.center = self._point(parts)
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[Parts]:
         """Return the values at theta: one pass through the model."""
         return self._point(self._problem.parts(theta))
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[Parts], row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         plus, minus = at.tape
         if row == OBJECTIVE:
@@ -175,7 +193,7 @@ class Linearised:
             of_plus = _row_slope(plus if is_upper else minus, j)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
 
-    def _point(self, parts: Parts) -> Point:
+    def _point(self, parts: Parts) -> Point[Parts]:
         plus, minus = parts
         theta, (up, low) = plus.theta, (self._uppers, self._lowers)
         away = theta - self._w
@@ -220,39 +238,38 @@ class StepLengths:
         else:
             self.of_rows[row] += length
 
-    def multipliers(self, problem: PartialParityProblem) -> FloatArray:
+    def multipliers(self, problem: Problem) -> FloatArray:
         """Return the estimate, signed; zeros if no step served the objective."""
         if not self.of_objective:
             return np.zeros(problem.n_constraints)
         return OneSided(problem).signed(self.of_rows / self.of_objective)
 
 
-class Best:
-    """The point of lowest objective within a tolerance, or of least violation if there is none.
+class SwitchingStep(NamedTuple):
+    """A step of Algorithms 2 and 3.
 
-    Parameters
+    Attributes
     ----------
-    tolerance : float
-        The violation allowed.
+    row : int
+        The constraint that it serves, or ``OBJECTIVE``.
+    gradient : ndarray of shape (n_parameters,)
+        What it goes against.
+    length : float
+        How far.
     """
 
-    def __init__(self, tolerance: float, point: Point) -> None:
-        self._tolerance = tolerance
-        self._rank = (np.inf, np.inf)
-        self.point = point
-        self.offer(point)
+    row: int
+    gradient: FloatArray
+    length: float
 
-    def offer(self, point: Point) -> None:
-        """Keep the point if it is better."""
-        rank = (max(0.0, point.excess - self._tolerance), point.objective)
-        if rank < self._rank:
-            self._rank, self.point = rank, point
+    def take(self, functions: Functions[T], at: Point[T], lengths: StepLengths) -> Point[T]:
+        """Return where it leads, and count it."""
+        lengths.add(self.row, self.length)
+        return functions.evaluate(at.theta - self.length * self.gradient)
 
 
-def switching_step(
-    functions: Functions, at: Point, eps: float, lengths: StepLengths
-) -> Point | None:
-    """Make one step of Algorithms 2 and 3; None where the subgradient is zero.
+def switching_step(functions: Functions[T], at: Point[T], eps: float) -> SwitchingStep | None:
+    """Return the step of Algorithms 2 and 3; None where the subgradient is zero.
 
     Within the tolerance the step is against the objective, by eps / |gradient|; otherwise against
     the worst constraint, to where its tangent is 0.
@@ -262,7 +279,4 @@ def switching_step(
         row, aim = int(np.argmax(at.constraints)), at.excess
     gradient = functions.gradient(at, row)
     squared = float(gradient @ gradient)
-    if not squared:
-        return None
-    lengths.add(row, aim / squared)
-    return functions.evaluate(at.theta - aim / squared * gradient)
+    return SwitchingStep(row, gradient, aim / squared) if squared else None

@@ -16,10 +16,10 @@ from skfair.models.linear import LinearScore
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS
+from skfair.solvers.base import Best
 from skfair.solvers.dc.base import (
     DC_SOLVERS,
     OBJECTIVE,
-    Best,
     Linearised,
     StepLengths,
     switching_step,
@@ -158,7 +158,7 @@ def test_algorithm_2_takes_the_steps_of_its_naive_twin():
     convex = Linearised(problem, problem.parts(w))
     at, lengths = convex.center, StepLengths(convex.n)
     for theta in expected[1:]:
-        at = switching_step(convex, at, eps, lengths)
+        at = switching_step(convex, at, eps).take(convex, at, lengths)
         np.testing.assert_allclose(at.theta, theta, atol=1e-9)
     assert lengths.of_objective > 0
     assert lengths.of_rows.max() > 0  # both kinds of steps were taken
@@ -225,13 +225,13 @@ def test_the_best_point_is_within_the_tolerance_or_violates_least():
         at.objective, at.constraints = objective, np.array([excess, -1.0])
         return at
 
-    best = Best(0.1, point(1.0, 0.5))
-    best.offer(point(2.0, 0.3))
-    assert best.point.objective == 2.0
-    best.offer(point(3.0, 0.1))
-    best.offer(point(0.0, 0.11))
-    best.offer(point(2.5, -0.5))
-    assert best.point.objective == 2.5
+    best = Best(0.1)
+    for at in (point(1.0, 0.5), point(2.0, 0.3)):
+        best.offer(at, at.violation)
+    assert best.at.objective == 2.0
+    for at in (point(3.0, 0.1), point(0.0, 0.11), point(2.5, -0.5)):
+        best.offer(at, at.violation)
+    assert best.at.objective == 2.5
 
 
 # ---------------------------------------------------------------- Algorithm 1
