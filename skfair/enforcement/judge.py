@@ -7,7 +7,7 @@ the constraints, and chooses among all that were measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from skfair._typing import FloatArray
 from skfair.enforcement.threshold_search import make_scan
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SolverResult
+
+# The problem, wherever its rows are.
+Ruled = RuledProblem[Any]
 
 SLACK = 0.004  # accuracy that a lower temperature may cost
 USED = 0.85  # share of a bound from which on it counts as reached
@@ -42,7 +45,7 @@ class StrictResult(NamedTuple):
         Number of smooth problems that were solved.
     """
 
-    problem: RuledProblem
+    problem: Ruled
     result: SolverResult
     shift: float = 0.0
     scale: float = 1.0
@@ -82,7 +85,7 @@ class Judge:
     """
 
     def __init__(
-        self, problem: RuledProblem, min_gap: Callable[[FloatArray], float], is_classifier: bool
+        self, problem: Ruled, min_gap: Callable[[FloatArray], float], is_classifier: bool
     ) -> None:
         self.problem, self.min_gap = problem, min_gap
         self.free = problem.relaxed()
@@ -91,7 +94,7 @@ class Judge:
         self.by_accuracy = is_classifier and self.has_rates
         self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
 
-    def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
+    def candidate(self, problem: Ruled, result: SolverResult, level: int) -> Candidate:
         """Measure a solution by its true disparities, at its best threshold."""
         scores = problem.scores(result.theta)
         if self.scan is not None:
@@ -120,7 +123,7 @@ class Judge:
         return -self.free.evaluate(self.problem.model_part(theta)).objective
 
     def compare(
-        self, problem: RuledProblem, theta: FloatArray, multipliers: FloatArray | None
+        self, problem: Ruled, theta: FloatArray, multipliers: FloatArray | None
     ) -> Comparison:
         """Compare true with smooth values, every centre in the middle of its rates."""
         lower, upper = self.problem.lower, self.problem.upper

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import Candidate, Judge, StrictResult
+from skfair.enforcement.judge import Candidate, Judge, Ruled, StrictResult
 from skfair.enforcement.rounds import Rounds
-from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
 DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
@@ -73,7 +72,7 @@ class Path:
         params = self.params | {"tol": min(self.tol, self.step_tol)}
         return self.solver.solve(self.judge.free, theta, None, **params)
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
+    def keep(self, problem: Ruled, result: SolverResult) -> Candidate:
         """Measure a solution and keep it."""
         self.candidates.append(self.judge.candidate(problem, result, self.level))
         return self.candidates[-1]
@@ -87,7 +86,7 @@ class Path:
         return found._replace(n_solves=len(self.candidates))
 
 
-class Shifting(Rounds[RuledProblem]):
+class Shifting(Rounds[Ruled]):
     """One smooth problem whose bounds are shifted by true minus smooth values.
 
     Parameters
@@ -107,19 +106,19 @@ class Shifting(Rounds[RuledProblem]):
         Quality of the best solution that keeps them; -inf if there is none.
     """
 
-    def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
+    def __init__(self, path: Path, problem: Ruled, offsets: FloatArray) -> None:
         self.path, self.problem, self.offsets = path, problem, offsets
         self.is_settled, self.reached = False, -np.inf
         self._before, self._n_worse = np.inf, 0
 
-    def bounded(self) -> RuledProblem:
+    def bounded(self) -> Ruled:
         """Return the problem under the shifted bounds."""
         true, margin = self.path.judge.problem, self.path.margin
         return self.problem.bounded(
             true.lower - self.offsets + margin, true.upper - self.offsets - margin
         )
 
-    def keep(self, problem: RuledProblem, result: SolverResult) -> bool:
+    def keep(self, problem: Ruled, result: SolverResult) -> bool:
         """Keep a solution, unless its solver gave up far from bounds that it had no way to keep."""
         candidate = self.path.keep(problem, result)
         if candidate.found.is_feasible:
@@ -128,7 +127,7 @@ class Shifting(Rounds[RuledProblem]):
             return True
         return problem.violation(problem.evaluate(result.theta)) <= FAR
 
-    def move(self, problem: RuledProblem, result: SolverResult) -> bool:
+    def move(self, problem: Ruled, result: SolverResult) -> bool:
         """Shift the bounds by a part of what is newly seen."""
         seen = self.path.judge.compare(problem, result.theta, result.multipliers)
         self.offsets = self.offsets + self.path.damping * (seen.differences - self.offsets)

@@ -148,10 +148,11 @@ class Promise(NamedTuple):
             positive = self.targets > 0
             given |= {"rank_within": "class", "pos_label": bool(self.rule.classes[-1])}
         metric = getattr(metrics, self.rule.metric)
-        if not self.compares_thresholds:
+        if not self.is_ccdf or self.rule.ccdf_metric is None:
             return float(self.unit * metric(positive, scores, **given))
+        ccdf_metric = getattr(metrics, self.rule.ccdf_metric)
         try:
-            return float(getattr(metrics, self.rule.ccdf_metric)(positive, scores, **given))
+            return float(ccdf_metric(positive, scores, **given))
         except ValueError:  # ties: no threshold of some group lies in the interval
             given["interval"] = _pairs(self.intervals)
             return float(metric(positive, scores, **given, normalize=False))

@@ -190,7 +190,7 @@ def _half_widths(
     # A tent; no side is so short that its width changes faster than H itself.
     side = np.where(middle < at_zero, max(at_zero, margin), max(1 - at_zero, margin))
     nearness = np.maximum(1 - np.abs(middle - at_zero) / side, 0.0)
-    return 0.5 * (tolerance - margin * (1 - nearness))
+    return np.asarray(0.5 * (tolerance - margin * (1 - nearness)))
 
 
 def _band(owned: _Owned, points: FloatArray, middle: FloatArray, half: FloatArray) -> FloatArray:

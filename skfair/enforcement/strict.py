@@ -30,11 +30,10 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import SLACK, Judge, StrictResult
+from skfair.enforcement.judge import SLACK, Judge, Ruled, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place
-from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
@@ -42,7 +41,7 @@ CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, 
 
 
 def solve_strictly(
-    problem: RuledProblem,
+    problem: Ruled,
     solver: Solver,
     theta0: FloatArray,
     *,

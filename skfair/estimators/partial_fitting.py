@@ -6,6 +6,7 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,16 +22,17 @@ from skfair.constraints.partial import PARTIAL_RULES, Surrogate
 from skfair.enforcement.promise import Promise, make_promise
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
 from skfair.losses import LOSSES, make_loss
-from skfair.models.base import ScoreModel
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS, SOLVERS, ALNewton
-from skfair.solvers.base import check_needs
+from skfair.solvers.base import Solver, check_needs
 from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.utils.warn import warn_user
+
+Model = LinearScore | GroupedLinearScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
@@ -91,7 +93,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             )
         return bool(aware)
 
-    def _make_model(self, data: FitData) -> LinearScore | GroupedLinearScore:
+    def _make_model(self, data: FitData) -> Model:
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups
@@ -107,14 +109,22 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- solution -------------------------------------------------------------------------------
 
     def _optimise(
-        self, data: FitData, promise: Promise, model: ScoreModel, callback: Callback
+        self, data: FitData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth rule unless scores are only repaired."""
-        n, weights = promise.targets.size, data.sample_weight
-        shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-        n_rows = n if weights is None else float(weights.sum())
-        alpha = 1 / n_rows if self.alpha is None else float(self.alpha)
-        objective = self._objective(promise.targets, shares)
+        targets, weights, zero = promise.targets, data.sample_weight, self._fixed_threshold()
+        shares = np.full(targets.size, 1 / targets.size)
+        n_rows = float(targets.size)
+        if weights is not None:
+            n_rows = float(weights.sum())
+            shares = weights / n_rows
+        free = PartialParityProblem(
+            model,
+            self._objective(targets, shares),
+            [],
+            promise.tolerance,
+            alpha=1 / n_rows if self.alpha is None else float(self.alpha),
+        )
         params: dict[str, Any] = {
             "tol": self.tol,
             "random_state": check_random_state(self.random_state),
@@ -123,40 +133,44 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if self.max_iter is not None:
             params["max_iter"] = self.max_iter
         solver = self._make_solver()
-        free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
         if solver is None or promise.is_vacuous:
             return _fit_freely(free, params)
         check_needs(solver, free)
-        is_strict, zero = (
-            self.enforce == "strict" and solver.can_continue,
-            self._fixed_threshold(),
-        )
         target = Target(
             measure=lambda scores: promise.measure(scores - zero),
-            quality=lambda scores: float(shares @ ((scores > zero) == (promise.targets > 0))),
+            quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
             max_disparity=promise.bound,
         )
-        surrogate = self._surrogate(solver)
         build = partial(self._problems, promise, free, solver)
+        if self.enforce == "strict" and solver.can_continue:
+            return self._solve_in_rounds(free, solver, target, build, params)
         start = np.zeros(model.n_parameters)  # as in the paper
-        if is_strict or solver.is_precise:
-            unlimited = _fit_freely(free, params)
-            start = unlimited.result.theta
-        if not is_strict:
-            problems = build(surrogate, self.n_percentiles)
-            return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
-        scores = model.forward(start)[0]
-        if target.measure(scores) <= promise.bound:
+        if solver.is_precise:
+            start = _fit_freely(free, params).result.theta
+        surrogate = self._surrogate(solver)
+        problems = build(surrogate, self.n_percentiles)
+        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
+
+    def _solve_in_rounds(
+        self,
+        free: PartialParityProblem,
+        solver: Solver,
+        target: Target,
+        build: Callable[[Surrogate, int], list[PartialParityProblem]],
+        params: dict[str, Any],
+    ) -> PartialResult:
+        """Solve smooth problems from the model without the rule on, if that does not keep it."""
+        unlimited = _fit_freely(free, params)
+        start = unlimited.result.theta
+        scores = free.model.forward(start)[0]
+        if target.measure(scores) <= target.max_disparity:
             return unlimited
-        params["tol"] = max(self.tol, 1e-3)
-        params.setdefault("max_iter", ROUND_ITERATIONS)
-        spread = float(scores.std())
+        surrogate, spread = self._surrogate(solver), float(scores.std())
         if not isinstance(self.surrogate, Surrogate) and spread:
             surrogate = surrogate.narrowed(spread / SPREAD)
         problems, retries = build(surrogate, self.n_percentiles), []
         if not self._is_repaired() and any(rule.percentiles.size for rule in problems[0].rules):
             retries = build(surrogate, 2 * self.n_percentiles)
-        n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
         return solve_partially(
             problems,
             solver,
@@ -164,13 +178,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             surrogate,
             target,
             retries=retries,
-            n_rounds=n_rounds,
-            **params,
+            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
+            **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
 
     def _objective(self, targets: FloatArray, shares: FloatArray) -> Objective:
         if isinstance(self.loss, str) and self.loss in set(OBJECTIVES):
-            make: Any = OBJECTIVES[self.loss]
+            make = OBJECTIVES[self.loss]
             if not make.uses_interval:
                 return make(targets, shares)
             if isinstance(self.interval, dict):
@@ -187,11 +201,11 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             )
         return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
 
-    def _make_solver(self) -> Any:
+    def _make_solver(self) -> Solver | None:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
         name = self.solver
         if not isinstance(name, str):
-            return name
+            return name  # check_needs says whether it is a solver
         if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
         if name == "alm":
@@ -209,7 +223,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         known = ", ".join(map(repr, ["auto", "repair", *DC_SOLVERS, *SOLVERS]))
         raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
 
-    def _surrogate(self, solver: Any) -> Surrogate:
+    def _surrogate(self, solver: Solver) -> Surrogate:
         if isinstance(self.surrogate, Surrogate):
             return self.surrogate
         rounding = ROUNDING if self.surrogate == "ramp" and solver.is_precise else 0.0
@@ -219,7 +233,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self,
         promise: Promise,
         free: PartialParityProblem,
-        solver: Any,
+        solver: Solver,
         surrogate: Surrogate,
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
@@ -245,7 +259,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         """Return the decision threshold, or 0 where it is still to be chosen."""
         return 0.0 if self.threshold == "accuracy" else float(self.threshold)
 
-    def _state(self, model: ScoreModel, theta: FloatArray) -> dict[str, Any]:
+    def _state(self, model: Model, theta: FloatArray) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
         coef, intercept = model.raw(theta[: model.n_parameters])
         return {

@@ -92,7 +92,7 @@ class PartialPrediction(ClassifierMixin):
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
         """Apply maps, or only the threshold: 0 decides."""
         if self.calibration_ is None:
-            return scores - self.thresholds_[0]
+            return np.asarray(scores - self.thresholds_[0])
         assert codes is not None
         return self.calibration_(scores, codes)
 

@@ -93,7 +93,7 @@ class _BoundRates(BoundPartialRule):
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
         if self._form in ("below", "above"):
             return np.zeros(self.n_aux)
-        return values.reshape(self.n_aux, self._n_groups).min(axis=1)
+        return np.asarray(values.reshape(self.n_aux, self._n_groups).min(axis=1))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return shares or ranks minus their centre, O(n)."""

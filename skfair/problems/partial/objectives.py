@@ -13,7 +13,7 @@ from skfair.losses import Loss
 from skfair.utils.registry import Registry
 
 # Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
-OBJECTIVES: Registry[type[Objective]] = Registry("objective", "skfair.problems.partial")
+OBJECTIVES: Registry[type[PairObjective]] = Registry("objective", "skfair.problems.partial")
 
 
 class Objective(ABC):
@@ -21,13 +21,10 @@ class Objective(ABC):
 
     Attributes
     ----------
-    uses_interval : bool
-        Whether it looks at the interval, which is then the third argument when it is made.
     is_smooth : bool
         Whether descent can end where its gradient is zero.
     """
 
-    uses_interval: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = False
 
     @abstractmethod
@@ -57,3 +54,20 @@ class MeanLoss(Objective):
             return 0.0, np.zeros(scores.size)
         value, slope, _ = self.loss.parts(scores, self.targets)
         return float(self.weights @ value), slope * self.weights
+
+
+class PairObjective(Objective):
+    """A mean loss over pairs of rows, which is made by its name.
+
+    Attributes
+    ----------
+    uses_interval : bool
+        Whether it looks at an interval, and is given it.
+    """
+
+    uses_interval: ClassVar[bool] = False
+
+    @abstractmethod
+    def __init__(
+        self, targets: FloatArray, weights: FloatArray, interval: FloatArray | None = None
+    ) -> None: ...
