@@ -15,6 +15,7 @@ READING = GROUND | {"groups", "blocks"}
 RULES = READING | {"losses", "models", "constraints"}
 ENFORCEMENT = RULES | {
     "metrics",
+    "problems",
     "problems.erm",
     "problems.partial",
     "solvers",

@@ -64,11 +64,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
         (:func:`skfair.metrics.partial_ccdf_gap` for statistical parity).
-    solver : {"auto", "repair", "alm", "idca", "ssg", "penalty"} or object, default="auto"
+    solver : str or Solver, default="auto"
         "repair" fits the model without the rule and maps its scores, one monotone map per group;
-        needs the group at prediction. "alm" is an augmented Lagrangian on the smooth rule. "idca",
-        "ssg" and "penalty" are the algorithms of the paper, for comparison. "auto" is "repair" if
-        the model is group-aware, else "alm".
+        needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth rule, and
+        other solvers of :mod:`skfair.solvers` that draw no batches, such as "plada", solve it too.
+        "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison. "auto" is
+        "repair" if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "squared_error", an object of :mod:`skfair.losses`, or
         for rankings "auc" and "partial_auc" (false positive ranks within ``interval``).
@@ -100,7 +101,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-4
-        Largest residual of the first-order conditions.
+        Largest residual of the first-order conditions, ``kkt_residual_``.
     random_state : int, RandomState instance or None, default=None
         Passed to solvers; those of the package draw no random numbers.
     intersectional : bool, default=True
@@ -143,7 +144,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint limits.
     kkt_residual_ : float
-        Largest of the residuals (28)-(30) of the smooth problem at its solution.
+        Largest of the residuals (28)-(30) of the smooth problem at its solution, as in
+        :class:`ConstrainedERMClassifier`.
     objective_ : float
         Mean loss plus penalty of the model, before its scores were mapped.
     n_iter_ : int

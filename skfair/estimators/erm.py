@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from skfair._typing import FloatArray, Rows
 from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
-from skfair.enforcement.strict import StrictResult
+from skfair.enforcement.judge import StrictResult
 from skfair.estimators import erm_report
 from skfair.estimators.erm_problem import (
     ModelOptions,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,19 +18,20 @@ from skfair.blocks.kinds import Training
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
-from skfair.enforcement.strict import StrictResult, solve_strictly
+from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.strict import solve_strictly
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
 # Newton steps need a matrix of n_features x n_features.
 NEWTON_FEATURES = 1000
 
-Problem = RuledProblem[Any]
+Problem = RuledProblem
 
 
 class TargetScale(NamedTuple):
@@ -97,15 +98,6 @@ class ModelOptions(NamedTuple):
     layers: tuple[int, ...]
     fit_intercept: bool
     alpha: float | None
-
-
-class Solver(Protocol):
-    """A solver of the registry, or one like them."""
-
-    def solve(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None, **params: Any
-    ) -> SolverResult:
-        """Solve the problem from a start."""
 
 
 def active_rules(
@@ -239,8 +231,7 @@ def choose_solver(solver: str | Solver, default: str) -> Solver:
     """Return the solver of that name, the default one for "auto", or the given one."""
     if not isinstance(solver, str):
         return solver
-    made: Solver = SOLVERS[default if solver == "auto" else solver]()
-    return made
+    return SOLVERS[default if solver == "auto" else solver]()
 
 
 def solve(
@@ -272,15 +263,4 @@ def solve(
             refine=refine and "hessian" in problem.offers,
             **params,
         )
-    return StrictResult(
-        result=solver.solve(problem, start, None, **params),
-        shift=0.0,
-        scale=1.0,
-        loss=problem.loss,
-        temperature=1.0,
-        is_feasible=True,
-        is_constant=False,
-        lower=problem.lower,
-        upper=problem.upper,
-        n_solves=1,
-    )
+    return StrictResult(problem, solver.solve(problem, start, None, **params))

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import FloatArray
-from skfair.enforcement.strict import StrictResult
+from skfair.enforcement.judge import StrictResult
 from skfair.estimators.erm_problem import Problem, TargetScale
 from skfair.models.base import ScoreModel
 from skfair.problems.erm.problem import Decisions
@@ -47,10 +47,10 @@ def network(model: ScoreModel, theta: FloatArray, scale: float, shift: float) ->
 def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: float) -> Attributes:
     """Return what the solver found, in the units of the user."""
     result = found.result
-    solved = problem.with_loss(found.loss).bounded(found.lower, found.upper, found.temperature)
+    solved = found.problem
     at = solved.evaluate(result.theta)
     residual = max(solved.kkt_residual(at, result.multipliers).values())
-    if found.loss is not problem.loss:
+    if solved.loss is not problem.loss:
         at = problem.evaluate(found.scale * result.theta)
     units = [
         np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
@@ -66,7 +66,7 @@ def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: flo
         ),
         "n_iter_": int(result.n_iter),
         "n_solves_": found.n_solves,
-        "temperature_": found.temperature,
+        "temperature_": solved.temperature,
         "history_": result.history,
         "status_": "converged" if is_solved else result.status,
     }
