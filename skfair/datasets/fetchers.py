@@ -11,21 +11,19 @@ becomes groups are decisions; they are taken once, and documented here.
 import os
 from typing import Any
 
-from sklearn.utils._param_validation import validate_params
-
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
+from skfair.datasets._packing import checks
 
 _DataHome = str | os.PathLike[str] | None
 
-_validated = validate_params(
+_validated = checks(
     {
         "data_home": [str, os.PathLike, None],
         "cache": ["boolean"],
         "as_frame": ["boolean"],
         "return_X_y": ["boolean"],
     },
-    prefer_skip_nested_validation=True,
 )
 
 

@@ -80,9 +80,16 @@ task : {"classification", "regression"}, default="classification"
 }
 
 
-def fill_doc(function: _Function) -> _Function:
-    """Replace ``%(name)s`` in a docstring by the shared paragraph of that name."""
-    if function.__doc__ is not None:  # python -OO strips docstrings
-        # From Python 3.13 on docstrings come without their indentation, before with it.
-        function.__doc__ = cleandoc(function.__doc__) % _PARAGRAPHS
-    return function
+def filler(paragraphs: dict[str, str]) -> Callable[[_Function], _Function]:
+    """Make a decorator that replaces ``%(name)s`` in a docstring by the paragraph of that name."""
+
+    def fill(function: _Function) -> _Function:
+        if function.__doc__ is not None:  # python -OO strips docstrings
+            # From Python 3.13 on docstrings come without their indentation, before with it.
+            function.__doc__ = cleandoc(function.__doc__) % paragraphs
+        return function
+
+    return fill
+
+
+fill_doc = filler(_PARAGRAPHS)
