@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skfair.metrics.docs import filler
+from skfair.utils.text import filler
 
 _ROWS = "array-like of shape (n_samples,)"
 
