@@ -57,7 +57,8 @@ from skfair.metrics.partial_rates import (
     partial_equal_opportunity_gap,
     partial_equalized_odds_gap,
 )
-from skfair.metrics.reports import Report, fairness_report, group_report
+from skfair.metrics.report_table import Report
+from skfair.metrics.reports import fairness_report, group_report
 from skfair.metrics.scorers import (
     FairnessScorer,
     get_scorer,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import cleandoc
-from typing import TypeVar
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
+from skfair.utils.text import filler
 
 _PARAGRAPHS = {
     "y_true_unused": """y_true : array-like of shape (n_samples,) or None
@@ -75,14 +71,16 @@ task : {"classification", "regression"}, default="classification"
     rows of its group and class (constraints (50) and (56)). These are different metrics.""",
     "ties": """ties : {"half", "geq"}, default="half"
     A tie counts half, or as a win (the paper's ">=", which is not symmetric in the groups).""",
+    "labels": """labels : array-like of shape (n_samples,)
+    Cluster of each row; any labels.""",
+    "groups_of_clusters": """\
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    Group of each row, or one column per sensitive attribute.""",
+    "weights": """sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows, at least 0.""",
     "gap": """gap : float
     0 is parity. With a single group there is nothing to compare and the value is 0.""",
 }
 
 
-def fill_doc(function: _Function) -> _Function:
-    """Replace ``%(name)s`` in a docstring by the shared paragraph of that name."""
-    if function.__doc__ is not None:  # python -OO strips docstrings
-        # From Python 3.13 on docstrings come without their indentation, before with it.
-        function.__doc__ = cleandoc(function.__doc__) % _PARAGRAPHS
-    return function
+fill_doc = filler(_PARAGRAPHS)

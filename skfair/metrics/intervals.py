@@ -136,7 +136,8 @@ def _strata(control_features: Any, n_rows: int) -> IntArray:
     """Return the stratum of each row; without control features all rows are in one."""
     if control_features is None:
         return np.zeros(n_rows, np.int64)
-    return encode_strata(control_features, n_rows).codes[0]
+    (codes,) = encode_strata(control_features, n_rows).codes
+    return np.asarray(codes)
 
 
 def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:

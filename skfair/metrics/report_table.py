@@ -54,7 +54,7 @@ class Report(pd.DataFrame):
         return str(self.compact().to_string())
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        return str(self.to_html())
 
     def to_html(self, *args: Any, **kwargs: Any) -> Any:
         """Render the compact form as an HTML table; arguments as in pandas."""

@@ -346,10 +346,11 @@ class _Listed:
         of_cells = [self._groups.groups.names[g] for g in self._groups.group_of]
         names = of_cells + ["overall"] * (self._stratum.size - len(of_cells))
         ordered = [names[i] for i in self._order]
-        if strata is None:
-            return pd.Index(ordered)
-        keys = [strata.names[s] for s in self._stratum[self._order]]
-        return pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
+        index: pd.Index = pd.Index(ordered)
+        if strata is not None:
+            keys = [strata.names[s] for s in self._stratum[self._order]]
+            index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
+        return index
 
 
 class _ReportRows(NamedTuple):
