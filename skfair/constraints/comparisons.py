@@ -61,13 +61,13 @@ class Comparison(ABC):
         For the threshold scan: difference, ratio, largest rate.
     against_overall : bool
         Whether each rate is compared with the overall one instead of with the others.
-    suffix : str
-        Ending of the names of metrics that compare so.
+    suffix : str or None
+        Ending of the names of metrics that compare so; None if they are named otherwise.
     """
 
     code: ClassVar[int] = 0
     against_overall: ClassVar[bool] = False
-    suffix: ClassVar[str] = "_difference"
+    suffix: ClassVar[str | None] = "_difference"
 
     @abstractmethod
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
@@ -223,6 +223,7 @@ class Bounded(Comparison):
     """The largest rate: every group is bounded by itself."""
 
     code = 2
+    suffix = None
 
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the larger rate."""

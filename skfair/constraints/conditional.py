@@ -43,12 +43,12 @@ class ConditionalOn(Constraint):
     ConditionalOn(max_disparity=0.05, rule='demographic_parity')
     """
 
+    tasks = frozenset({"classification", "regression"})  # the rule itself is asked when prepared
+    within_strata = True
+
     def __init__(self, rule: str | Constraint, max_disparity: float | None = None) -> None:
         self.rule = rule
         self.max_disparity = max_disparity
-
-    tasks = frozenset({"classification", "regression"})  # the rule itself is asked when prepared
-    within_strata = True
 
     def _rule(self) -> Constraint:
         return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
@@ -69,7 +69,9 @@ class ConditionalOn(Constraint):
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return self._rule().moment(rows)
 
-    def prepare(self, rows: TrainingRows, max_disparity: float) -> BoundConstraint:  # noqa: D102 (inherited)
+    def prepare(  # noqa: D102 (inherited)
+        self, rows: TrainingRows, max_disparity: float
+    ) -> BoundConstraint:
         task = "regression" if rows.class_names is None else "classification"
         rules = make_constraints(self.rule, task)
         if len(rules) > 1:

@@ -66,7 +66,8 @@ class RateParity(_RateRule):
     @property
     def metric(self) -> str | None:
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
-        return None if self.parity is None else self.parity + self.compared().suffix
+        suffix = self.compared().suffix
+        return None if self.parity is None or suffix is None else self.parity + suffix
 
 
 @CONSTRAINTS.register("demographic_parity")

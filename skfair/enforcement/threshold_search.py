@@ -15,7 +15,7 @@ the share of one bin, one in several thousand of those rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ N_SAMPLED = 1 << 14
 MAX_FETCHED = 100_000
 MAX_PASSES = 3
 _ROUNDING = 1e-12
+
+T = TypeVar("T", bound=np.generic)
 
 
 class Bins(NamedTuple):
@@ -235,7 +237,7 @@ class _Split:
     def merged(self, old: Bins, inside: Bins) -> Bins:
         """Return all bins: the closed ones as they were, and the new ones."""
 
-        def put(closed: Any, new: Any) -> Any:
+        def put(closed: NDArray[T], new: NDArray[T]) -> NDArray[T]:
             values = np.empty((*closed.shape[:-1], self.finer.size + 1), closed.dtype)
             values[..., self._new_of_closed] = closed[..., self._closed]
             values[..., self.is_new] = new
