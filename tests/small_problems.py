@@ -142,7 +142,7 @@ def names_of(protocol):
     }
 
 
-def optimum(problem):
+def optimum(problem, start=None):
     """The solution by scipy, from values and gradients on all rows."""
     at = problem.evaluate
     rows = [(j, 1.0, bound) for j, bound in enumerate(problem.upper) if np.isfinite(bound)]
@@ -151,7 +151,7 @@ def optimum(problem):
     which = which.astype(int)
     found = minimize(
         lambda x: at(x).objective,
-        problem.start(np.random.RandomState(0)),
+        problem.start(np.random.RandomState(0)) if start is None else start,
         jac=lambda x: at(x).gradient(),
         method="SLSQP",
         constraints={

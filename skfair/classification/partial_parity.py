@@ -21,7 +21,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
-from skfair.estimators.partial_fitting import WIDTHS, PartialFitting
+from skfair.estimators.partial_fitting import PartialFitting
+from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores

@@ -16,9 +16,6 @@ from skfair.enforcement.threshold_search import make_scan
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SolverResult
 
-# The problem, wherever its rows are.
-Ruled = RuledProblem
-
 SLACK = 0.004  # accuracy that a lower temperature may cost
 USED = 0.85  # share of a bound from which on it counts as reached
 ROUNDING = 1e-12  # accuracies that differ by less are the same
@@ -45,7 +42,7 @@ class StrictResult(NamedTuple):
         Number of smooth problems that were solved.
     """
 
-    problem: Ruled
+    problem: RuledProblem
     result: SolverResult
     shift: float = 0.0
     scale: float = 1.0
@@ -85,7 +82,7 @@ class Judge:
     """
 
     def __init__(
-        self, problem: Ruled, min_gap: Callable[[FloatArray], float], is_classifier: bool
+        self, problem: RuledProblem, min_gap: Callable[[FloatArray], float], is_classifier: bool
     ) -> None:
         self.problem, self.min_gap = problem, min_gap
         self.free = problem.relaxed()
@@ -94,7 +91,7 @@ class Judge:
         self.by_accuracy = is_classifier and self.has_rates
         self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
 
-    def candidate(self, problem: Ruled, result: SolverResult, level: int) -> Candidate:
+    def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
         """Measure a solution by its true disparities, at its best threshold."""
         scores = problem.scores(result.theta)
         if self.scan is not None:
@@ -123,7 +120,7 @@ class Judge:
         return -self.free.evaluate(self.problem.model_part(theta)).objective
 
     def compare(
-        self, problem: Ruled, theta: FloatArray, multipliers: FloatArray | None
+        self, problem: RuledProblem, theta: FloatArray, multipliers: FloatArray | None
     ) -> Comparison:
         """Compare true with smooth values, every centre in the middle of its rates."""
         lower, upper = self.problem.lower, self.problem.upper

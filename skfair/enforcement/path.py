@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import Candidate, Judge, Ruled, StrictResult
-from skfair.enforcement.rounds import Rounds
+from skfair.enforcement.judge import Candidate, Judge, StrictResult
+from skfair.enforcement.rounds import Rounds, SolveOptions
+from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
 DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
@@ -45,7 +44,7 @@ class Path:
         Whether precise solutions are cheap.
     """
 
-    def __init__(self, judge: Judge, solver: Solver, params: dict[str, Any]) -> None:
+    def __init__(self, judge: Judge, solver: Solver, params: SolveOptions) -> None:
         problem = judge.problem
         self.judge, self.solver = judge, solver
         self.is_precise = solver.is_precise and "hessian" in problem.offers
@@ -54,7 +53,7 @@ class Path:
         self.tol = params.get("tol", 1e-6)
         step_tol = LOOSE_TOL if judge.has_rates else self.tol
         self.step_tol = min(step_tol, PRECISE_TOL) if self.is_precise else step_tol
-        self.params = params | {"tol": self.step_tol}
+        self.params: SolveOptions = {**params, "tol": self.step_tol}
         # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
         self.damping = DAMPING if judge.has_rates else 1.0
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
@@ -69,10 +68,10 @@ class Path:
 
     def solve_freely(self, theta: FloatArray) -> SolverResult:
         """Solve without the rules: this is the result if they do not bind."""
-        params = self.params | {"tol": min(self.tol, self.step_tol)}
+        params: SolveOptions = {**self.params, "tol": min(self.tol, self.step_tol)}
         return self.solver.solve(self.judge.free, theta, None, **params)
 
-    def keep(self, problem: Ruled, result: SolverResult) -> Candidate:
+    def keep(self, problem: RuledProblem, result: SolverResult) -> Candidate:
         """Measure a solution and keep it."""
         self.candidates.append(self.judge.candidate(problem, result, self.level))
         return self.candidates[-1]
@@ -86,7 +85,7 @@ class Path:
         return found._replace(n_solves=len(self.candidates))
 
 
-class Shifting(Rounds[Ruled]):
+class Shifting(Rounds[RuledProblem]):
     """One smooth problem whose bounds are shifted by true minus smooth values.
 
     Parameters
@@ -106,19 +105,19 @@ class Shifting(Rounds[Ruled]):
         Quality of the best solution that keeps them; -inf if there is none.
     """
 
-    def __init__(self, path: Path, problem: Ruled, offsets: FloatArray) -> None:
+    def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
         self.path, self.problem, self.offsets = path, problem, offsets
         self.is_settled, self.reached = False, -np.inf
         self._before, self._n_worse = np.inf, 0
 
-    def bounded(self) -> Ruled:
+    def bounded(self) -> RuledProblem:
         """Return the problem under the shifted bounds."""
         true, margin = self.path.judge.problem, self.path.margin
         return self.problem.bounded(
             true.lower - self.offsets + margin, true.upper - self.offsets - margin
         )
 
-    def keep(self, problem: Ruled, result: SolverResult) -> bool:
+    def keep(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Keep a solution, unless its solver gave up far from bounds that it had no way to keep."""
         candidate = self.path.keep(problem, result)
         if candidate.found.is_feasible:
@@ -127,7 +126,7 @@ class Shifting(Rounds[Ruled]):
             return True
         return problem.violation(problem.evaluate(result.theta)) <= FAR
 
-    def move(self, problem: Ruled, result: SolverResult) -> bool:
+    def move(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Shift the bounds by a part of what is newly seen."""
         seen = self.path.judge.compare(problem, result.theta, result.multipliers)
         self.offsets = self.offsets + self.path.damping * (seen.differences - self.offsets)

@@ -11,10 +11,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import Ruled, StrictResult
+from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.rounds import Place
 from skfair.losses import SmoothErrors
+from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
@@ -41,7 +42,7 @@ def refine(path: Path, found: StrictResult) -> StrictResult:
     return best._replace(scale=_scale(path.judge.free, _shifted(problem, best)))
 
 
-def _scale(free: Ruled, theta: FloatArray) -> float:
+def _scale(free: RuledProblem, theta: FloatArray) -> float:
     """Return the multiple of the scores that has the least loss."""
     low, high = np.array(SIZES) / _spread(theta)
 
@@ -53,7 +54,7 @@ def _scale(free: Ruled, theta: FloatArray) -> float:
     return float(brentq(slope, low, high, xtol=1e-12 * low, rtol=1e-13))
 
 
-def _shifted(problem: Ruled, found: StrictResult) -> FloatArray:
+def _shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:
     """Return the parameters of linear scores with the chosen threshold in the intercept."""
     theta = problem.model_part(found.result.theta).copy()
     theta[-1] += found.shift

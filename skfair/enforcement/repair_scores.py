@@ -68,17 +68,9 @@ def repair_scores(
     """
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
-
-    def thresholds(levels: Sequence[Sequence[FloatArray]], tolerance: float) -> FloatArray:
-        chosen = choose_cuts(blocks, levels, tolerance, threshold).thresholds
-        bins = None if promise.behind is None else promise.behind.bins
-        return chosen if bins is None else bins.between(chosen)
-
-    if groups.n_groups == 1:
-        cuts = thresholds([[np.zeros(blocks[0].ends.size)]], 1.0)
-        return Repaired(shift_maps(blocks, cuts), promise.bound)
-    if promise.rule.limits_decisions:
-        cuts = thresholds(_levels(promise, blocks), promise.tolerance)
+    levels = _levels(promise, blocks)
+    if promise.rule.limits_decisions or groups.n_groups == 1:
+        cuts = _thresholds(promise, blocks, levels, promise.tolerance, threshold)
         return Repaired(shift_maps(blocks, cuts), promise.bound)
 
     as_they_are = np.inf if threshold is None else promise.measure(scores - threshold)
@@ -90,14 +82,9 @@ def repair_scores(
 
     def bands(tolerance: float, n_knots: int | None = None) -> tuple[GroupMaps, float]:
         aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
-        maps, _ = band_maps(
-            blocks,
-            thresholds(_levels(promise, blocks), aim),
-            promise.intervals,
-            aim,
-            margin=ROOM_ELSEWHERE * noise,
-            n_knots=n_knots,
-        )
+        cuts = _thresholds(promise, blocks, levels, aim, threshold)
+        margin = ROOM_ELSEWHERE * noise
+        maps, _ = band_maps(blocks, cuts, promise.intervals, aim, margin=margin, n_knots=n_knots)
         return maps, promise.measure(maps(scores, codes))
 
     tolerance = promise.tolerance
@@ -109,6 +96,19 @@ def repair_scores(
     elif n_knots is not None:
         maps, _ = bands(tolerance, n_knots)
     return Repaired(maps, _kept_or_warned(promise, kept))
+
+
+def _thresholds(
+    promise: Promise,
+    blocks: Sequence[Blocks],
+    levels: Sequence[Sequence[FloatArray]],
+    tolerance: float,
+    threshold: float | None,
+) -> FloatArray:
+    """Return the most accurate thresholds; between the bins of scores, if there are any."""
+    chosen = choose_cuts(blocks, levels, tolerance, threshold).thresholds
+    bins = None if promise.behind is None else promise.behind.bins
+    return chosen if bins is None else bins.between(chosen)
 
 
 def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
@@ -135,6 +135,8 @@ def _kept_or_warned(promise: Promise, kept: float) -> float:
 def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:
     """Return, for each comparison and group, the share of the interval above each cut."""
     share, classes = promise.intervals.share, promise.rule.classes
+    if len(blocks) == 1:  # compared with nobody
+        return [[np.zeros(blocks[0].ends.size)]]
     if not classes:
         return [[share(one.ends, g) for g, one in enumerate(blocks)]]
     return [

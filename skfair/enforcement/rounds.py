@@ -9,13 +9,22 @@ the last solution. What is measured, and how bounds move, differs between rules 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypedDict, TypeVar
 
-from skfair._typing import FloatArray
+from skfair._typing import Callback, FloatArray, Seed
 from skfair.problems.protocol import Problem
 from skfair.solvers.base import Solver, SolverResult
 
 P = TypeVar("P", bound=Problem)
+
+
+class SolveOptions(TypedDict, total=False):
+    """How a solver is called; what is left out is its own choice."""
+
+    tol: float
+    max_iter: int
+    random_state: Seed
+    callback: Callback | None
 
 
 class Place(NamedTuple):
@@ -40,7 +49,7 @@ class Rounds(ABC, Generic[P]):
     def move(self, problem: P, result: SolverResult) -> bool:
         """Move the bounds by what was measured; return whether another round may help."""
 
-    def run(self, solver: Solver, start: Place, n_rounds: int, params: dict[str, Any]) -> Place:
+    def run(self, solver: Solver, start: Place, n_rounds: int, params: SolveOptions) -> Place:
         """Make at most so many rounds; return where the last sound one ended."""
         here = start
         for _ in range(n_rounds):

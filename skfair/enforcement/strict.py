@@ -25,15 +25,16 @@ and with small cells they fit its noise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import SLACK, Judge, Ruled, StrictResult
+from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
-from skfair.enforcement.rounds import Place
+from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
@@ -41,7 +42,7 @@ CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, 
 
 
 def solve_strictly(
-    problem: Ruled,
+    problem: RuledProblem,
     solver: Solver,
     theta0: FloatArray,
     *,
@@ -49,7 +50,7 @@ def solve_strictly(
     min_gap: Callable[[FloatArray], float],
     is_classifier: bool,
     refine: bool = False,
-    **solve_params: Any,
+    **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
     """Find the best solution whose true disparities are within their bounds.
 

@@ -17,13 +17,13 @@ with wider steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
-from skfair.enforcement.rounds import Place, Rounds
+from skfair.enforcement.rounds import Place, Rounds, SolveOptions
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
 
@@ -155,7 +155,7 @@ def solve_partially(
     *,
     retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
-    **params: Any,
+    **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the best solution whose measured disparity is within its bound.
 

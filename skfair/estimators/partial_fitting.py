@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,16 +20,16 @@ from skfair._typing import Callback, FloatArray
 from skfair.base import FitData, SensitiveFeaturesMixin
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
 from skfair.enforcement.promise import Promise, make_promise
+from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
-from skfair.losses import LOSSES, make_loss
+from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
+from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers import ALLBFGS, SOLVERS, ALNewton
+from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import Solver, check_needs
-from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.utils.warn import warn_user
 
 Model = LinearScore | GroupedLinearScore
@@ -38,11 +38,8 @@ Model = LinearScore | GroupedLinearScore
 ROWS_PER_FEATURE = 10
 # Newton steps need a matrix of n_parameters x n_parameters.
 NEWTON_PARAMETERS = 1500
-# Half-widths of the smooth steps in units of the score (0.5 is the paper's), for scores with a
-# standard deviation of SPREAD where widths follow the scores; and the rounding of a ramp's corners.
-WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+# Standard deviation of scores for which the widths of smooth steps are, where they follow it.
 SPREAD = 1.5
-ROUNDING = 0.2
 # Steps of the solver per round: a later round goes on where they end.
 ROUND_ITERATIONS = 300
 # Rounds of smooth problems before repair makes the promise exact.
@@ -120,12 +117,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             shares = weights / n_rows
         free = PartialParityProblem(
             model,
-            self._objective(targets, shares),
+            make_objective(self.loss, self.interval, targets, shares),
             [],
             promise.tolerance,
             alpha=1 / n_rows if self.alpha is None else float(self.alpha),
         )
-        params: dict[str, Any] = {
+        params: SolveOptions = {
             "tol": self.tol,
             "random_state": check_random_state(self.random_state),
             "callback": callback,
@@ -147,7 +144,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         start = np.zeros(model.n_parameters)  # as in the paper
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
-        surrogate = self._surrogate(solver)
+        surrogate = make_surrogate(self.surrogate, solver)
         problems = build(surrogate, self.n_percentiles)
         return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
 
@@ -157,7 +154,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         solver: Solver,
         target: Target,
         build: Callable[[Surrogate, int], list[PartialParityProblem]],
-        params: dict[str, Any],
+        params: SolveOptions,
     ) -> PartialResult:
         """Solve smooth problems from the model without the rule on, if that does not keep it."""
         unlimited = _fit_freely(free, params)
@@ -165,7 +162,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         scores = free.model.forward(start)[0]
         if target.measure(scores) <= target.max_disparity:
             return unlimited
-        surrogate, spread = self._surrogate(solver), float(scores.std())
+        surrogate, spread = make_surrogate(self.surrogate, solver), float(scores.std())
         if not isinstance(self.surrogate, Surrogate) and spread:
             surrogate = surrogate.narrowed(spread / SPREAD)
         problems, retries = build(surrogate, self.n_percentiles), []
@@ -182,52 +179,14 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
 
-    def _objective(self, targets: FloatArray, shares: FloatArray) -> Objective:
-        if isinstance(self.loss, str) and self.loss in set(OBJECTIVES):
-            make = OBJECTIVES[self.loss]
-            if not make.uses_interval:
-                return make(targets, shares)
-            if isinstance(self.interval, dict):
-                raise ValueError(
-                    f"loss={self.loss!r} takes the false positive ranks from interval, which must "
-                    "be the same for all groups."
-                )
-            return make(targets, shares, np.atleast_2d(np.asarray(self.interval, dtype=float)))
-        fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
-        if isinstance(self.loss, str) and self.loss not in fitting:
-            raise ValueError(
-                f"There is no loss {self.loss!r} for classification. The losses are "
-                f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
-            )
-        return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
-
     def _make_solver(self) -> Solver | None:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
         name = self.solver
         if not isinstance(name, str):
-            return name  # check_needs says whether it is a solver
+            return cast(Solver, name)  # check_needs says whether it is one
         if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
-        if name == "alm":
-            warn_user(
-                "solver='alm' is now called 'al_lbfgs' here, as in ConstrainedERMClassifier, where "
-                "'alm' is another algorithm. The old name will be removed in version 0.3.",
-                FutureWarning,
-            )
-        if name in ("auto", "alm"):
-            return ALLBFGS()
-        if name in DC_SOLVERS:
-            return DC_SOLVERS[name]()
-        if name in set(SOLVERS):
-            return SOLVERS[name]()
-        known = ", ".join(map(repr, ["auto", "repair", *DC_SOLVERS, *SOLVERS]))
-        raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
-
-    def _surrogate(self, solver: Solver) -> Surrogate:
-        if isinstance(self.surrogate, Surrogate):
-            return self.surrogate
-        rounding = ROUNDING if self.surrogate == "ramp" and solver.is_precise else 0.0
-        return Surrogate(self.surrogate, WIDTHS[self.surrogate], rounding)
+        return solver_of_name(name)
 
     def _problems(
         self,
@@ -302,7 +261,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         return wanted and self.is_group_aware_ and PARTIAL_RULES[self.constraint].is_repairable
 
 
-def _fit_freely(problem: PartialParityProblem, params: dict[str, Any]) -> PartialResult:
+def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
     """Fit the model without the rule, by Newton steps where the loss allows."""
     zeros, objective = np.zeros(problem.model.n_parameters), problem.objective
     if isinstance(objective, MeanLoss) and zeros.size <= NEWTON_PARAMETERS:
