@@ -8,14 +8,11 @@ others are those of safairkm and of the method it compares with.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -34,38 +31,27 @@ from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
     clustering_attributes,
-    stream_attributes,
     warn_of_result,
 )
 from skfair.cluster.rows import Rows, rows_in_blocks, rows_in_memory
+from skfair.cluster.solver_choice import chosen_solver
 from skfair.cluster.starts import starting_centers
+from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
     check_limits,
     check_rows_here,
-    clustering_solver,
     go_on,
 )
-from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
-
-# Parameters of single solvers, which are fields of their objects now.
-_OF_SOLVERS = (
-    "n_kmeans_steps",
-    "n_swap_steps",
-    "swap_target",
-    "swap_candidates",
-    "batch_size",
-    "fairness_weight",
-)
 
 
 class FairKMeans(
+    StreamMixin,
     PricePredictionMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -307,7 +293,7 @@ class FairKMeans(
             "dtype": [np.float64, np.float32],
             "order": "C",
         }
-        solver = self._chosen_solver()
+        solver = chosen_solver(self)
         is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
         check_rows_here(solver, is_elsewhere)
         if is_elsewhere:
@@ -341,33 +327,6 @@ class FairKMeans(
         self.__dict__.update(clustering_attributes(problem, rows.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
         return self
-
-    def _chosen_solver(self) -> ClusteringSolver:
-        """Return the solver with its parameters, those given to the estimator included."""
-        defaults = signature(FairKMeans).parameters
-        given = {
-            name: getattr(self, name)
-            for name in _OF_SOLVERS
-            if getattr(self, name) != defaults[name].default
-        }
-        solver = clustering_solver(self.solver)
-        if not given:
-            return solver
-        kind = type(solver)
-        known = {field.name for field in fields(kind)}
-        taken = {name: value for name, value in given.items() if name in known}
-        if taken and isinstance(self.solver, str):
-            solver = clustering_solver(kind(**taken))
-            instead = ", ".join(f"{name}={value!r}" for name, value in taken.items())
-            advice = f"Pass solver={kind.__name__}({instead}), from skfair.solvers, instead."
-        else:
-            advice = f"This solver, {kind.__name__}, does not take them from here: leave them out."
-        warn_user(
-            f"Parameters of single solvers are deprecated in {type(self).__name__} and will be "
-            f"removed: {', '.join(given)}. {advice}",
-            FutureWarning,
-        )
-        return solver
 
     def _rules(self, rows: Rows) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
@@ -447,123 +406,5 @@ class FairKMeans(
         model.__dict__.update(clustering_attributes(problem, groups, clustering))
         return model
 
-    @fit_method
-    def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> FairKMeans:
-        """Go on with the next part of a stream.
-
-        The first part is clustered as by ``fit`` and must contain every group. Each further part is
-        assigned so that the limits hold for everything seen so far; then the centres move to the
-        running means and the prices are averaged. ``labels_`` are those of the last part,
-        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The next rows.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        self : FairKMeans
-            The estimator.
-        """
-        if is_lazy(X, sensitive_features, sample_weight):
-            raise TypeError(
-                "partial_fit takes one part of a stream in memory, got a Dask collection. Pass "
-                "its partitions one by one, computed, or the whole collection to fit."
-            )
-        if not hasattr(self, "cluster_centers_"):
-            return self.fit(
-                X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-            )
-        groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        weights = check_weights(sample_weight, rows.shape[0])
-        seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
-        rules = representation_rules(
-            replace(groups, counts=seen),
-            self.n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=seen,
-            largest_weight=1.0 if weights is None else float(weights.max()),
-        )
-        problem = RepresentationProblem(
-            rows,
-            groups,
-            rules,
-            self.n_clusters,
-            weights,
-            before=self.group_counts_,
-            units=self._units,
-        )
-        assignment = assign(problem, self._scaled_centers, multipliers=self._multipliers)
-        attributes = stream_attributes(
-            problem,
-            groups,
-            assignment,
-            counts_before=self.group_counts_,
-            centers_before=self._scaled_centers,
-            multipliers_before=self._multipliers,
-        )
-        self.__dict__.update(attributes, n_iter_=self.n_iter_ + 1)
-        return self
-
     # Written out, since set_output wraps only what a class itself defines.
     transform = PricePredictionMixin.transform
-
-    def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> NDArray[np.int32]:
-        """Cluster X within the limits and return the labels.
-
-        Parameters
-        ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
-            The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        return fitted.labels_
-
-    def fit_transform(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> NDArray[Any]:
-        """Cluster X within the limits and return the distances to the centres.
-
-        Parameters
-        ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
-            The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances.
-        """
-        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        return fitted.transform(X)

@@ -211,6 +211,58 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             )
         return np.asarray(labels, dtype=np.int32)
 
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        fitted: Any = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.labels_
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Cluster X within the limits and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        fitted: Any = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.transform(X)
+
     def _read_like(self, reader: SensitiveFeaturesMixin) -> None:
         """Read new rows as another estimator of the same training data does."""
         known = vars(reader)

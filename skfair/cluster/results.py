@@ -11,7 +11,6 @@ from skfair._typing import FloatArray
 from skfair.cluster.limits import count_balances
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import Assignment
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.warn import warn_user
 
@@ -41,8 +40,8 @@ def clustering_attributes(
     counts = problem.counts(clustering.labels)
     return {
         **center_attributes(problem, clustering.centers),
-        **_price_attributes(problem, prices),
-        **_count_attributes(counts @ problem.membership.T, groups),
+        **price_attributes(problem, prices),
+        **count_attributes(counts @ problem.membership.T, groups),
         "_multipliers": multipliers,
         "labels_": problem.label_rows(clustering.labels),
         "inertia_": clustering.cost * total,
@@ -51,37 +50,6 @@ def clustering_attributes(
         "n_iter_": clustering.n_iter,
         "history_": clustering.history,
         "status_": "infeasible" if is_missed else clustering.status,
-    }
-
-
-def stream_attributes(
-    problem: RepresentationProblem,
-    groups: GroupEncoding,
-    assignment: Assignment,
-    *,
-    counts_before: FloatArray,
-    centers_before: FloatArray,
-    multipliers_before: FloatArray,
-) -> dict[str, Any]:
-    """Return the attributes after an assigned part of a stream has joined those before it."""
-    first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
-    before = counts_before[:, first].sum(axis=1)
-    means, mass = problem.means(assignment.labels)
-    share = mass / np.where(before + mass > 0, before + mass, 1.0)
-    centers = centers_before + share[:, None] * (means - centers_before)
-    # The latest thirty parts or so decide: early prices belong to centres that have moved on.
-    step = max(0.03, problem.total_weight / (before.sum() + problem.total_weight))
-    multipliers = multipliers_before + step * (assignment.multipliers - multipliers_before)
-    total = problem.units.squared * problem.total_weight
-    counts = counts_before + problem.counts(assignment.labels) @ problem.membership.T
-    return {
-        **center_attributes(problem, centers),
-        **_price_attributes(problem, problem.group_prices(multipliers)),
-        **_count_attributes(counts, groups),
-        "_multipliers": multipliers,
-        "labels_": problem.label_rows(assignment.labels),
-        "inertia_": assignment.cost * total,
-        "lower_bound_": assignment.lower_bound * total,
     }
 
 
@@ -111,11 +79,13 @@ def warn_of_result(
         )
 
 
-def _price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict[str, Any]:
+def price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict[str, Any]:
+    """Return the prices of the groups, in scaled units and in those of the data."""
     return {"_scaled_prices": prices, "prices_": problem.units.squared_outwards(prices)}
 
 
-def _count_attributes(counts: FloatArray, groups: GroupEncoding) -> dict[str, Any]:
+def count_attributes(counts: FloatArray, groups: GroupEncoding) -> dict[str, Any]:
+    """Return what is said of the counts of the groups."""
     balances = count_balances(counts, groups)
     return {
         "group_counts_": counts,

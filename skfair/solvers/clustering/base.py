@@ -167,10 +167,12 @@ class ClusteringSolver(BaseEstimator, ABC):
 
         Parameters
         ----------
-        problem, max_iter, tol, random_state, callback : object
-            See :meth:`run`.
+        problem : RepresentationProblem
+            Points and rules.
         starts : sequence of ndarray
             Scaled starting centres.
+        max_iter, tol, random_state, callback : object
+            See :meth:`run`.
 
         Returns
         -------

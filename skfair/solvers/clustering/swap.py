@@ -311,7 +311,7 @@ class _Descent:
         min_balance: float | None,
         rng: np.random.Generator,
     ) -> None:
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows
 
         self._solver, self._sample, self._rng = solver, sample, rng
         self.enough = 1.0 if min_balance is None else float(min_balance)
@@ -323,7 +323,7 @@ class _Descent:
         self._work = sample.scratch(solver.n_kmeans_steps)
         self._log = new_log((solver.n_kmeans_steps + 2 * solver.n_swap_steps + 2,))
         self.count()
-        swaps.sort_cells(sample.data, self._state, self._cells, rng.permutation(n))
+        swap_rows.sort_cells(sample.data, self._state, self._cells, rng.permutation(n))
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -332,9 +332,9 @@ class _Descent:
 
     def count(self) -> None:
         """Compute counts and sums from the labels."""
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows
 
-        swaps.count_and_sum(self._sample.data, self._state)
+        swap_rows.count_and_sum(self._sample.data, self._state)
 
     def measured(self) -> tuple[float, float]:
         """Return cost and balance."""

@@ -194,7 +194,7 @@ class SwapArchive:
     def __init__(
         self, sample: SwapSample, rows: IntArray, labels: NDArray[Any], max_points: int
     ) -> None:
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows, swaps
 
         self._sample, self._rows, self._max_points = sample, rows, max_points
         n_clusters, n_groups, n_features = sample.shape
@@ -210,7 +210,7 @@ class SwapArchive:
         costs, balances = np.empty(n_starts), np.empty(n_starts)
         balance_of_clusters = np.empty(n_clusters)
         for s in range(n_starts):
-            swaps.count_and_sum(sample.data, self._state(s))
+            swap_rows.count_and_sum(sample.data, self._state(s))
             costs[s] = swaps.mean_cost(self._state(s), sample.total)
             balances[s] = swaps.overall_balance(self._counts[s], balance_of_clusters)
         keep = self._select(costs, balances)
@@ -237,8 +237,7 @@ class SwapArchive:
             self._slots,
             self._sample.total,
             pairs,
-            batches,
-            draws,
+            (batches, draws),
             n_candidates,
             rule,
             self._sample.scratch(int(pairs[:, 0].max())),
@@ -341,7 +340,7 @@ def _start_labels(
     sample: SwapSample, n_starts: int, seeds: np.random.RandomState, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Return half of the starts by k-means++ seeds, the other half by uneven probabilities."""
-    from skfair._kernels import swaps
+    from skfair._kernels import swap_rows
 
     X = sample.data[0]
     n_samples, n_clusters = X.shape[0], sample.shape[0]
@@ -352,7 +351,7 @@ def _start_labels(
         n_rows = min(n_samples, _SEED_ROWS * n_clusters)
         rows = rng.choice(n_samples, n_rows, replace=False, shuffle=False)
         _, chosen = kmeans_plusplus(X[rows], n_clusters, random_state=seeds)
-        swaps.nearest_rows(sample.data, rows[chosen], block, scores, lowest, labels[s])
+        swap_rows.nearest_rows(sample.data, rows[chosen], block, scores, lowest, labels[s])
     for s in range(n_seeded, n_starts):
         odds = np.exp(rng.normal(size=n_clusters))
         bounds = np.cumsum(odds[:-1]) / odds.sum()

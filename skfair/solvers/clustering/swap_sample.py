@@ -24,7 +24,7 @@ class SwapSample:
     """The data of a problem and what never changes: center, scale, sum of squares, group sizes."""
 
     def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows
 
         n_samples, n_features = X.shape
         if n_samples < n_clusters:
@@ -45,13 +45,13 @@ class SwapSample:
         self.shape = (n_clusters, n_groups, n_features)
         # Sums of squares are taken about the mean, or they would lose their digits far from 0.
         center = X.mean(axis=0, dtype=np.float64)
-        spread = swaps.spread(X, center)
+        spread = swap_rows.spread(X, center)
         # A power of 2 keeps squares of very large or small numbers finite and rounds nothing.
         self._exponent = max(-1000, min(1000, -math.frexp(spread)[1]))
         scale = math.ldexp(1.0, self._exponent)
         # Small integers are half of the memory traffic of a move.
         self.data = (X, center, scale, codes.astype(np.min_scalar_type(-n_groups)))
-        self.total = swaps.sum_of_squares(X, center, scale)
+        self.total = swap_rows.sum_of_squares(X, center, scale)
 
     def state(self, labels: NDArray[Any]) -> Any:
         """Return labels with room for counts and sums."""
@@ -73,11 +73,11 @@ class SwapSample:
 
     def cost(self, state: Any) -> float:
         """Return the mean squared distance in the units of X, in full precision."""
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows, swaps
 
         cost = swaps.mean_cost(state, self.total)
         if cost * state[0].size < CANCELLATION * self.total:
-            cost = swaps.direct_cost(self.data, state)
+            cost = swap_rows.direct_cost(self.data, state)
         return float(self.unscaled(cost))
 
     def unscaled(self, cost: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair import metrics
-from skfair._kernels import fronts, swaps
+from skfair._kernels import fronts, swap_rows, swaps
 from skfair.solvers.clustering import swap, swap_sample
 from skfair.solvers.clustering.base import clustering_solver
 from skfair.solvers.clustering.swap import Swap
@@ -83,9 +83,9 @@ def set_up(seed, is_sorted, *, n_used=None, n_clusters=4, n_groups=2, **options)
         cells = (empty, empty, np.column_stack((bounds[:-1], bounds[1:])))
     sample = swap_sample.SwapSample(X, codes, n_clusters, n_groups)
     state = sample.state(labels.astype(np.int8))
-    swaps.count_and_sum(sample.data, state)
+    swap_rows.count_and_sum(sample.data, state)
     if is_sorted:
-        swaps.sort_cells(sample.data, state, cells, rows)
+        swap_rows.sort_cells(sample.data, state, cells, rows)
     twin = SwapTwin(X, codes, labels, n_clusters, n_groups, rows)
     return Setup(sample, state, cells, sample.scratch(8), swap_sample.new_log((40,)), twin, rng)
 
@@ -115,9 +115,10 @@ def check(s, tolerance=1e-9):
 @pytest.fixture
 def python_kernels(monkeypatch):
     """Run a test with the plain Python source of the kernels, which spares some compiling."""
-    for name, thing in list(vars(swaps).items()):
-        if hasattr(thing, "py_func"):
-            monkeypatch.setattr(swaps, name, as_python(thing))
+    for module in (swaps, swap_rows):
+        for name, thing in list(vars(module).items()):
+            if hasattr(thing, "py_func"):
+                monkeypatch.setattr(module, name, as_python(thing))
 
 
 @pytest.fixture(params=["compiled", "python"])
@@ -199,7 +200,7 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
     slots = np.array([2, 0, 3])
     for s in slots:
         labels[s] = rng.integers(0, 4, 60)
-        swaps.count_and_sum(first.sample.data, (labels[s], counts[s], sums[s]))
+        swap_rows.count_and_sum(first.sample.data, (labels[s], counts[s], sums[s]))
     archive = (labels, counts, sums)
     before = [part.copy() for part in archive]
     batches = rng.integers(0, 60, (3, 10)).astype(np.int32)
@@ -208,8 +209,8 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
     outcome = (np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3), np.int64))
     spare = (np.empty((4, n_groups), np.int64), np.empty((4, 3)))
     swaps.breed(
-        first.sample.data, first.cells, archive, slots, first.sample.total, pairs, batches, draws,
-        2, 1, first.work, spare, log, outcome,
+        first.sample.data, first.cells, archive, slots, first.sample.total, pairs,
+        (batches, draws), 2, 1, first.work, spare, log, outcome,
     )  # fmt: skip
     for part, old in zip(archive, before, strict=True):
         assert_array_equal(part[slots], old[slots])  # bit for bit
@@ -240,15 +241,17 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
 def test_sums_over_the_data(mode):
     X, codes, _ = make(0, offset=1e6)
     center = X.mean(axis=0)
-    assert swaps.spread(X, center) == np.abs(X - center).max()
-    assert_allclose(swaps.sum_of_squares(X, center, 0.5), ((X - center) ** 2).sum() / 4, rtol=1e-12)
+    assert swap_rows.spread(X, center) == np.abs(X - center).max()
+    assert_allclose(
+        swap_rows.sum_of_squares(X, center, 0.5), ((X - center) ** 2).sum() / 4, rtol=1e-12
+    )
     labels, seeds = np.empty(len(X), np.int8), np.array([4, 9, 30])
     scratch = np.empty((3, 25)), np.empty(25), np.empty(25)
-    swaps.nearest_rows((X, center, 1.0, codes), seeds, *scratch, labels)
+    swap_rows.nearest_rows((X, center, 1.0, codes), seeds, *scratch, labels)
     assert_array_equal(labels, ((X[:, None] - X[seeds]) ** 2).sum(axis=2).argmin(axis=1))
     s = set_up(0, False)
     assert_allclose(
-        s.sample.unscaled(swaps.direct_cost(s.sample.data, s.state)), s.twin.cost(), rtol=1e-12
+        s.sample.unscaled(swap_rows.direct_cost(s.sample.data, s.state)), s.twin.cost(), rtol=1e-12
     )
 
 
