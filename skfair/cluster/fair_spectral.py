@@ -34,12 +34,13 @@ from skfair.cluster.rounding import (
     unit_rows,
 )
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import CostProblem, Rules
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.affinity import Affinity, FactoredAffinity
 from skfair.problems.cut.build import AFFINITIES, FACTORED, GRAPHS, PRECOMPUTED, build_affinity
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
-from skfair.solvers.clustering.prices import assign
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 from skfair.utils.warn import warn_user
 

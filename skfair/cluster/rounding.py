@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
-from skfair.solvers.clustering.prices import assign
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.assignment import assign
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
@@ -35,7 +36,7 @@ def labels_by_kmeans(
         # Fewer distinct points than clusters: some stay empty, as the balances will say.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points)
-    return model.labels_.astype(np.int64)
+    return np.asarray(model.labels_, dtype=np.int64)
 
 
 def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
@@ -48,7 +49,7 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
     left, _, right = svd(points[pivots[:n_clusters], :].T)
     k = min(left.shape[0], right.shape[0])
     rotated = points @ left[:, :k] @ right[:k]
-    return np.abs(rotated).argmax(axis=1)
+    return np.asarray(np.abs(rotated).argmax(axis=1))
 
 
 def rounding_starts(
@@ -81,4 +82,4 @@ def _assigned(
 ) -> IntArray:
     """Assign points to the means of clusters under the rules."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
-    return assign(problem, problem.means(labels)[0], search_counts=False).labels
+    return np.asarray(assign(problem, problem.means(labels)[0], search_counts=False).labels)
