@@ -40,8 +40,8 @@ class ComparedGroups:
         The groups as the user knows them.
     group_of, stratum_of : ndarray of shape (n_cells,)
         The group and the stratum of each cell.
-    strata : GroupLevels or None
-        The strata; None without control features.
+    strata : tuple of str or None
+        One name per stratum; None without control features.
     is_present : ndarray of shape (n_cells,)
         False for a cell of a stratum whose rows have no weight.
     """
@@ -50,7 +50,7 @@ class ComparedGroups:
     groups: GroupLevels
     group_of: IntArray
     stratum_of: IntArray
-    strata: GroupLevels | None
+    strata: tuple[str, ...] | None
     is_present: BoolArray
 
     @cached_property
@@ -181,7 +181,7 @@ def compared_groups(
     levels = GroupLevels((), (), None, names, offsets)
     cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
     is_present = cells.sums(sample_weight) > 0
-    return ComparedGroups(cells, groups.levels, group, stratum, strata.levels, is_present)
+    return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
 
 
 def encode_strata(control_features: Any, n_samples: int, like: Any = None) -> GroupEncoding:

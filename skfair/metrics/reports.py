@@ -348,7 +348,7 @@ class _Listed:
         ordered = [names[i] for i in self._order]
         index: pd.Index = pd.Index(ordered)
         if strata is not None:
-            keys = [strata.names[s] for s in self._stratum[self._order]]
+            keys = [strata[s] for s in self._stratum[self._order]]
             index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
         return index
 
