@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
 # Newton steps need a matrix of n_features x n_features.
@@ -97,15 +97,6 @@ class ModelOptions(NamedTuple):
     layers: tuple[int, ...]
     fit_intercept: bool
     alpha: float | None
-
-
-class Solver(Protocol):
-    """A solver of the registry, or one like them."""
-
-    def solve(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None, **params: Any
-    ) -> SolverResult:
-        """Solve the problem from a start."""
 
 
 def active_rules(
@@ -239,8 +230,7 @@ def choose_solver(solver: str | Solver, default: str) -> Solver:
     """Return the solver of that name, the default one for "auto", or the given one."""
     if not isinstance(solver, str):
         return solver
-    made: Solver = SOLVERS[default if solver == "auto" else solver]()
-    return made
+    return SOLVERS[default if solver == "auto" else solver]()
 
 
 def solve(
@@ -258,10 +248,8 @@ def solve(
 ) -> StrictResult:
     """Run a solver: on the path of strict enforcement, or once if there are no temperatures."""
     check_needs(solver, problem)
-    params: dict[str, Any] = {"tol": tol, "random_state": rng, "callback": callback}
-    if max_iter is not None:
-        params["max_iter"] = max_iter
     if temperatures is not None:
+        of_solver = {} if max_iter is None else {"max_iter": max_iter}
         return solve_strictly(
             problem,
             solver,
@@ -270,10 +258,15 @@ def solve(
             min_gap=problem.model.rounding,
             is_classifier=is_classifier,
             refine=refine and "hessian" in problem.offers,
-            **params,
+            tol=tol,
+            random_state=rng,
+            callback=callback,
+            **of_solver,
         )
     return StrictResult(
-        result=solver.solve(problem, start, None, **params),
+        result=solver.solve(
+            problem, start, tol=tol, max_iter=max_iter, random_state=rng, callback=callback
+        ),
         shift=0.0,
         scale=1.0,
         loss=problem.loss,
