@@ -31,6 +31,10 @@ from skfair.utils.warn import warn_user
 NEWTON_FEATURES = 1000
 
 Problem = RuledProblem[Any]
+# What users may pass: names, objects, several rules.
+RuleChoice = str | Constraint | Sequence[str | Constraint]
+LossChoice = str | Loss
+SolverChoice = str | Solver
 
 
 class TargetScale(NamedTuple):
@@ -99,9 +103,7 @@ class ModelOptions(NamedTuple):
     alpha: float | None
 
 
-def active_rules(
-    constraint: str | Constraint | Sequence[str | Constraint], task: str, data: TrainingData
-) -> list[Constraint]:
+def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
     """Return the rules that limit something: with a single group there are none."""
     rules, groups = make_constraints(constraint, task), data.groups
     if groups.n_groups == groups.n_attributes:
@@ -226,7 +228,7 @@ def default_solver(problem: Problem) -> str:
     return "al_newton" if problem.model.n_parameters <= NEWTON_FEATURES else "al_lbfgs"
 
 
-def choose_solver(solver: str | Solver, default: str) -> Solver:
+def choose_solver(solver: SolverChoice, default: str) -> Solver:
     """Return the solver of that name, the default one for "auto", or the given one."""
     if not isinstance(solver, str):
         return solver
