@@ -204,7 +204,8 @@ class SensitiveFeaturesMixin:
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        self._check_attributes(sensitive_features, control_features)
+        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
+        _check_given("control_features", control_features, self.control_columns)
         if self._reads_blocks and is_lazy(X, y, *given.values()):
             return self._noted(self._read_blocks(X, y, given, check_params))
         self._refuse_lazy(X, y, *given.values())
@@ -235,23 +236,6 @@ class SensitiveFeaturesMixin:
         self._group_levels = data.groups.levels
         data.groups.warn_small()
         return data
-
-    def _check_attributes(self, sensitive_features: Any, control_features: Any) -> None:
-        """Raise if the name of a column was passed in place of the column, or both were given."""
-        for argument, given, parameter, columns in (
-            ("sensitive_features", sensitive_features, "sensitive_columns", self.sensitive_columns),
-            ("control_features", control_features, "control_columns", self.control_columns),
-        ):
-            if isinstance(given, str):
-                raise TypeError(
-                    f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or set "
-                    f"{parameter}={given!r}."
-                )
-            if given is not None and columns is not None:
-                raise ValueError(
-                    f"{argument} was passed to fit although {parameter}={columns!r} says that X "
-                    "holds them. Use one of the two."
-                )
 
     def _read_rows(
         self, X: Any, y: Any, given: dict[str, Any], supervised: bool, check_params: dict[str, Any]
@@ -299,7 +283,7 @@ class SensitiveFeaturesMixin:
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
-        self._check_attributes(sensitive_features, None)
+        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
         if not is_lazy(X):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
@@ -414,3 +398,18 @@ class SensitiveFeaturesMixin:
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
         return self._group_levels.encode(sensitive_features, n_samples=n_samples)
+
+
+def _check_given(argument: str, given: Any, columns: Any) -> None:
+    """Raise if the name of a column was passed in place of the column, or both were given."""
+    parameter = argument.replace("features", "columns")
+    if isinstance(given, str):
+        raise TypeError(
+            f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or set "
+            f"{parameter}={given!r}."
+        )
+    if given is not None and columns is not None:
+        raise ValueError(
+            f"{argument} was passed to fit although {parameter}={columns!r} says that X holds "
+            "them. Use one of the two."
+        )

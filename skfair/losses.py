@@ -186,7 +186,7 @@ class SmoothErrors(Loss):
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return 1 where the decision is wrong."""
-        return ((scores > 0) != (targets > 0)).astype(np.float64)
+        return np.asarray((scores > 0) != (targets > 0), dtype=np.float64)
 
 
 def _checked_width(smoothing: float) -> float:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks import score_bins
 from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
@@ -44,7 +44,7 @@ from skfair.blocks.score_bins import (
 )
 from skfair.groups.attributes import read_columns
 from skfair.groups.encoding import GroupEncoding
-from skfair.utils.factorize import IntArray, factorize
+from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
 from skfair.utils.validation import check_labels, check_scores, check_weights, one_dimensional
 

@@ -13,28 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray
+from skfair._typing import Seed
 from skfair.base import fit_method
-from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.blocks.training_data import TrainingData
-from skfair.estimators.classes import has_probabilities, read_classes
+from skfair.blocks.partitions import by_block, is_lazy
+from skfair.estimators.classes import (
+    accuracy_in_blocks,
+    classification_task,
+    has_probabilities,
+    read_classes,
+)
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
-from skfair.estimators.erm_problem import Task
-from skfair.losses import make_loss
+from skfair.estimators.erm_problem import LossChoice, RuleChoice, SolverChoice
 from skfair.utils.text import listed
-
-
-def _right_and_all(block: dict[str, Any], model: ConstrainedERMClassifier) -> tuple[float, float]:
-    """Return the weight of right predictions in a block, and the weight of all."""
-    weights = block.get("sample_weight")
-    weights = np.ones(len(block["y"])) if weights is None else np.asarray(weights)
-    right = model.predict(block["X"]) == np.asarray(block["y"])
-    return float(weights @ right), float(weights.sum())
 
 
 class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
@@ -205,22 +199,22 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     def __init__(
         self,
-        constraint: Any = "demographic_parity",
+        constraint: RuleChoice = "demographic_parity",
         max_disparity: float = 0.05,
         *,
-        loss: Any = "log_loss",
+        loss: LossChoice = "log_loss",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
         fit_intercept: bool = True,
-        solver: Any = "auto",
+        solver: SolverChoice = "auto",
         enforce: str = "strict",
         temperatures: Any = (1, 2, 4, 8, 16),
         max_iter: int | None = None,
         tol: float = 1e-6,
-        class_weight: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
         refine: bool = True,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
@@ -287,7 +281,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             **ROW_CHECKS,
         )
         self.classes_ = read_classes(data.y)
-        task = self._classification(data)
+        task = classification_task(data, self.classes_, self.loss, self.class_weight)
         problem = self._build(data, task)
         solver = self._choose(problem)
         found = self._solve(problem, solver, task, X, y)
@@ -345,7 +339,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
                 f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        self._advance(data, self._classification(data))
+        self._advance(data, classification_task(data, self.classes_, self.loss, self.class_weight))
         return self
 
     @by_block()
@@ -402,9 +396,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         """
         if not is_lazy(X, y, sample_weight):
             return float(super().score(X, y, sample_weight))
-        rows = align(X=X, y=y, sample_weight=sample_weight)
-        right, total = rows.total(_right_and_all, without_rows(self))
-        return float(right / total)
+        return accuracy_in_blocks(self, X, y, sample_weight)
 
     @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
@@ -444,30 +436,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
-
-    def _classification(self, data: TrainingData) -> Task:
-        """Say what is learned: targets are -1 and 1."""
-        return Task(
-            np.where(data.y == self.classes_[1], 1.0, -1.0),
-            make_loss(self.loss, self._task),
-            self._loss_weights(data.y, data.sample_weight),
-            tuple(self.classes_.tolist()),
-        )
-
-    def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
-        """Return the weights of rows in the loss: class times sample weights."""
-        if self.class_weight is None:
-            return sample_weight
-        codes = (y == self.classes_[1]).astype(np.intp)
-        of_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
-        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} must give weights >= 0, not all of them 0."
-            )
-        weights = of_class[codes]
-        return weights if sample_weight is None else weights * sample_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

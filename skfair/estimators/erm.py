@@ -24,7 +24,6 @@ from skfair.estimators import erm_report
 from skfair.estimators.erm_problem import (
     ModelOptions,
     Problem,
-    Solver,
     Task,
     active_rules,
     build_problem,
@@ -32,12 +31,12 @@ from skfair.estimators.erm_problem import (
     default_solver,
     solve,
 )
-from skfair.estimators.stream import Stream
+from skfair.estimators.stream import Stream, begin, check_advances
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
 from skfair.models.units import product
 from skfair.problems.erm.in_blocks import LinearScores
-from skfair.solvers.base import check_needs
+from skfair.solvers.base import Solver
 
 # What rows must be.
 ROW_CHECKS: dict[str, Any] = {
@@ -156,7 +155,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         solution = erm_report.solution(problem, found, task.scale, self.tol)
         self.__dict__.update(solution, **erm_report.disparities(problem, decisions, task.scale))
         if self.enforce == "surrogate":
-            if self.status_ == "max_iter" and not getattr(solver, "is_stochastic", False):
+            if self.status_ == "max_iter" and not solver.is_stochastic:
                 erm_report.warn_not_converged(problem, found, self.kkt_residual_, self.tol)
         elif erm_report.warn_if_missed(problem, self.train_disparities_, task.scale):
             self.status_ = "infeasible"
@@ -224,13 +223,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         """Go on with a stream, or begin one where the last fit ended."""
         is_begun = hasattr(self, "_stream")
         problem = self._build(data, task, n_earlier=self._stream.n_rows if is_begun else 0)
-        solver: Any = choose_solver(self.solver, "alm")
-        if not hasattr(solver, "advance"):
-            raise ValueError(
-                f"partial_fit needs a stochastic solver, got solver={self.solver!r}. Use 'auto' or "
-                "'alm'."
-            )
-        check_needs(solver, problem)
+        solver = check_advances(choose_solver(self.solver, "alm"), problem, self.solver)
         if not is_begun:
             rng = check_random_state(self.random_state)
             start, multipliers = problem.start(rng), None
@@ -238,8 +231,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
                 start = self._last_point(problem)
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     multipliers = self.multipliers_
-            training = solver.begin(problem, start, multipliers)
-            self._stream = Stream(training, problem.model.units, rng)
+            self._stream = begin(problem, solver, start, multipliers, rng)
         self._stream = self._stream.advanced(problem, solver)
         training = self._stream.training
         self._store_model(self._model(problem, task, training.solution))

@@ -32,6 +32,10 @@ from skfair.utils.warn import warn_user
 NEWTON_FEATURES = 1000
 
 Problem = RuledProblem
+# What users may pass: names, objects, several rules.
+RuleChoice = str | Constraint | Sequence[str | Constraint]
+LossChoice = str | Loss
+SolverChoice = str | Solver
 
 
 class TargetScale(NamedTuple):
@@ -100,9 +104,7 @@ class ModelOptions(NamedTuple):
     alpha: float | None
 
 
-def active_rules(
-    constraint: str | Constraint | Sequence[str | Constraint], task: str, data: TrainingData
-) -> list[Constraint]:
+def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
     """Return the rules that limit something: with a single group there are none."""
     rules, groups = make_constraints(constraint, task), data.groups
     if groups.n_groups == groups.n_attributes:
@@ -227,7 +229,7 @@ def default_solver(problem: Problem) -> str:
     return "al_newton" if problem.model.n_parameters <= NEWTON_FEATURES else "al_lbfgs"
 
 
-def choose_solver(solver: str | Solver, default: str) -> Solver:
+def choose_solver(solver: SolverChoice, default: str) -> Solver:
     """Return the solver of that name, the default one for "auto", or the given one."""
     if not isinstance(solver, str):
         return solver
@@ -249,10 +251,8 @@ def solve(
 ) -> StrictResult:
     """Run a solver: on the path of strict enforcement, or once if there are no temperatures."""
     check_needs(solver, problem)
-    params: dict[str, Any] = {"tol": tol, "random_state": rng, "callback": callback}
-    if max_iter is not None:
-        params["max_iter"] = max_iter
     if temperatures is not None:
+        of_solver = {} if max_iter is None else {"max_iter": max_iter}
         return solve_strictly(
             problem,
             solver,
@@ -261,6 +261,12 @@ def solve(
             min_gap=problem.model.rounding,
             is_classifier=is_classifier,
             refine=refine and "hessian" in problem.offers,
-            **params,
+            tol=tol,
+            random_state=rng,
+            callback=callback,
+            **of_solver,
         )
-    return StrictResult(problem, solver.solve(problem, start, None, **params))
+    found = solver.solve(
+        problem, start, tol=tol, max_iter=max_iter, random_state=rng, callback=callback
+    )
+    return StrictResult(problem, found)

@@ -4,53 +4,28 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, cast
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.estimators.erm_problem import Problem
 from skfair.models.units import Units
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.solvers.base import Solver, check_needs
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 
 # Steps on a part of a stream, however few rows it has.
 PART_STEPS = 100
 
-
-class Training(Protocol):
-    """All that training needs to go on with other rows."""
-
-    n_steps: int
-
-    @property
-    def solution(self) -> FloatArray:
-        """The parameters to predict with."""
-
-    @property
-    def solution_multipliers(self) -> FloatArray:
-        """The multipliers that belong to them."""
-
-
-class StreamSolver(Protocol):
-    """A solver whose training can stop and go on."""
-
-    n_loss: int
-
-    def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
-    ) -> Training:
-        """Return the state of a training that has made no step yet."""
-
-    def advance(
-        self, problem: Any, state: Training, n_steps: int, rng: np.random.RandomState
-    ) -> None:
-        """Make steps; the state is changed in place."""
+StreamSolver = StochasticSolver[Any]
 
 
 @dataclass(frozen=True)
 class Stream:
     """What is kept between the parts of a stream."""
 
-    training: Training
+    training: TrainingState
     units: Units  # of the columns of the first part
     rng: np.random.RandomState
     n_rows: int = 0
@@ -60,5 +35,28 @@ class Stream:
         after = deepcopy(self)  # what is there stays as it is if something fails below
         problem.model.use_units(after.units)
         n_new = problem.model.n_samples
-        solver.advance(problem, after.training, max(PART_STEPS, n_new // solver.n_loss), after.rng)
+        n_steps = max(PART_STEPS, n_new // solver.n_loss)
+        solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
         return replace(after, n_rows=after.n_rows + n_new)
+
+
+def check_advances(solver: Solver, problem: Problem, said: object) -> StreamSolver:
+    """Return a solver whose training can stop and go on with other rows, or raise."""
+    check_needs(solver, problem)
+    if not solver.can_advance:
+        raise ValueError(
+            f"partial_fit needs a stochastic solver, got solver={said!r}. Use 'auto' or 'alm'."
+        )
+    return cast(StreamSolver, solver)
+
+
+def begin(
+    problem: Problem,
+    solver: StreamSolver,
+    start: FloatArray,
+    multipliers: FloatArray | None,
+    rng: np.random.RandomState,
+) -> Stream:
+    """Return a stream without rows; units are those of the columns of the problem."""
+    training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
+    return Stream(training, problem.model.units, rng)

@@ -41,6 +41,8 @@ from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
 from skfair.utils.warn import warn_user
 
+__all__ = ["Cells", "GroupEncoding", "GroupLevels", "encode_groups", "one_group"]
+
 # Rates of groups below this size are mostly noise: one person is more than three points.
 MIN_GROUP_SIZE = 30
 
@@ -99,17 +101,17 @@ class GroupEncoding:
     @property
     def n_groups(self) -> int:
         """Number of groups over all attributes."""
-        return self.counts.size
+        return int(self.counts.size)
 
     @property
     def n_attributes(self) -> int:
         """Number of attributes whose groups partition the rows (1 after intersection)."""
-        return self.codes.shape[0]
+        return int(self.codes.shape[0])
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     @cached_property
     def attribute_of_group(self) -> IntArray:
@@ -224,15 +226,13 @@ def encode_groups(
     Parameters
     ----------
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), or dict
-        A list, array, Series or DataFrame, or a dict of columns; any dtype without missing values.
-        An encoding is returned as it is.
+        A list, array, frame or dict of columns without missing values; an encoding stays as it is.
     n_samples : int, default=None
         The number of rows expected.
     intersectional : bool, default=True
         Whether several attributes are crossed into one, or kept apart (and overlap).
     like : object, default=None
-        The X or y that the rows belong to. If both carry a pandas index with the same labels in
-        another order, the rows are not aligned and an error is raised.
+        The X or y that the rows belong to. The same pandas index in another order is an error.
     role : Role, default=SENSITIVE
         What errors call the attributes.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.groups.encoding import GroupLevels
+from skfair.groups.levels import GroupLevels
 
 # Lengths and ranks that are equal in exact arithmetic differ by less.
 ROUNDING = 1e-12

@@ -13,10 +13,17 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skfair._typing import Seed
 from skfair.base import fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
-from skfair.estimators.erm_problem import TargetScale, Task
+from skfair.estimators.erm_problem import (
+    LossChoice,
+    RuleChoice,
+    SolverChoice,
+    TargetScale,
+    Task,
+)
 from skfair.losses import make_loss
 from skfair.utils.validation import check_numbers
 
@@ -142,19 +149,19 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     def __init__(
         self,
-        constraint: Any = "mean_score_parity",
+        constraint: RuleChoice = "mean_score_parity",
         max_disparity: float = 0.05,
         *,
-        loss: Any = "squared_error",
+        loss: LossChoice = "squared_error",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
         fit_intercept: bool = True,
-        solver: Any = "auto",
+        solver: SolverChoice = "auto",
         enforce: str = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,

@@ -22,6 +22,7 @@ from skfair.constraints import (
 from skfair.enforcement import threshold_search
 from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.thresholds import ThresholdScan
+from skfair.estimators.classes import classification_task
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.regression import ConstrainedERMRegressor
 from tests.small_problems import loans
@@ -249,7 +250,7 @@ def test_a_bound_that_cannot_be_kept_is_said():
 def problem_of(model, X, y, group):
     data = model._read(X, y, sensitive_features=group)
     model.classes_ = np.unique(data.y)
-    return model._build(data, model._classification(data))
+    return model._build(data, classification_task(data, model.classes_, "log_loss", None))
 
 
 @pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
