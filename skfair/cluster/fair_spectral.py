@@ -37,6 +37,7 @@ from skfair.problems.cut.affinity import Affinity, Choice, affinity_kind, make_a
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EigenSolver
+from skfair.solvers.parameters import check_parameters
 from skfair.utils.warn import warn_user
 
 
@@ -324,6 +325,7 @@ class FairSpectralClustering(
             The fitted estimator.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
+        check_parameters(affinity)
         solver = choose_solver(
             self.solver, tol=self.tol, max_iter=self.max_iter, block_size=self.block_size
         )

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import (
 import skfair
 from skfair import inspection, metrics, model_selection, solvers
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.cluster import FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples

@@ -18,7 +18,6 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from skfair._typing import Rows
 from skfair.problems.cut.weights import Weights
-from skfair.utils.ranges import check_fields
 from skfair.utils.registry import Registry
 
 
@@ -67,7 +66,7 @@ def affinity_kind(choice: Choice) -> type[Affinity]:
 
 
 def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
-    """Return the object that a choice stands for, checked; ``parameters`` fill its fields."""
+    """Return the object that a choice stands for; ``parameters`` fill its fields."""
     affinity, names = choice, {*AFFINITIES, *KERNEL_PARAMS}
     if isinstance(choice, str) and choice not in names:
         raise ValueError(f"There is no affinity {choice!r}. The affinities are {sorted(names)}.")
@@ -76,5 +75,4 @@ def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
         given = {**parameters, "kernel": choice}
         shared = [field.name for field in fields(kind) if field.name in given]
         affinity = kind(**{name: given[name] for name in shared})
-    check_fields(affinity)
     return affinity

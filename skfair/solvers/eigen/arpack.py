@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
-from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
 from skfair.exceptions import SolverError
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step, only_step
 from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.parameters import Count
 
 
 @EIGEN_SOLVERS.register("arpack")
@@ -45,7 +44,7 @@ class Arpack(EigenSolver):
     is_iterative = False  # of what ARPACK does between start and end nothing is seen
     finds_hidden_copies = False
 
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 300
+    max_iter: Count = 300
 
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.base import Status
+from skfair.solvers.parameters import check_parameters
 from skfair.utils.history import History
-from skfair.utils.ranges import check_fields
 from skfair.utils.registry import Registry
 
 # Gets the present vectors, or None where they would have to be computed; True stops the solver.
@@ -144,7 +144,7 @@ class EigenSolver(ABC):
         result : EigenResult
             The vectors, their values and how the solver ended.
         """
-        check_fields(self)
+        check_parameters(self)
         history, is_stopped = History(), False
         for step in self.steps(problem, n_vectors, rng):
             is_stopped = callback is not None and step.is_whole and callback(step.vectors)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Annotated
 
 import numpy as np
@@ -29,6 +29,7 @@ from sklearn.utils._param_validation import Interval
 from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.solvers.parameters import Count, NonNegative, Positive
 
 Product = Callable[[FloatArray], FloatArray]
 
@@ -74,13 +75,13 @@ class DCADMM(EigenSolver):
 
     keeps_constraint = False
 
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
-    shift: Annotated[float | None, Interval(Real, 0, None, closed="left")] = None
+    max_iter: Count = 10
+    shift: NonNegative | None = None
     alpha: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.005
     tau: Annotated[float, Interval(Real, 1, None, closed="neither")] = 2.0
-    mu: Annotated[float, Interval(Real, 0, None, closed="neither")] = 10.0
-    gtol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-3
-    ftol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 1e-4
+    mu: Positive = 10.0
+    gtol: Positive = 1e-3
+    ftol: Positive = 1e-4
 
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState

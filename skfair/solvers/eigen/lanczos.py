@@ -16,18 +16,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
 from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.parameters import Count, Positive
 
 # Ritz values are looked at when a product costs this many times their m^3.
 _CHECK = 20
@@ -65,9 +64,9 @@ class Lanczos(EigenSolver):
     FairSpectralClustering(n_clusters=3, solver=Lanczos(tol=0.0001, ...))
     """
 
-    tol: Annotated[float, Interval(Real, 0, None, closed="neither")] = 3e-3
-    max_iter: Annotated[int, Interval(Integral, 1, None, closed="left")] = 300
-    block_size: Annotated[int | None, Interval(Integral, 1, None, closed="left")] = None
+    tol: Positive = 3e-3
+    max_iter: Count = 300
+    block_size: Count | None = None
 
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState

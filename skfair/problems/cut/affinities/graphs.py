@@ -29,7 +29,7 @@ class NeighborGraph(Affinity):
     weighs_new_rows = False
 
     n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
-    n_jobs: Annotated[int | None, Integral] = None
+    n_jobs: int | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
         """Return the graph of the rows of X."""

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
-from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Rows
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
@@ -31,11 +31,11 @@ class Kernel(Affinity):
     A function gets ``kernel_params`` only. Parameters that a kernel does not have are ignored.
     """
 
-    kernel: Annotated[str | KernelFunction, StrOptions(set(KERNEL_PARAMS)), callable]
-    gamma: Annotated[float | None, Interval(Real, 0, None, closed="left")] = None
+    kernel: str | KernelFunction
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
     degree: Annotated[float, Interval(Real, 0, None, closed="left")] = 3
-    coef0: Annotated[float, Real] = 1
-    kernel_params: Annotated[dict[str, Any] | None, dict] = None
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
         """Return the weights between the rows of X."""
@@ -62,7 +62,7 @@ class Kernel(Affinity):
 class Rbf(Affinity):
     """``exp(-gamma |x - y|^2)``; gamma None is one over the number of columns."""
 
-    gamma: Annotated[float | None, Interval(Real, 0, None, closed="left")] = None
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
         """Return the weights between the rows of X."""

@@ -37,7 +37,7 @@ class Nystroem(Affinity):
     reads_sparse = False
 
     n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
-    gamma: Annotated[float | None, Interval(Real, 0, None, closed="left")] = None
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
         """Return the factor of the weights between the rows of X."""
@@ -61,7 +61,7 @@ class Landmark(Affinity):
 
     n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
     n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
-    gamma: Annotated[float | None, Interval(Real, 0, None, closed="left")] = None
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 
     def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
         """Return the factor of the weights between the rows of X."""
