@@ -10,10 +10,11 @@ from sklearn.utils import gen_batches
 
 from skfair._typing import FloatArray, IntArray, Rows
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import CostProblem, Rules
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.weights import NewRows, Weights
+from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, linearised_cut
-from skfair.solvers.clustering.prices import assign
 
 # Numbers of a block of weights of new rows.
 _BLOCK = 1 << 22

@@ -32,7 +32,7 @@ from skfair.cluster.limits import (
 )
 from skfair.cluster.rounding import Rounding
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import Rules
+from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.affinity import Affinity, Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut

@@ -15,10 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import IntArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import CostProblem, RepresentationProblem, Rules
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
-from skfair.solvers.clustering.prices import assign
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
@@ -88,8 +90,7 @@ def labels_by_kmeans(
         # Fewer distinct points than clusters: some stay empty, as the balances will say.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points)
-    labels: IntArray = model.labels_.astype(np.int64)
-    return labels
+    return np.asarray(model.labels_, dtype=np.int64)
 
 
 def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
@@ -102,8 +103,7 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
     left, _, right = svd(points[pivots[:n_clusters], :].T)
     k = min(left.shape[0], right.shape[0])
     rotated = points @ left[:, :k] @ right[:k]
-    labels: IntArray = np.abs(rotated).argmax(axis=1)
-    return labels
+    return np.asarray(np.abs(rotated).argmax(axis=1))
 
 
 def rounding_starts(
@@ -136,4 +136,4 @@ def _assigned(
 ) -> IntArray:
     """Assign points to the means of clusters under the rules."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
-    return assign(problem, problem.means(labels)[0], search_counts=False).labels
+    return np.asarray(assign(problem, problem.means(labels)[0], search_counts=False).labels)

@@ -15,6 +15,11 @@ from skfair.solvers.base import (
     check_needs,
 )
 from skfair.solvers.clustering.alternating import alternating_gradient
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
+from skfair.solvers.clustering.prices import Prices
+from skfair.solvers.clustering.smooth import Smooth
+from skfair.solvers.clustering.swap import Swap
+from skfair.solvers.clustering.variational import Variational
 from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.solvers.dc.dc_penalty import DCPenalty
 from skfair.solvers.dc.dc_ssg import DCSwitching
@@ -67,6 +72,12 @@ __all__ = [
     "AutoEigen",
     "EigenResult",
     "EIGEN_SOLVERS",
+    # clustering: our own, and those of safairkm and its peers
+    "Prices",
+    "Swap",
+    "Variational",
+    "Smooth",
+    "CLUSTERING_SOLVERS",
     # all by name, and what they share
     "SOLVERS",
     "Answer",

@@ -9,7 +9,7 @@ is linearised at the present labels, which gives each row a cost for each cluste
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
-and the cheapest assignment under the rules is found by prices (``prices.py``).
+and the cheapest assignment under the rules is found by prices (``assignment.py``).
 A few rounds of that, the best of them kept; then rows move and change places one by one as long as
 the cut itself falls, within the rules.
 """
@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.problems.clustering.representation import CostProblem
+from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import Weights
-from skfair.solvers.clustering.prices import TEMPERATURES, assign
+from skfair.solvers.clustering.assignment import TEMPERATURES, assign
 
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
@@ -137,7 +137,7 @@ def _descend(
 
 def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
     """Order labels: missed by whole people, missed at all, cut."""
-    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.largest_weight)
     return missed, found.violation > 1e-9, found.cut.value
 
 

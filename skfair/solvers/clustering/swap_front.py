@@ -11,7 +11,7 @@ steps, too, the fairest end would need more iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray, IntArray
-from skfair.solvers.clustering.swap import (
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.solvers.clustering.swap_sample import (
     CANCELLATION,
     MAX_CANDIDATES,
+    TARGETS,
     SwapSample,
-    check_options,
+    check_pairs,
     new_log,
 )
 from skfair.utils.history import History
-
-Callback = Callable[[Any], bool]
 
 # The four pairs (n_a, n_b) of the paper's experiments on real data.
 PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
@@ -76,7 +75,7 @@ def swap_front(
     max_points: int = 200,
     swap_target: str = "local",
     swap_candidates: str | int = "auto",
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
 ) -> SwapFront:
     r"""Approximate the whole front of cost against balance by a list of labellings (Algorithm 3).
@@ -107,7 +106,7 @@ def swap_front(
         Length of the list, at least 2. Above it, the point that contributes least to the
         hypervolume is dropped, again and again; the cheapest and the most balanced one stay.
     swap_target : {"local", "global"}, default="local"
-        See :func:`swap_descent`.
+        See :class:`Swap`.
     swap_candidates : "auto" or int, default="auto"
         Rows drawn per row that is swapped. "auto" starts with 1 and adds one every 16 iterations,
         up to 64.
@@ -124,7 +123,7 @@ def swap_front(
 
     See Also
     --------
-    swap_descent : The same steps for one labelling.
+    Swap : The same steps for one labelling.
 
     Notes
     -----
@@ -148,7 +147,7 @@ def swap_front(
     >>> front.labels.dtype, bool((np.diff(front.costs) > 0).all())
     (dtype('int8'), True)
     """
-    rule = check_options(swap_target, swap_candidates, pairs)
+    check_pairs(pairs)
     if max_points < 2 or n_starts < 1:
         raise ValueError(
             f"swap_front got max_points={max_points} and n_starts={n_starts}. Keep at least 2 "
@@ -165,10 +164,10 @@ def swap_front(
     for t in range(max_iter):
         n_candidates = (
             min(1 + t // _ITERATIONS_PER_CANDIDATE, MAX_CANDIDATES)
-            if swap_candidates == "auto"
-            else int(swap_candidates)
+            if isinstance(swap_candidates, str)
+            else swap_candidates
         )
-        archive.breed(table, rule, n_candidates, rng)
+        archive.breed(table, TARGETS[swap_target], n_candidates, rng)
         if callback is not None and callback(archive):
             break
     return archive.front()

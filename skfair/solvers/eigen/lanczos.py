@@ -135,7 +135,7 @@ class _Basis:
     @property
     def is_full(self) -> bool:
         """Whether there is no room for another block."""
-        return self.size + 2 * self._b > self._V.shape[1]
+        return bool(self.size + 2 * self._b > self._V.shape[1])
 
     def grow(self) -> None:
         """Multiply the last block and append what is new in the product."""

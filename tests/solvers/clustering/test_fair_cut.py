@@ -9,10 +9,10 @@ from scipy import sparse
 from skfair._kernels import cuts
 from skfair.cluster.limits import representation_rules
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.representation import CostProblem
+from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
+from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_rules
-from skfair.solvers.clustering.prices import assign
 from tests.naive.spectral import normalised_cut
 from tests.python_kernels import as_python
 

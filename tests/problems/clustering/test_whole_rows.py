@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.representation import RepresentationProblem, Rules, balance_rules
-from skfair.solvers.clustering import whole_people
-from skfair.solvers.clustering.prices import assign
-from skfair.solvers.clustering.whole_people import move_to_counts, nearest_feasible_counts
+from skfair.problems.clustering import placement, whole_rows
+from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.whole_rows import nearest_feasible_counts
+from skfair.solvers.clustering.assignment import assign
 
 
 def problem_of(n_first, n_second, beta, n_clusters=2, weights=None, seed=0):
@@ -78,8 +80,12 @@ def test_points_move_to_the_wanted_counts():
     target = np.array([[5, 7], [7, 8]])
     order = np.bincount(problem.cells)
     target = target if order[0] == 12 else target[:, ::-1]
-    move_to_counts(problem, distances, labels, target)
+    placed = Placement(problem, distances, labels)
+    placed.move_to(target)
     assert np.array_equal(problem.counts(labels), target)
+    assert np.array_equal(placed.counts, target)
+    assert placed.violation == problem.rules.violation(target).sum()
+    assert placed.cost == distances.cost(labels)
     # The cheapest points moved: within a cell nobody who stayed would have been cheaper.
     D = np.concatenate([block for _, block in distances.blocks()])
     extra = D[:, 1] - D[:, 0]
@@ -119,7 +125,7 @@ def test_when_there_is_nothing_to_solve(monkeypatch):
     assert nearest_feasible_counts(problem, problem.counts(np.zeros(16, np.int64))) is None
     plain = problem_of(7, 9, 0.7)
     counts = plain.counts(np.zeros(16, np.int64))
-    monkeypatch.setattr(whole_people, "_MAX_COUNTS", 2)
+    monkeypatch.setattr(whole_rows, "_MAX_COUNTS", 2)
     assert nearest_feasible_counts(plain, counts) is None
     monkeypatch.undo()
     impossible = plain.with_rules(Rules(np.eye(2), np.full(2, -100.0)))
@@ -132,11 +138,11 @@ def test_too_many_undecided_moves_are_tried_only_if_there_is_much_to_gain(monkey
     centers = problem.scaled(np.array([0, 9, 30, 40])).astype(float)
     plain, best = assign(problem, centers), assign(problem, centers, exact=True)
     assert best.cost < plain.cost * (1 - 1e-3)
-    monkeypatch.setattr(whole_people, "_MAX_MOVES", 20)
+    monkeypatch.setattr(placement, "MAX_MOVES", 20)
     some = assign(problem, centers, exact=True)
     assert best.cost <= some.cost < plain.cost
-    monkeypatch.setattr(whole_people, "_WORTH", 1.0)
+    monkeypatch.setattr(placement, "WORTH", 1.0)
     assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
     monkeypatch.undo()
-    monkeypatch.setattr(whole_people, "_SMALL", 100)
+    monkeypatch.setattr(placement, "SMALL", 100)
     assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)

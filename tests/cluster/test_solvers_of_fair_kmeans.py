@@ -5,20 +5,21 @@ import pytest
 
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.metrics import balance_score, kmeans_cost, nondominated
+from skfair.solvers import Smooth, Variational
 from tests.cluster.test_fair_kmeans import segregated
 from tests.test_base import Recorder
 
 BY_WEIGHT = {
-    "variational": {"min_balance": None, "fairness_weight": 1.0},
-    "smooth": {"min_balance": None, "n_kmeans_steps": 5, "n_swap_steps": 5, "max_iter": 60},
+    "variational": {"min_balance": None},
+    "smooth": {"min_balance": None, "solver": Smooth(5, 5), "max_iter": 60},
 }
 ALL = {"swap": {"tol": 0.01}, **BY_WEIGHT}
 each_solver = pytest.mark.parametrize("solver", ALL)
 
 
-def fit(X, groups, solver, **parameters):
-    parameters = {"n_clusters": 4, "random_state": 0} | ALL[solver] | parameters
-    return FairKMeans(solver=solver, **parameters).fit(X, sensitive_features=groups)
+def fit(X, groups, name, **parameters):
+    parameters = {"n_clusters": 4, "random_state": 0, "solver": name} | ALL[name] | parameters
+    return FairKMeans(**parameters).fit(X, sensitive_features=groups)
 
 
 @each_solver
@@ -51,10 +52,10 @@ def test_swaps_keep_the_limit_and_prices_are_cheaper():
 def test_more_weight_on_fairness_is_more_balanced(solver):
     X, groups = segregated(1000)
     light, heavy = (
-        {"variational": [{"fairness_weight": w} for w in (0.01, 3.0)]}
-        | {"smooth": [{"n_kmeans_steps": a, "n_swap_steps": 10 - a} for a in (10, 2)]}
+        {"variational": [Variational(weight) for weight in (0.01, 3.0)]}
+        | {"smooth": [Smooth(n_kmeans, 10 - n_kmeans) for n_kmeans in (10, 2)]}
     )[solver]
-    one, other = (fit(X, groups, solver, **options) for options in (light, heavy))
+    one, other = (fit(X, groups, solver, solver=weighted) for weighted in (light, heavy))
     assert other.balance_ > one.balance_ + 0.2
     assert other.inertia_ > one.inertia_
 
@@ -74,7 +75,7 @@ def test_monitors_see_centres(solver):
     recorder.on_fit_task_end = lambda estimator, context, *, X=None, fitted_estimator=None: (
         recorder.scores.append(fitted_estimator.score(X)) if fitted_estimator is not None else None
     )
-    model = FairKMeans(4, solver=solver, random_state=0, **ALL[solver])
+    model = FairKMeans(4, **{"solver": solver, "random_state": 0} | ALL[solver])
     model.set_callbacks(recorder).fit(X, sensitive_features=groups)
     assert len(recorder.scores) >= 1
     assert max(recorder.scores) < 0
