@@ -91,11 +91,11 @@ def check_callback(subject, case):
     """A callback ends the run at once, and sees what is returned."""
     seen = []
     run = subject.run(
-        case, case.start, max_iter=100, callback=lambda theta: seen.append(theta.copy()) or True
+        case, case.start, max_iter=20, callback=lambda theta: seen.append(theta.copy()) or True
     )
     assert run.result.status == "stopped"
     assert len(seen) == 1
-    assert run.result.n_iter <= subject.run(case, case.start, max_iter=100).result.n_iter
+    assert run.result.n_iter <= subject.run(case, case.start, max_iter=20).result.n_iter
     go_on = subject.run(case, case.start, max_iter=3, callback=lambda theta: None)
     assert go_on.result.status != "stopped"
 

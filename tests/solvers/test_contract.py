@@ -13,8 +13,8 @@ from tests.solvers.contract import Answer, Case, Run, Subject
 
 # How near solvers come on these problems, by what they say of themselves.
 PRECISE, FIRST_ORDER, STOCHASTIC = 1e-6, 2e-3, 0.02
-STEPS = 1000
-STOCHASTIC_STEPS = 400
+STEPS = 600
+STOCHASTIC_STEPS = 250
 WHO = people(n=200)
 
 
@@ -34,7 +34,7 @@ def upper_only():
 def lower_only():
     problem = two_sided()
     here = problem.evaluate(optimum(problem.relaxed()).x).constraints
-    return problem.bounded(lower=here + 0.1, upper=np.full(here.size, np.inf))
+    return problem.bounded(lower=here + 0.05, upper=np.full(here.size, np.inf))
 
 
 def no_rules():
@@ -71,9 +71,18 @@ def risk_case(name, is_ruled):
 
 def risk_subject(name, kind):
     """A solver of constrained risk minimisation."""
+    known = {}
     solver, enough = kind(), STOCHASTIC_STEPS if kind.is_stochastic else STEPS
 
-    def run(case, start, *, seed=0, max_iter=None, callback=None):
+    def run(case, start, **options):
+        if options:
+            return run_once(case, start, **options)
+        key = id(case), start.tobytes()
+        if key not in known:  # two checks look at the same long run
+            known[key] = run_once(case, start)
+        return known[key]
+
+    def run_once(case, start, *, seed=0, max_iter=None, callback=None):
         result = solver.solve(
             case.problem,
             start,
