@@ -20,17 +20,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import Seed
+from skfair._typing import FloatArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
 from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
-from skfair.cluster.limits import (
-    attribute_balances,
-    count_balances,
-    data_balances,
-    representation_rules,
-)
-from skfair.cluster.rounding import Rounding
+from skfair.cluster.limits import representation_rules
+from skfair.cluster.rounding import Rounding, label_attributes
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.affinity import Affinity, Choice, affinity_kind, make_affinity
@@ -241,6 +236,9 @@ class FairSpectralClustering(
     # New rows may be assigned by the prices of their groups, so prediction takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
+    labels_: NDArray[np.int32]
+    group_counts_: FloatArray
+    balance_: float
     _prediction: CutPrediction
 
     def __init__(
@@ -363,9 +361,8 @@ class FairSpectralClustering(
 
     def _rules(self, groups: GroupEncoding) -> Rules:
         """Turn the limits into rules; only fair labels have any."""
-        n, k = groups.n_samples, self.n_clusters
-        if n < k:
-            raise ValueError(f"n_samples={n} should be >= n_clusters={k}.")
+        if groups.n_samples < (k := self.n_clusters):
+            raise ValueError(f"n_samples={groups.n_samples} should be >= n_clusters={k}.")
         min_balance, share_bounds = self.min_balance, self.share_bounds
         if self.assign_labels != "fair":
             min_balance, share_bounds = None, None
@@ -393,16 +390,8 @@ class FairSpectralClustering(
 
     def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""
-        self.labels_ = cut.labels.astype(np.int32)
-        self.ncut_ = cut.value
-        counts = groups.cross_counts(cut.labels, self.n_clusters).T
-        self.group_counts_ = counts
-        self.cluster_balances_ = count_balances(counts, groups)
-        self.balance_ = float(self.cluster_balances_.min())
-        self.average_balance_ = float(self.cluster_balances_.mean())
-        of_data = data_balances(groups, groups.sums())
-        self.relative_balance_ = float((attribute_balances(counts, groups) / of_data).min())
-        missed = rules.violation_beyond(counts, 1.0)
+        vars(self).update(label_attributes(cut, groups))
+        missed = rules.violation_beyond(self.group_counts_, 1.0)
         if missed > 0:
             self.status_ = "infeasible"
             warn_user(

@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import IntArray
+from skfair.cluster.limits import attribute_balances, count_balances, data_balances
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import Rules
@@ -74,6 +75,22 @@ class Rounding:
         # k-means judges its progress relative to the spread, which should not be tiny.
         points: NDArray[Any] = embedding / embedding.dtype.type(largest or 1.0)
         return points
+
+
+def label_attributes(cut: Cut, groups: GroupEncoding) -> dict[str, Any]:
+    """Return what an estimator says of its labels."""
+    counts = groups.cross_counts(cut.labels, cut.volume.size).T
+    balances = count_balances(counts, groups)
+    of_data = data_balances(groups, groups.sums())
+    return {
+        "labels_": cut.labels.astype(np.int32),
+        "ncut_": cut.value,
+        "group_counts_": counts,
+        "cluster_balances_": balances,
+        "balance_": float(balances.min()),
+        "average_balance_": float(balances.mean()),
+        "relative_balance_": float((attribute_balances(counts, groups) / of_data).min()),
+    }
 
 
 def unit_rows(points: NDArray[Any]) -> NDArray[Any]:

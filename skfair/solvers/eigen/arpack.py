@@ -49,7 +49,6 @@ class Arpack(EigenSolver):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield one step: ARPACK does not let go before its end."""
         if problem.n_free < 4 * n_vectors + 20:  # ARPACK needs room for its basis
             yield from DenseEigh().steps(problem, n_vectors, rng)
             return

@@ -41,7 +41,6 @@ class AutoEigen(Lanczos):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield the steps of the solver that is the fastest."""
         if problem.n_samples <= _SMALL or problem.weights.factor is not None:
             yield from DenseEigh().steps(problem, n_vectors, rng)
         else:

@@ -86,7 +86,6 @@ class DCADMM(EigenSolver):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield ``max_iter`` iterations."""
         shift = self.shift
         if shift is None:
             shift = 0.0 if problem.weights.is_psd else _GRAPH_SHIFT

@@ -43,7 +43,6 @@ class DenseEigh(EigenSolver):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield the only step."""
         n_wanted = min(2 * n_vectors, max(problem.n_free, n_vectors))
         factor = problem.weights.factor
         if factor is None:

@@ -71,7 +71,6 @@ class Lanczos(EigenSolver):
     def steps(
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
-        """Yield the steps."""
         b = default_block_size(problem, n_vectors) if self.block_size is None else self.block_size
         n_kept = n_vectors + max(8, n_vectors // 4)
         n_basis = n_kept + max(3, 64 // b) * b
