@@ -24,6 +24,12 @@ from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.solvers.dc.dc_penalty import DCPenalty
 from skfair.solvers.dc.dc_ssg import DCSwitching
 from skfair.solvers.dc.idca import IDCA
+from skfair.solvers.eigen.arpack import Arpack
+from skfair.solvers.eigen.auto import AutoEigen
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.solvers.eigen.dc_admm import DCADMM
+from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.eigen.lanczos import Lanczos
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
 from skfair.solvers.erm.alm import ALM
@@ -58,6 +64,14 @@ __all__ = [
     "DCSwitching",
     "DCPenalty",
     "DC_SOLVERS",
+    # eigen-solvers of fair spectral clustering
+    "Lanczos",
+    "DenseEigh",
+    "Arpack",
+    "DCADMM",
+    "AutoEigen",
+    "EigenResult",
+    "EIGEN_SOLVERS",
     # clustering: our own, and those of safairkm and its peers
     "Prices",
     "Swap",

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics.pairwise import euclidean_distances, laplacian_kernel, rbf_kernel
+from sklearn.metrics.pairwise import (
+    chi2_kernel,
+    euclidean_distances,
+    laplacian_kernel,
+    rbf_kernel,
+)
 
 from skfair._kernels import affinity as kernels
-from skfair.problems.cut.similarity import (
+from skfair.problems.cut.affinities.kernels import Kernel, Rbf, RbfKernel
+from skfair.problems.cut.affinities.landmarks import (
     LandmarkFactor,
     NystroemFactor,
-    PairwiseKernel,
-    RbfKernel,
     choose_landmarks,
 )
 from tests.python_kernels import as_python
@@ -58,15 +62,20 @@ def test_rbf_matrix(dtype, tol, offset, d):
 def test_kernels_of_new_rows_continue_the_matrix():
     X = np.random.default_rng(0).normal(size=(80, 3))
     for kernel in (
-        RbfKernel(X, 0.5, "float64"),
-        PairwiseKernel(X, "laplacian", {"gamma": 0.5}, "float64"),
-        PairwiseKernel(X, lambda a, b: 1 / (1 + np.abs(a - b).sum()), {}, "float64"),
+        Rbf(0.5),
+        Kernel("laplacian", gamma=0.5),
+        Kernel(lambda a, b: 1 / (1 + np.abs(a - b).sum())),
     ):
-        assert np.allclose(kernel(X[5:9]), kernel.matrix()[5:9], atol=1e-12)
-    assert np.allclose(
-        PairwiseKernel(X, "laplacian", {"gamma": 0.5}, "float64").matrix(),
-        laplacian_kernel(X, gamma=0.5),
-    )
+        weights = kernel.build(X, dtype="float64", rng=np.random.RandomState(0))
+        assert np.allclose(weights.new_rows(X[5:9]), weights.matrix[5:9], atol=1e-12)
+    laplacian = Kernel("laplacian", gamma=0.5).between(X, dtype="float64")
+    assert np.allclose(laplacian, laplacian_kernel(X, gamma=0.5))
+
+
+def test_a_kernel_has_its_own_default_width():
+    """The width of chi2 is 1 if it is not given; None is no number for it."""
+    X = np.random.default_rng(0).random((20, 3))
+    assert np.allclose(Kernel("chi2").between(X, dtype="float64"), chi2_kernel(X))
 
 
 def test_nystroem_is_exact_when_all_rows_are_landmarks():

@@ -1,95 +1,80 @@
-"""Similarities between rows of X: the weights of spectral clustering, and those of new rows.
-
-Each class is called with rows and returns their part of a matrix: weights to the rows of the fit
-for a kernel, rows of the factor Z of ``W = Z Z'`` for an approximation. The same call builds the
-affinity at fit and extends it to new rows at prediction.
-"""
+"""Approximations of a matrix of weights by landmarks, ``W = Z Z'``, for large samples."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils._param_validation import Interval
 
-# Rows of a kernel matrix that are computed at a time.
+from skfair._typing import Rows
+from skfair.problems.cut.affinities.kernels import RbfKernel
+from skfair.problems.cut.affinity import AFFINITIES, Affinity
+from skfair.problems.cut.weights import FactoredWeights
+
+# Rows whose distances to the landmarks are computed at a time.
 _ROWS = 64
-# Up to this many columns of X, computing a weight again is cheaper than mirroring it.
-_NARROW = 16
 # Landmarks are the centres of a short k-means on this many rows per landmark.
 _ROWS_PER_LANDMARK, _LANDMARK_ROUNDS = 20, 5
 # Directions of the landmarks' kernel that are shorter than this share of the longest are noise.
 _RANK_TOL = 1e-7
+# A dense factor above this size in bytes is recomputed block by block instead of kept.
+_MAX_KEPT = 2**28
 
 
-class RbfKernel:
-    """``exp(-gamma |x - y|^2)`` between rows and the rows of the fit."""
+@AFFINITIES.register("nystroem")
+@dataclass(frozen=True)
+class Nystroem(Affinity):
+    """The rbf kernel, as seen through ``n_landmarks`` rows."""
 
-    def __init__(self, X: NDArray[Any], gamma: float, dtype: Any) -> None:
-        # Far from the origin float32 would have no digits left for small distances.
-        self._mean = X.mean(axis=0, dtype=np.float64)
-        self._unit = np.sqrt(gamma)
-        self._dtype = np.dtype(dtype)
-        self._columns = np.ascontiguousarray(self._scaled(X).T)
+    reads_sparse = False
 
-    def _scaled(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.ascontiguousarray((X - self._mean) * self._unit, dtype=self._dtype)
+    n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
 
-    def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return the weights of rows to the rows of the fit."""
-        return self._weights(self._scaled(X), is_mirrored=False)
-
-    def matrix(self) -> NDArray[Any]:
-        """Return the weights among the rows of the fit."""
-        rows = np.ascontiguousarray(self._columns.T)
-        return self._weights(rows, is_mirrored=rows.shape[1] > _NARROW)
-
-    def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
-        """Compute all weights, or those right of the diagonal and mirror them."""
-        from skfair._kernels.affinity import minus_squared_distances
-
-        n = scaled.shape[0]
-        out = np.empty((n, self._columns.shape[1]), self._dtype)
-        for start in range(0, n, _ROWS):
-            stop = min(start + _ROWS, n)
-            first = start if is_mirrored else 0
-            part = out[start:stop]
-            minus_squared_distances(scaled[start:stop], self._columns, first, part)
-            np.exp(part[:, first:], out=part[:, first:])
-            if is_mirrored:
-                out[stop:, start:stop] = part[:, stop:].T
-        return out
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
+        """Return the factor of the weights between the rows of X."""
+        n, gamma = X.shape[0], 1 / X.shape[1] if self.gamma is None else self.gamma
+        factor = NystroemFactor(choose_landmarks(X, self.n_landmarks, rng), gamma, dtype)
+        if n * factor.rank * np.dtype(dtype).itemsize <= _MAX_KEPT:
+            Z = factor(X)
+            return FactoredWeights(Z.__getitem__, n, factor.rank, dtype, new_rows=factor)
+        return FactoredWeights(lambda rows: factor(X[rows]), n, factor.rank, dtype, new_rows=factor)
 
 
-class PairwiseKernel:
-    """Any kernel of ``sklearn.metrics.pairwise``, or a callable."""
+@AFFINITIES.register("landmark")
+@dataclass(frozen=True)
+class Landmark(Affinity):
+    """A graph in which rows are linked through their nearest landmarks.
 
-    def __init__(self, X: Any, metric: Any, params: dict[str, Any], dtype: Any) -> None:
-        self._X, self._metric, self._params, self._dtype = X, metric, params, np.dtype(dtype)
+    ``gamma`` None is one over the mean squared distance to the landmarks used.
+    """
 
-    def __call__(self, X: Any) -> NDArray[Any]:
-        """Return the weights of rows to the rows of the fit."""
-        weights = pairwise_kernels(
-            X, self._X, metric=self._metric, filter_params=True, **self._params
-        )
-        return np.asarray(weights).astype(self._dtype, copy=False)
+    reads_sparse = False
 
-    def matrix(self) -> NDArray[Any]:
-        """Return the weights among the rows of the fit."""
-        weights = pairwise_kernels(self._X, metric=self._metric, filter_params=True, **self._params)
-        return np.asarray(weights).astype(self._dtype, copy=False)
+    n_landmarks: Annotated[int, Interval(Integral, 1, None, closed="left")] = 500
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
+
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> FactoredWeights:
+        """Return the factor of the weights between the rows of X."""
+        landmarks = choose_landmarks(X, self.n_landmarks, rng)
+        factor = LandmarkFactor(landmarks, self.n_neighbors, self.gamma, dtype)
+        Z = factor.fit(X)
+        return FactoredWeights(Z.__getitem__, X.shape[0], factor.rank, dtype, new_rows=factor)
 
 
 class NystroemFactor:
     """Rows of the Nystroem factor of an rbf kernel, ``K(x, L) K(L, L)^-1/2``, landmarks L."""
 
-    def __init__(self, landmarks: NDArray[Any], gamma: float, dtype: Any) -> None:
+    def __init__(self, landmarks: NDArray[Any], gamma: float, dtype: DTypeLike) -> None:
         self._kernel = RbfKernel(landmarks, gamma, dtype)
         inner = RbfKernel(landmarks, gamma, np.float64)(landmarks)
         values, vectors = np.linalg.eigh((inner + inner.T) / 2)
@@ -101,9 +86,10 @@ class NystroemFactor:
         """Number of columns of the factor."""
         return int(self._whitening.shape[1])
 
-    def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, X: Rows) -> NDArray[Any]:
         """Return rows of the factor."""
-        return self._kernel(X) @ self._whitening
+        rows: NDArray[Any] = self._kernel(X) @ self._whitening
+        return rows
 
 
 class LandmarkFactor:
@@ -114,7 +100,7 @@ class LandmarkFactor:
     """
 
     def __init__(
-        self, landmarks: NDArray[Any], n_nearest: int, gamma: float | None, dtype: Any
+        self, landmarks: NDArray[Any], n_nearest: int, gamma: float | None, dtype: DTypeLike
     ) -> None:
         self._mean = landmarks.mean(axis=0, dtype=np.float64)
         self._dtype = np.dtype(dtype)
@@ -123,15 +109,15 @@ class LandmarkFactor:
         self._gamma = gamma
         self._roots: NDArray[Any] | None = None
 
-    def _centred(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.ascontiguousarray(X - self._mean, dtype=self._dtype)
+    def _centred(self, X: Rows) -> NDArray[Any]:
+        return np.ascontiguousarray(np.asarray(X) - self._mean, dtype=self._dtype)
 
     @property
     def rank(self) -> int:
         """Number of columns of the factor."""
         return int(self._columns.shape[1])
 
-    def fit(self, X: NDArray[Any]) -> sparse.csr_array:
+    def fit(self, X: Rows) -> sparse.csr_array:
         """Set width and masses by the rows of the fit, and return their part of the factor."""
         index, squared = self._nearest(X)
         if self._gamma is None:
@@ -145,14 +131,14 @@ class LandmarkFactor:
         weights.data *= self._roots[weights.indices]
         return weights
 
-    def __call__(self, X: NDArray[Any]) -> sparse.csr_array:
+    def __call__(self, X: Rows) -> sparse.csr_array:
         """Return rows of the factor."""
         assert self._roots is not None
         weights = self._weights(*self._nearest(X))
         weights.data *= self._roots[weights.indices]
         return weights
 
-    def _nearest(self, X: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    def _nearest(self, X: Rows) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return positions and squared distances of the nearest landmarks of each row."""
         from skfair._kernels.affinity import largest_columns, minus_squared_distances
 
@@ -177,10 +163,10 @@ class LandmarkFactor:
         return sparse.csr_array((flat, index.ravel(), starts), shape=(n, self.rank))
 
 
-def choose_landmarks(X: NDArray[Any], n_landmarks: int, rng: np.random.RandomState) -> NDArray[Any]:
+def choose_landmarks(X: Rows, n_landmarks: int, rng: np.random.RandomState) -> NDArray[Any]:
     """Return the centres of a short k-means on a sample of the rows."""
     n = X.shape[0]
-    sample = X
+    X = sample = np.asarray(X)
     if n > _ROWS_PER_LANDMARK * n_landmarks:
         sample = X[np.sort(rng.permutation(n)[: _ROWS_PER_LANDMARK * n_landmarks])]
     if sample.shape[0] <= n_landmarks:
@@ -191,6 +177,3 @@ def choose_landmarks(X: NDArray[Any], n_landmarks: int, rng: np.random.RandomSta
             n_landmarks, init="random", n_init=1, max_iter=_LANDMARK_ROUNDS, random_state=rng
         )
         return np.unique(model.fit(sample).cluster_centers_, axis=0)
-
-
-Similarity = Callable[[Any], Any]

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from skfair._kernels import products
-from skfair.problems.cut import affinity as module
-from skfair.problems.cut.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
+from skfair.problems.cut import weights as module
+from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
 from tests.python_kernels import as_python
 
 
@@ -19,10 +19,10 @@ def forms(Z, dtype):
     rows = Z.astype(dtype)
     thin = sparse.csr_array(rows)
     return {
-        "dense": DenseAffinity(W),
-        "sparse": SparseAffinity(sparse.csr_array(W)),
-        "factor": FactoredAffinity(lambda part: rows[part], *Z.shape, dtype),
-        "sparse factor": FactoredAffinity(lambda part: thin[part], *Z.shape, dtype),
+        "dense": DenseWeights(W),
+        "sparse": SparseWeights(sparse.csr_array(W)),
+        "factor": FactoredWeights(lambda part: rows[part], *Z.shape, dtype),
+        "sparse factor": FactoredWeights(lambda part: thin[part], *Z.shape, dtype),
     }
 
 
@@ -65,7 +65,7 @@ def test_products_do_not_depend_on_threads(n, order, n_threads, monkeypatch):
     rng = np.random.default_rng(0)
     W = rng.random((n, n)).astype(np.float32)
     W += W.T
-    form = DenseAffinity(W)
+    form = DenseWeights(W)
     assert form.is_fast_when_narrow == (n_threads == 1)
     for b in (1, 4, 12, 33):
         columns = np.asarray(rng.normal(size=(n, b)), np.float32, order=order)
@@ -76,4 +76,4 @@ def test_products_do_not_depend_on_threads(n, order, n_threads, monkeypatch):
 def test_components_of_a_graph_that_have_edges():
     W = np.zeros((9, 9))
     W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = W[4, 4] = 1
-    assert SparseAffinity(sparse.csr_array(W)).n_components() == 3
+    assert SparseWeights(sparse.csr_array(W)).n_components() == 3
