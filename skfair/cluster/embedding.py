@@ -14,7 +14,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, KEPT, Callback, EigenResult, EigenSolver
 from skfair.utils.warn import warn_user
 
-# Deprecated parameters where they were not set.
+# Parameters of estimators that are handed to solvers that have them, where they are not set.
 _UNSET = {"tol": 3e-3, "max_iter": None, "block_size": None}
 
 
@@ -30,25 +30,18 @@ class Embedding(NamedTuple):
 def choose_solver(
     choice: str | EigenSolver, *, tol: float, max_iter: int | None, block_size: int | None
 ) -> EigenSolver:
-    """Return the solver that a choice stands for; the other parameters are deprecated."""
+    """Return the solver that a choice stands for, with those of the parameters that it has."""
     set_here = {"tol": tol, "max_iter": max_iter, "block_size": block_size}
     set_here = {name: value for name, value in set_here.items() if value != _UNSET[name]}
-    if isinstance(choice, EigenSolver):
-        if set_here:
-            raise ValueError(
-                f"{', '.join(set_here)} was set beside solver={choice!r}. Set it on the solver."
-            )
-        return choice
-    kind = EIGEN_SOLVERS[choice]
-    known = {field.name for field in fields(kind)} & set(set_here)
-    solver = kind(**{name: set_here[name] for name in known})
+    if not isinstance(choice, EigenSolver):
+        kind = EIGEN_SOLVERS[choice]
+        known = {field.name for field in fields(kind)}
+        return kind(**{name: value for name, value in set_here.items() if name in known})
     if set_here:
-        warn_user(
-            f"{', '.join(set_here)} of FairSpectralClustering is deprecated and will be removed in "
-            f"two minor releases. Set the parameters of a solver on the solver: solver={solver!r}.",
-            FutureWarning,
+        raise ValueError(
+            f"{', '.join(set_here)} was set beside solver={choice!r}. Set it on the solver."
         )
-    return solver
+    return choice
 
 
 def check_room(problem: GroupCut, n_vectors: int) -> None:

@@ -62,7 +62,7 @@ class StreamMixin(PricePredictionMixin):
                 "its partitions one by one, computed, or the whole collection to fit."
             )
         if not hasattr(self, "cluster_centers_"):
-            return self.fit(  # type: ignore[attr-defined]
+            return self.fit(  # type: ignore[attr-defined, no-any-return]
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
             )
         groups = self._read_part_groups(X, sensitive_features)

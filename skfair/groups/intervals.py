@@ -61,7 +61,7 @@ class Intervals:
 
     def share(self, rank: FloatArray, group: int) -> FloatArray:
         """Part of the intervals of a group that [0, rank] covers, from 0 to 1."""
-        return self.overlap(rank, group) / self.lengths[group]
+        return np.asarray(self.overlap(rank, group) / self.lengths[group])
 
     def lowest_rank(self, share: FloatArray | float, group: int) -> FloatArray:
         """Smallest rank that covers at least this share: 0 for a share of 0 or less."""

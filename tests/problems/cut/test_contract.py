@@ -17,8 +17,14 @@ from skfair.problems.cut.affinity import AFFINITIES, Affinity, affinity_kind, ma
 from skfair.problems.cut.weights import DenseWeights
 from skfair.solvers.parameters import check_parameters
 
-CHOICES = [*AFFINITIES, "laplacian", "cosine", lambda a, b: 1 / (1 + np.abs(a - b).sum())]
-every_choice = pytest.mark.parametrize("choice", CHOICES, ids=str)
+
+
+def inverse_distance(a, b):
+    return 1 / (1 + np.abs(a - b).sum())
+
+
+CHOICES = [*AFFINITIES, "laplacian", "cosine", inverse_distance]
+every_choice = pytest.mark.parametrize("choice", CHOICES, ids=lambda c: getattr(c, "__name__", c))
 
 
 def rows(n=90):
