@@ -82,7 +82,7 @@ class DCPenalty(DCSolver):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates; ends where the subgradient is at most ``tol`` long."""
+        # Ends where the subgradient is at most ``tol`` long.
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = best = problem.evaluate(start)
         lowest, lengths = np.inf, StepLengths(rows.n)

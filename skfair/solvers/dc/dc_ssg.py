@@ -77,10 +77,8 @@ class DCSwitching(DCSolver):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates; the best within the last tolerance is returned.
-
-        There is no test of optimality: a run ends early only where a subgradient vanishes.
-        """
+        # There is no test of optimality: a run ends early only where a subgradient vanishes.
+        # The best iterate within the last tolerance is returned.
         functions, zeros = Direct(problem), np.zeros(problem.n_constraints)
         at, lengths = functions.evaluate(start), StepLengths(functions.n)
         best = Best(self._tolerance(max_iter - 1))

@@ -102,7 +102,7 @@ class IDCA(DCSolver):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the solutions of the convex problems; ends where one moves by at most ``tol``."""
+        # Yields the solutions of the convex problems; ends where one moves by at most ``tol``.
         convex = Linearised(problem, problem.parts(start), self.mu)
         lengths, moved = StepLengths(convex.n), np.inf
         for n_iter in count():
