@@ -96,8 +96,8 @@ def swap_front(
         Number of groups.
     pairs, n_starts, max_points, swap_target, swap_candidates : object
         Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row with
-        the closest), the other half is random with cluster probabilities that are the softmax of normal
-        numbers. Above ``max_points``, the point that contributes least to the hypervolume is
+        the closest), the other half is random with cluster probabilities that are the softmax of
+        normal numbers. Above ``max_points``, the point that contributes least to the hypervolume is
         dropped, again and again; the cheapest and the most balanced one stay.
     max_iter : int, default=500
         Number of iterations; the paper runs 400 to 8000.
