@@ -108,7 +108,7 @@ class FairKMeans(
         Fields of :class:`~skfair.solvers.Swap`, :class:`~skfair.solvers.Smooth` and
         :class:`~skfair.solvers.Variational`.
 
-        .. deprecated:: 0.3
+        .. deprecated:: 0.2
             Pass an object with these fields as ``solver``.
     max_iter : int, default=100
         Largest number of rounds per run.

@@ -113,12 +113,8 @@ class FairSpectralClustering(
         on graphs of neighbours.
     n_init : int, default=10
         Number of runs of k-means on the embedding.
-    tol : float, default=3e-3
-        Tolerance of iterative eigen-solvers that are given by name.
-    max_iter : int, default=None
-        Largest number of their iterations; None for the solver's own.
-    block_size : int, default=None
-        Vectors per block of Lanczos steps; None for the solver's own.
+    tol, max_iter, block_size : float or int, default=3e-3, None, None
+        Tolerance, largest number of iterations and block size of eigen-solvers given by name.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the affinity and of its products.
     random_state : int, RandomState instance or None, default=None

@@ -62,9 +62,10 @@ class StreamMixin(PricePredictionMixin):
                 "its partitions one by one, computed, or the whole collection to fit."
             )
         if not hasattr(self, "cluster_centers_"):
-            return self.fit(  # type: ignore[attr-defined, no-any-return]
+            first: Self = self.fit(  # type: ignore[attr-defined]
                 X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
             )
+            return first
         groups = self._read_part_groups(X, sensitive_features)
         rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
         weights = check_weights(sample_weight, rows.shape[0])

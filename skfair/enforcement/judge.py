@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
     found: StrictResult
 
 
-class Comparison(NamedTuple):
+class TrueValues(NamedTuple):
     """True and smooth values of the constraints at one point."""
 
     differences: FloatArray  # true minus smooth values
@@ -121,7 +121,7 @@ class Judge:
 
     def compare(
         self, problem: RuledProblem, theta: FloatArray, multipliers: FloatArray | None
-    ) -> Comparison:
+    ) -> TrueValues:
         """Compare true with smooth values, every centre in the middle of its rates."""
         lower, upper = self.problem.lower, self.problem.upper
         means = self.problem.decide(self.problem.scores(theta)).means
@@ -133,7 +133,7 @@ class Judge:
             rule.disparity_of_means(of_cells) >= USED * rule.max_disparity
             for rule, of_cells in decided
         )
-        return Comparison(
+        return TrueValues(
             true - problem.evaluate(theta).constraints,
             float(beyond.max(initial=-np.inf)),
             is_reached or not np.any(multipliers),

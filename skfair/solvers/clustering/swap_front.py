@@ -94,22 +94,13 @@ def swap_front(
         Number of clusters.
     n_groups : int
         Number of groups.
-    pairs : sequence of (int, int), default=((25, 0), (20, 4), (15, 3), (5, 2))
-        Numbers of rows in the k-means step and of swaps, one child per pair. The default is what
-        the paper's experiments on real data use.
-    n_starts : int, default=30
-        Labellings at the start: one half from k-means++ seeds (each row with the closest), the
-        other half random with cluster probabilities that are the softmax of normal numbers.
+    pairs, n_starts, max_points, swap_target, swap_candidates : object
+        Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row with
+        the closest), the other half is random with cluster probabilities that are the softmax of
+        normal numbers. Above ``max_points``, the point that contributes least to the hypervolume is
+        dropped, again and again; the cheapest and the most balanced one stay.
     max_iter : int, default=500
         Number of iterations; the paper runs 400 to 8000.
-    max_points : int, default=200
-        Length of the list, at least 2. Above it, the point that contributes least to the
-        hypervolume is dropped, again and again; the cheapest and the most balanced one stay.
-    swap_target : {"local", "global"}, default="local"
-        See :class:`Swap`.
-    swap_candidates : "auto" or int, default="auto"
-        Rows drawn per row that is swapped. "auto" starts with 1 and adds one every 16 iterations,
-        up to 64.
     random_state : int, RandomState instance or None, default=None
         Starts, batches and candidates.
     callback : callable, default=None

@@ -18,7 +18,6 @@ from skfair.problems.cut.weights import DenseWeights
 from skfair.solvers.parameters import check_parameters
 
 
-
 def inverse_distance(a, b):
     return 1 / (1 + np.abs(a - b).sum())
 
