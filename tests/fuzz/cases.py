@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import (
 import skfair
 from skfair import inspection, metrics, model_selection, solvers
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairSpectralClustering
+from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
@@ -46,6 +46,10 @@ EXEMPT = {
     "skfair.metrics.NoiseFloor": "a tuple that noise_floor returns",
     "skfair.solvers.SolverResult": "a tuple that solvers return",
     "skfair.solvers.EigenResult": "a tuple that solvers return",
+    "skfair.solvers.Solver": "abstract; its subclasses are covered",
+    "skfair.solvers.IterativeSolver": "abstract; its subclasses are covered",
+    "skfair.solvers.Step": "made by solvers",
+    "skfair.solvers.Answer": "made by solvers",
     "skfair.solvers.check_needs": "takes a solver and a problem, which only estimators make",
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
     "skfair.model_selection.BestWithin": "made and used by best_within",
@@ -185,13 +189,13 @@ def closing(case: Case) -> Case:
 
 
 def method_names(estimator_class) -> list[str]:
-    """Public methods of ours other than ``fit``, without the request setters."""
+    """Public methods other than ``fit``, without request setters and what only solvers can feed."""
     return [
         name
         for name, method in inspect.getmembers(estimator_class, callable)
         if name[0] != "_"
         and name != "fit"
-        and not name.startswith(("set_", "get_metadata", "get_params"))
+        and not name.startswith(("set_", "get_metadata", "get_params", "from_"))
     ]
 
 
@@ -265,12 +269,7 @@ def component_case(draw, name: str, component: type) -> Case:
     n_drawn = n_odd(draw) if names else 0
     drawn = {draw(st.sampled_from(names)): draw(st.sampled_from(odd)) for _ in range(n_drawn)}
     told = f"{name}({', '.join(f'{key}={one!r}' for key, one in drawn.items())})"
-    is_dc = component in [solvers.DC_SOLVERS[one] for one in solvers.DC_SOLVERS]
-    owner = PartialParityClassifier if is_dc else ConstrainedERMClassifier
-    if component in [solvers.EIGEN_SOLVERS[one] for one in solvers.EIGEN_SOLVERS]:
-        owner = FairSpectralClustering
-    if "classification" not in getattr(component, "tasks", ["classification"]):
-        owner = ConstrainedERMRegressor
+    owner = owner_of(component)
     argument = "constraint" if hasattr(component, "tasks") else "solver"
     case = estimator_case(draw, owner.__name__, owner, {argument: None}, f"{argument}={told}")
     inner = case.run
@@ -278,6 +277,19 @@ def component_case(draw, name: str, component: type) -> Case:
     # Made inside the run: a constructor may reject its arguments.
     case.run = lambda: inner({argument: component(**drawn)})
     return case
+
+
+def owner_of(component: type) -> type:
+    """The estimator that takes a solver or a rule."""
+    for registry, owner in (
+        (solvers.DC_SOLVERS, PartialParityClassifier),
+        (solvers.EIGEN_SOLVERS, FairSpectralClustering),
+        (solvers.CLUSTERING_SOLVERS, FairKMeans),
+    ):
+        if component in [registry[name] for name in registry]:
+            return owner
+    tasks = getattr(component, "tasks", ["classification"])
+    return ConstrainedERMClassifier if "classification" in tasks else ConstrainedERMRegressor
 
 
 def splitter_case(draw, name: str, splitter: type) -> Case:
@@ -311,7 +323,7 @@ def find_builder(name: str, thing: Any) -> tuple[Callable, int] | None:
         return display_case, 3
     if hasattr(thing, "split"):
         return splitter_case, 2
-    if hasattr(thing, "solve") or hasattr(thing, "tasks"):
+    if any(hasattr(thing, name) for name in ("solve", "cluster", "tasks")):
         return component_case, 2
     return (plain_case, 1) if not unknown_arguments(short, thing) else None
 
