@@ -27,7 +27,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.sensitive_columns import column_positions, take_columns
-from skfair.metrics import clusters, labels, losses, scores
+from skfair.metrics import clusters, labels, losses, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.response import get_response, response_method_of, takes_groups
@@ -77,13 +77,25 @@ _SCORERS: dict[str, tuple[Metric, bool]] = {
         "partial_equalized_odds_gap",
         "partial_ccdf_gap",
     ),
+    **_gaps(rankings, "pair_error_gap", "exposure_gap", "rank_gap"),
+    "ndcg": (rankings.ndcg, True),
     "balance_score": (clusters.balance_score, True),
     "share_ratio": (clusters.share_ratio, True),
     **_gaps(clusters, "share_deviation", "kl_fairness_error"),
 }
 
-# The loss of a probability is not the loss of a score, so these do without predict_proba.
-_OF_DECISIONS = (losses.loss_parity_difference, losses.largest_group_loss)
+# Response methods other than those above.
+_METHODS: dict[Metric, str | tuple[str, ...]] = {
+    # The loss of a probability is not the loss of a score, so these do without predict_proba.
+    losses.loss_parity_difference: "decision_function",
+    losses.largest_group_loss: "decision_function",
+    # Rankers have but one response.
+    **dict.fromkeys(
+        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
+        ("decision_function", "predict_proba", "predict"),
+    ),
+}
+_ANY = inspect.Parameter("any", inspect.Parameter.KEYWORD_ONLY)
 
 
 class FairnessScorer(_BaseScorer):
@@ -103,6 +115,7 @@ class FairnessScorer(_BaseScorer):
         kwargs: dict[str, Any],
         response_method: Any,
         sensitive_columns: Any = None,
+        query_column: Any = None,
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -122,11 +135,14 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        self._sensitive_columns = sensitive_columns
+        self._sensitive_columns, self._query_column = sensitive_columns, query_column
+        self._needs_groups = parameters.get("sensitive_features", _ANY).default is not None
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
         if sensitive_columns is None and "sensitive_features" not in kwargs:
             self._metadata_request.score.add_request(param="sensitive_features", alias=True)
+        if "query_id" in parameters and query_column is None:
+            self._metadata_request.score.add_request(param="query_id", alias=True)
         self._metadata_request.score.add_request(param="sample_weight", alias=None)
 
     def __call__(
@@ -151,7 +167,8 @@ class FairnessScorer(_BaseScorer):
         sample_weight : array-like, default=None
             Weights of the rows.
         **kwargs
-            ``sensitive_features``, unless the scorer reads them from X.
+            ``sensitive_features``, and ``query_id`` of metrics of rankings, unless the scorer
+            reads them from X.
 
         Returns
         -------
@@ -192,7 +209,9 @@ class FairnessScorer(_BaseScorer):
                     "Use one of the two."
                 )
             groups = _take(X, self._sensitive_columns)
-        if groups is None:
+        if self._query_column is not None:
+            kwargs["query_id"] = _take(X, self._query_column)
+        if groups is None and self._needs_groups:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
                 "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
@@ -227,11 +246,11 @@ class FairnessScorer(_BaseScorer):
         return wanted if wanted in list(estimator.classes_) else None
 
     def __repr__(self) -> str:
-        extra = (
-            ""
-            if self._sensitive_columns is None
-            else (f", sensitive_columns={self._sensitive_columns!r}")
-        )
+        columns = {
+            "sensitive_columns": self._sensitive_columns,
+            "query_column": self._query_column,
+        }
+        extra = "".join(f", {key}={value!r}" for key, value in columns.items() if value is not None)
         arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
         name = getattr(self._score_func, "__name__", repr(self._score_func))
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
@@ -290,6 +309,7 @@ def make_fairness_scorer(
     greater_is_better: bool | None = None,
     response_method: str | Sequence[str] | None = None,
     sensitive_columns: Any = None,
+    query_column: Any = None,
     **kwargs: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric.
@@ -309,6 +329,9 @@ def make_fairness_scorer(
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the groups. By default the groups arrive as metadata, which needs
         ``sklearn.set_config(enable_metadata_routing=True)``.
+    query_column : str or int, default=None
+        Column of X that holds the queries, for metrics of rankings; by default ``query_id`` arrives
+        as metadata.
     **kwargs
         Further arguments of the metric, such as ``interval`` or ``pos_label``.
 
@@ -340,10 +363,11 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
-    if response_method is None and underlying in _OF_DECISIONS:
-        response_method = "decision_function"
+    if response_method is None:
+        response_method = _METHODS.get(underlying)
     sign = 1 if greater_is_better else -1
-    return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns)
+    columns = sensitive_columns, query_column
+    return FairnessScorer(metric, sign, kwargs, response_method, *columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
