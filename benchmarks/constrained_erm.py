@@ -75,14 +75,14 @@ def slsqp(problem: Any, start: Any) -> Any:
         {
             "type": "ineq",
             "fun": lambda x, s=sign, b=bound: s * (problem.evaluate(x).constraints - b),
-            "jac": lambda x, s=sign: s * problem.jacobian(problem.evaluate(x)),
+            "jac": lambda x, s=sign: s * problem.evaluate(x).jacobian(),
         }
         for sign, bound in ((1, problem.lower), (-1, problem.upper))
     ]
     return minimize(
         lambda x: problem.evaluate(x).objective,
         start,
-        jac=lambda x: problem.gradient(problem.evaluate(x)),
+        jac=lambda x: problem.evaluate(x).gradient(),
         method="SLSQP",
         constraints=bounds,
         options={"ftol": 1e-12, "maxiter": 1000},
@@ -93,19 +93,19 @@ def trust_constr(problem: Any, start: Any) -> Any:
     none = np.zeros(problem.n_constraints)
 
     def hessian(x: Any, multipliers: Any = none) -> Any:
-        return problem.hessian(problem.evaluate(x), multipliers)
+        return problem.evaluate(x).hessian(multipliers)
 
     bounds = NonlinearConstraint(
         lambda x: problem.evaluate(x).constraints,
         problem.lower,
         problem.upper,
-        jac=lambda x: problem.jacobian(problem.evaluate(x)),
+        jac=lambda x: problem.evaluate(x).jacobian(),
         hess=lambda x, v: hessian(x, v) - hessian(x),
     )
     return minimize(
         lambda x: problem.evaluate(x).objective,
         start,
-        jac=lambda x: problem.gradient(problem.evaluate(x)),
+        jac=lambda x: problem.evaluate(x).gradient(),
         hess=hessian,
         method="trust-constr",
         constraints=bounds,
@@ -287,7 +287,7 @@ def groups(results: dict[str, Any], quick: bool) -> None:
     def evaluation(problem: Any) -> Callable[[], Any]:
         theta = np.random.RandomState(SEEDS[0]).normal(size=problem.n_parameters) / 10
         multipliers = np.ones(problem.n_constraints)
-        return lambda: [problem.gradient(problem.evaluate(theta), multipliers) for _ in range(20)]
+        return lambda: [problem.evaluate(theta).gradient(multipliers) for _ in range(20)]
 
     def fit(part: Part, bound: float) -> Callable[[], Any]:
         model = ConstrainedERMClassifier(

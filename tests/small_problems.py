@@ -129,3 +129,13 @@ def same_point(problem, theta, other):
     centers = theta[problem.model.n_parameters :]
     coef, intercept = problem.model.raw(problem.model_part(theta))
     return np.concatenate([other.model.standardised(coef, intercept), centers])
+
+
+def names_of(protocol):
+    """What a protocol asks for."""
+    return {
+        name
+        for kind in protocol.__mro__
+        for name in (*vars(kind), *vars(kind).get("__annotations__", ()))
+        if not name.startswith("_")
+    }

@@ -88,10 +88,10 @@ def stationarity(problem: Any, theta: Any) -> float:
     the products of multipliers and room to the bounds.
     """
     at = problem.evaluate(theta)
-    jacobian = problem.jacobian(at)
+    jacobian = at.jacobian()
     room = np.maximum(-OneSided(problem).values(at), 0.0)  # of all upper, then all lower bounds
     system = np.vstack([np.vstack([jacobian, -jacobian]).T, np.diag(room)])
-    right = np.concatenate([-problem.gradient(at), np.zeros(room.size)])
+    right = np.concatenate([-at.gradient(), np.zeros(room.size)])
     return float(nnls(system, right)[1])
 
 

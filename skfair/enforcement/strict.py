@@ -174,7 +174,7 @@ class _StrictPath:
         # Means of losses and scores are smooth themselves: only the solver's tolerance is between.
         self.damping = DAMPING if self.has_rates else 1.0
         self.step_tol = LOOSE_TOL if self.has_rates else self.tol
-        is_precise = getattr(solver, "is_precise", False) and hasattr(problem, "hessian")
+        is_precise = getattr(solver, "is_precise", False) and "hessian" in problem.offers
         if is_precise:
             self.step_tol = min(self.step_tol, PRECISE_TOL)
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
@@ -252,7 +252,7 @@ class _StrictPath:
 
         def slope(scale: float) -> float:  # rises: the loss is convex
             at = self.free.evaluate(scale * theta)
-            return float(theta @ self.free.gradient(at))
+            return float(theta @ at.gradient())
 
         if slope(low) >= 0 or slope(high) <= 0:
             return float(low if slope(low) >= 0 else high)

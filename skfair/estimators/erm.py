@@ -206,7 +206,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     ) -> StrictResult:
         """Run the solver, within the outer loop if the promise is strict."""
         rng = check_random_state(self.random_state)
-        is_linear = hasattr(problem, "hessian")
+        is_linear = "hessian" in problem.offers
         solver = self._make_solver(is_linear, problem.model.n_parameters)
         check_needs(solver, problem)
         self._is_stochastic = bool(getattr(solver, "is_stochastic", False))

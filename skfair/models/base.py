@@ -7,7 +7,7 @@ into a gradient in the parameters, with one pull-back however many rules there a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,14 @@ class ScoreModel(ABC):
         Number of rows.
     n_parameters : int
         Length of the parameter vector.
+    pulls_back_cells : bool
+        Whether it has :meth:`pullback_cells`.
+    reads_single_rows : bool
+        Whether the scores of a few rows take less time than those of all.
     """
+
+    pulls_back_cells: ClassVar[bool] = False
+    reads_single_rows: ClassVar[bool] = False
 
     X: Any
     units: Units
@@ -72,6 +79,18 @@ class ScoreModel(ABC):
     @abstractmethod
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights (not of intercepts), and its gradient."""
+
+    def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
+        """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
+        raise NotImplementedError
+
+    def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
+        """Return the second derivative for curvatures by the scores: linear models have one."""
+        raise NotImplementedError
+
+    def penalty_curvature(self) -> FloatArray:
+        """Return the diagonal second derivative of the penalty: linear models have one."""
+        raise NotImplementedError
 
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart."""

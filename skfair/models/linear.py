@@ -10,7 +10,7 @@ Dense rows that are mostly zero (one-hot codes) are kept as CSR, which is much c
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,9 +18,6 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.models.base import ScoreModel
 from skfair.models.units import BLOCK_ROWS, Units, column_units, compact_rows, product
-
-# From this many cells on, sums by cell are cheaper than one product per constraint.
-MANY_COLUMNS = 4
 
 
 class LinearScore(ScoreModel):
@@ -37,6 +34,9 @@ class LinearScore(ScoreModel):
     units : Units, default=None
         Means and deviations, of rows that these are a part of; by default those of the rows.
     """
+
+    pulls_back_cells: ClassVar[bool] = True
+    reads_single_rows: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -65,12 +65,12 @@ class SolverResult(NamedTuple):
 
 
 def check_needs(solver: Any, problem: Any) -> None:
-    """Raise a ``TypeError`` that names solver, problem and the methods that the problem lacks.
+    """Raise a ``TypeError`` that names solver, problem and what the problem lacks.
 
     Parameters
     ----------
     solver : object
-        Lists in ``needs`` the methods that it calls.
+        Lists in ``needs`` what not every problem has.
     problem : object
         What is to be solved.
 
@@ -78,9 +78,9 @@ def check_needs(solver: Any, problem: Any) -> None:
     --------
     >>> from skfair.solvers import check_needs
     >>> class Newton:
-    ...     needs = ("value", "hessian")
+    ...     needs = ("hessian",)
     >>> class Smooth:
-    ...     def value(self): ...
+    ...     offers = frozenset()
     >>> check_needs(Newton(), Smooth())
     Traceback (most recent call last):
         ...
@@ -92,7 +92,7 @@ def check_needs(solver: Any, problem: Any) -> None:
             "name of a solver."
         )
     check_parameters(solver)
-    missing = [name for name in getattr(solver, "needs", ()) if not hasattr(problem, name)]
+    missing = [name for name in solver.needs if name not in problem.offers]
     if missing:
         raise TypeError(
             f"{type(solver).__name__} cannot solve a {type(problem).__name__}: the problem has no "

@@ -129,17 +129,17 @@ def curvature_bounds(problem: Any, at: Any) -> CurvatureBounds:
         L_F and M_G.
     """
     constraints = OneSided(problem)
-    gradient, values = problem.gradient(at), constraints.values(at)
+    gradient, values = at.gradient(), constraints.values(at)
     start = np.random.RandomState(0).standard_normal(at.theta.size)
 
     def bend(direction: FloatArray) -> FloatArray:
         there = problem.evaluate(at.theta + _FAR * direction)
-        return np.asarray(problem.gradient(there) - gradient) / _FAR
+        return np.asarray(there.gradient() - gradient) / _FAR
 
     def tilt(direction: FloatArray) -> FloatArray:
         there = problem.evaluate(at.theta + _NEAR * direction)
         slopes = constraints.signed((constraints.values(there) - values) / _NEAR)
-        return np.asarray(problem.gradient(at, slopes, objective=0.0))
+        return np.asarray(at.gradient(slopes, objective=0.0))
 
     squared = _largest(tilt, start) if constraints.n else 0.0
     return CurvatureBounds(_largest(bend, start), float(np.sqrt(squared)))

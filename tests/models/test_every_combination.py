@@ -30,5 +30,5 @@ def test_gradient_of_the_lagrangian(model, loss, rule):
         at = problem.evaluate(point)
         return at.objective + multipliers @ at.constraints
 
-    found = problem.gradient(problem.evaluate(theta), multipliers)
+    found = problem.evaluate(theta).gradient(multipliers)
     assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-5)

@@ -319,9 +319,9 @@ def test_gradient_of_the_whole_problem(n_levels, rule, is_sparse):
             return here.objective + multipliers @ here.constraints
 
         at = problem.evaluate(theta, batch)
-        assert close(problem.gradient(at, multipliers), central(lagrangian, theta), 1e-7)
-        jacobian = problem.jacobian(at)
-        alone = [problem.gradient(at, unit, objective=0) for unit in np.eye(len(jacobian))]
+        assert close(at.gradient(multipliers), central(lagrangian, theta), 1e-7)
+        jacobian = at.jacobian()
+        alone = [at.gradient(unit, objective=0) for unit in np.eye(len(jacobian))]
         assert close(jacobian, np.array(alone), 1e-12)
 
 

@@ -53,10 +53,10 @@ def test_multipliers_weigh_the_rows(point):
     """lam' G and nu' c have the same gradient; split undoes signed where one side pays."""
     problem, at, constraints = point
     lam = np.random.default_rng(1).uniform(0.1, 1, 9)
-    J = problem.jacobian(at)
+    J = at.jacobian()
     finite = np.isfinite(problem.lower)
     rows = np.vstack([J, -J[finite]])
-    found = problem.gradient(at, constraints.signed(lam), objective=0.0)
+    found = at.gradient(constraints.signed(lam), objective=0.0)
     assert found == pytest.approx(rows.T @ lam, abs=1e-12)
     for row in range(9):
         assert J.T @ constraints.unit(row) == pytest.approx(rows[row], abs=1e-15)
@@ -86,9 +86,9 @@ def test_constants_are_those_of_linear_algebra(rules):
     problem = build(people(3, n_levels=(3,)), rules, 0.2, loss="squared_error")
     at = problem.evaluate(np.random.default_rng(2).normal(size=problem.n_parameters))
     bounds = curvature_bounds(problem, at)
-    hessian = problem.hessian(at, np.zeros(problem.n_constraints))
+    hessian = at.hessian(np.zeros(problem.n_constraints))
     assert bounds.objective == pytest.approx(np.linalg.eigvalsh(hessian)[-1], rel=1e-2)
-    J = problem.jacobian(at)
+    J = at.jacobian()
     rows = np.vstack([J, -J[np.isfinite(problem.lower)]])
     assert bounds.jacobian == pytest.approx(np.linalg.norm(rows, 2), rel=1e-2)
 
@@ -97,7 +97,7 @@ def test_a_kink_is_seen_from_a_distance():
     """At zero the smoothed hinge is flat, but not for long."""
     problem = without_rules(build(people(3), "demographic_parity", loss="hinge", alpha=0.0))
     at = problem.evaluate(np.zeros(problem.n_parameters))
-    assert np.abs(problem.hessian(at, np.zeros(0))).max() == 0
+    assert np.abs(at.hessian(np.zeros(0))).max() == 0
     assert curvature_bounds(problem, at).objective > 0.05
 
 

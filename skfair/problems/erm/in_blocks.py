@@ -1,9 +1,9 @@
 """Constrained ERM with linear scores over rows that lie elsewhere: what travels are sums.
 
-The twin of :class:`skfair.problems.erm.in_memory.LinearConstrainedERM`, with the same methods, so
-the same solvers run on it. An evaluation is one pass over the blocks, which returns the loss, the
-means of the cells, and their gradients: gradients and Jacobians for any multipliers follow from
-these without another pass. A second derivative is one more pass, which returns a Gram matrix.
+The twin of :class:`skfair.problems.erm.in_memory.LinearConstrainedERM`, so the same solvers run on
+it. What rows say about a point is one pass over the blocks, which returns the loss, the means of
+the cells, and their gradients: gradients and Jacobians for any multipliers follow from these
+without another pass. A second derivative is one more pass, which returns a Gram matrix.
 
 A block is visited in pieces that fit into the cache of a core, so that beside X, which stays in its
 own dtype, next to nothing is held.
@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock, Training
-from skfair.blocks.partitions import add
+from skfair.blocks.partitions import Partitions, add
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment
@@ -30,7 +30,8 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
 from skfair.models.units import column_origin, column_sums, product, units_of_sums
-from skfair.problems.erm.problem import Decisions, RuledProblem
+from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
+from skfair.problems.protocol import Batch, Offer
 
 # Rows of a block that are looked at together: arrays of them stay below the size from which on
 # workers give memory back to the system at once, and ask for it again.
@@ -77,18 +78,45 @@ class Task(NamedTuple):
     model: LinearScore  # without rows
 
 
-class Evaluation(NamedTuple):
-    """The problem at a point: values, and what gradients are made of."""
+class Sums(NamedTuple):
+    """What one pass over the blocks adds up."""
 
-    theta: FloatArray
-    objective: float
-    constraints: FloatArray  # (n_constraints,)
-    loss_gradient: FloatArray  # (n_model_parameters,) with that of the penalty apart
-    penalty_gradient: FloatArray
+    mean_loss: float
+    gradient: FloatArray  # of the mean loss, (n_model_parameters,)
+    means: list[FloatArray]  # of each rule, (n_cells,)
     cell_gradients: list[FloatArray]  # of each rule, (n_cells, n_model_parameters)
 
 
-class PartitionedERM(RuledProblem):
+@dataclass(eq=False)
+class MeasuredBlocks(Measured):
+    """What rows in blocks say about a point."""
+
+    mean_loss: float
+    means: list[FloatArray]
+    sums: Sums
+    rows: Partitions
+    task: Task
+    theta: FloatArray  # of the model
+    temperature: float
+
+    def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
+        """Return the gradient of objective * mean loss + sum of pulls * means, without a pass."""
+        gradient = objective * self.sums.gradient
+        for pull, of_cells in zip(pulls or [], self.sums.cell_gradients, strict=False):
+            gradient = gradient + pull @ of_cells
+        return gradient
+
+    def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
+        """Return the gradients of a matrix times the means of rule k, without a pass."""
+        return np.asarray(matrix @ self.sums.cell_gradients[k])
+
+    def hessian(self, pulls: list[FloatArray]) -> FloatArray:
+        """Return the second derivative of mean loss + sum of pulls * means: one pass."""
+        gram = self.rows.total(_gram, self.task, self.theta, self.temperature, pulls)
+        return np.asarray(gram)
+
+
+class PartitionedERM(RuledProblem[MeasuredBlocks]):
     """The problem of one fit whose rows lie in blocks.
 
     Parameters
@@ -114,6 +142,7 @@ class PartitionedERM(RuledProblem):
     """
 
     model: LinearScore
+    offers: ClassVar[frozenset[Offer]] = frozenset({"hessian"})
 
     def __init__(
         self,
@@ -129,7 +158,7 @@ class PartitionedERM(RuledProblem):
         alpha: float = 0.0,
     ) -> None:
         self.rows, self.alpha, self.loss = training.rows, alpha, loss
-        self.n_samples = training.n_samples
+        self.n_samples = self.n_rows = training.n_samples
         shares = loss_weights / loss_weights.sum()
         self._positive_share = float(shares @ (targets > 0))
         factors = [_per_weight(rule.row_weights, training.weights) for rule in bound]
@@ -140,16 +169,17 @@ class PartitionedERM(RuledProblem):
             np.array([rule.cells for rule in bound], dtype=np.int64).reshape(shape),
             np.array(factors, dtype=np.float64).reshape(shape),
         )
-        self.model = self._measured(training, table, fit_intercept)
+        self.model = self._empty_model(training, table, fit_intercept)
         self._set_rules(bound)
         n_cells = [rule.n_cells for rule in bound]
         self._task = Task(
             loss, list(constraints), n_cells, class_names, training.groups, table, self.model
         )
-        self._last: tuple[float, FloatArray, Any] | None = None
         self._decided: list[tuple[LinearScores, Decisions]] = []
 
-    def _measured(self, training: Training, table: KindTable, fit_intercept: bool) -> LinearScore:
+    def _empty_model(
+        self, training: Training, table: KindTable, fit_intercept: bool
+    ) -> LinearScore:
         """Return the model without rows, in units of all rows."""
         origin = next(found for found in self.rows.collect(_origin) if found is not None)
         first, second = self.rows.total(_moments, origin, table)
@@ -164,72 +194,30 @@ class PartitionedERM(RuledProblem):
         table = self._task.table
         table = table._replace(cells=table.cells[:0], cell_factors=table.cell_factors[:0])
         free._task = self._task._replace(constraints=[], n_cells=[], table=table)
-        free._last, free._decided = None, []
+        free._decided = []
         return free
 
     def with_loss(self, loss: Loss) -> Self:
         """Return the problem with another loss; bounds and temperature are its own."""
-        other = copy.copy(self)
-        if loss is not self.loss:  # else the last pass still holds
-            other.loss, other._task = loss, self._task._replace(loss=loss)
-            other._last = None
+        other = super().with_loss(loss)
+        other._task = self._task._replace(loss=loss)
         return other
 
-    def evaluate(self, theta: FloatArray) -> Evaluation:
-        """Evaluate objective and constraints: one pass over the blocks, unless it was the last."""
-        theta = np.array(theta, dtype=np.float64)
-        mean_loss, gradient, means, cell_gradients = self._sums(self.model_part(theta))
-        half_norm, penalty_gradient = 0.0, np.zeros(self.model.n_parameters)
-        if self.alpha:
-            half_norm, penalty_gradient = self.model.penalty_parts(self.model_part(theta))
-        values = [matrix @ one for matrix, one in zip(self._matrices, means, strict=True)]
-        return Evaluation(
-            theta=theta,
-            objective=mean_loss + self.alpha * half_norm,
-            constraints=np.concatenate([np.empty(0), *values]) - self._center_values(theta),
-            loss_gradient=gradient,
-            penalty_gradient=self.alpha * penalty_gradient,
-            cell_gradients=cell_gradients,
+    def sampled(self) -> Self | None:
+        """Return None: to draw from all blocks takes a pass over them."""
+        return None
+
+    def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredBlocks:
+        sums = Sums(*self.rows.total(_evaluate, self._task, w, self.temperature))
+        return MeasuredBlocks(
+            mean_loss=sums.mean_loss,
+            means=sums.means,
+            sums=sums,
+            rows=self.rows,
+            task=self._task,
+            theta=w,
+            temperature=self.temperature,
         )
-
-    def _sums(self, theta: FloatArray) -> Any:
-        """Return what one pass adds up; the centres, which solvers move too, do not matter."""
-        last = self._last
-        if last is None or last[0] != self.temperature or not np.array_equal(last[1], theta):
-            found = self.rows.total(_evaluate, self._task, theta, self.temperature)
-            self._last = last = (self.temperature, theta, found)
-        return last[2]
-
-    def gradient(
-        self, at: Evaluation, multipliers: FloatArray | None = None, *, objective: float = 1.0
-    ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c, without a pass."""
-        gradient = objective * (at.loss_gradient + at.penalty_gradient)
-        if multipliers is not None:
-            for k, of_cells in enumerate(at.cell_gradients):
-                gradient = gradient + self._pull(k, multipliers) @ of_cells
-        return np.concatenate([gradient, self._center_gradient(multipliers)])
-
-    def jacobian(self, at: Evaluation, which: IntArray | None = None) -> FloatArray:
-        """Return the gradients of some constraints (all if None), without a pass."""
-        out = np.zeros((self.n_constraints, self.n_parameters))
-        for k, of_cells in enumerate(at.cell_gradients):
-            rows = slice(self._starts[k], self._starts[k + 1])
-            out[rows, : self.model.n_parameters] = self._matrices[k] @ of_cells
-        has = np.flatnonzero(self._centers >= 0)
-        out[has, self.model.n_parameters + self._centers[has]] = -1.0
-        return out if which is None else out[which]
-
-    def hessian(self, at: Evaluation, multipliers: FloatArray) -> FloatArray:
-        """Return the second derivative of the Lagrangian: one pass, one Gram matrix."""
-        pulls = [self._pull(k, multipliers) for k in range(len(self.rules))]
-        p = self.model.n_parameters
-        out = np.zeros((self.n_parameters, self.n_parameters))
-        out[:p, :p] = self.rows.total(
-            _gram, self._task, self.model_part(at.theta), self.temperature, pulls
-        )
-        out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
-        return out
 
     def scores(self, theta: FloatArray) -> LinearScores:
         """Return the weights that the scores are made of."""

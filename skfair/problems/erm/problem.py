@@ -1,15 +1,29 @@
-"""Minimisation under fairness rules, apart from where the rows are: bounds, centres, conditions.
+r"""Empirical risk minimisation under fairness rules: what a solver may ask.
 
-The rules turn cell means into constraint rows ``c = B m - centre`` (see
-:mod:`skfair.constraints.base`), and solvers ask how far these are from their bounds. Problems whose
-rows are here and those whose rows are elsewhere share what is below.
+.. math:: \min_\theta F(\theta) = \frac{1}{W} \sum_i w_i \ell(z_i, y_i) + \frac{\alpha}{2} |w|^2
+   \quad \text{subject to} \quad l \le c(\theta) \le u
+
+with scores z = h_theta(X) and constraints c = B m(theta) - centre (see
+:mod:`skfair.constraints.base`). Everything is a function of the scores, so an evaluation is one
+pass through the model and a gradient, for any multipliers and any number of constraints, one
+pull-back. A solver sees this problem and never groups, rows or models.
+
+``theta`` holds the parameters of the model and then the centres of the rules that have them.
+Multipliers are signed: positive where the upper bound presses, negative where the lower one does.
+
+Here is all that does not depend on where the rows are. What they say about a point, a mean loss and
+the means of cells, is a :class:`Measured`: of rows in memory (``in_memory.py``) or in blocks
+elsewhere (``in_blocks.py``).
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +32,10 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models.base import ScoreModel
+from skfair.problems.base import TwoSidedProblem
+from skfair.problems.protocol import Batch
+
+Matrix = FloatArray | sparse.csr_array
 
 
 class Decisions(NamedTuple):
@@ -38,58 +56,264 @@ class Decisions(NamedTuple):
     positive: float
 
 
-class RuledProblem(ABC):
+class ConstraintRows:
+    """The constraint rows of several rules, one below the other: cell means to constraints.
+
+    Parameters
+    ----------
+    rules : sequence of BoundConstraint
+        The rules.
+
+    Attributes
+    ----------
+    matrices : list of ndarray or sparse array
+        B of each rule, (n_rows, n_cells).
+    starts : ndarray
+        First row of each rule, and the number of all.
+    centers : ndarray of shape (n_constraints,)
+        The centre that a row is measured from; -1 for none.
+    n_centers : int
+        Number of centres.
+    """
+
+    def __init__(self, rules: Sequence[BoundConstraint]) -> None:
+        self.rules = list(rules)
+        self.matrices = [_dense_if_small(rule.matrix) for rule in self.rules]
+        self.starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
+        before = np.cumsum([0, *(rule.n_centers for rule in self.rules)])
+        self.n_centers = int(before[-1])
+        centers = [
+            np.where(rule.centers < 0, -1, rule.centers + first)
+            for rule, first in zip(self.rules, before, strict=False)
+        ]
+        self.centers = np.concatenate([np.empty(0, np.int64), *centers])
+        self._has_center = self.centers >= 0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.starts[-1])
+
+    def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Return what belongs to the rows of each rule as one array."""
+        return np.concatenate([np.empty(0), *parts])
+
+    def values(self, means: Sequence[FloatArray], centers: FloatArray) -> FloatArray:
+        """Return the constraints at cell means of each rule and values of the centres."""
+        values = self.joined([B @ m for B, m in zip(self.matrices, means, strict=True)])
+        return values - self._at_rows(centers) if self.n_centers else values
+
+    def pulls(self, multipliers: FloatArray) -> list[FloatArray]:
+        """Return, for each rule, what multipliers weigh in each of its cells."""
+        ends = pairwise(self.starts)
+        return [
+            np.asarray(matrix.T @ multipliers[first:stop])
+            for matrix, (first, stop) in zip(self.matrices, ends, strict=True)
+        ]
+
+    def center_gradient(self, multipliers: FloatArray | None) -> FloatArray:
+        """Return the derivative of the constraints, times multipliers, by the centres."""
+        if multipliers is None or not self.n_centers:
+            return np.zeros(self.n_centers)
+        has = self._has_center
+        sums = np.bincount(self.centers[has], multipliers[has], self.n_centers)
+        return np.asarray(-1.0 * sums)
+
+    def center_jacobian(self, which: IntArray) -> FloatArray:
+        """Return the derivative of some rows by the centres."""
+        return -1.0 * (self.centers[which, None] == np.arange(self.n_centers))
+
+    def middles(self, values: FloatArray) -> FloatArray:
+        """Return the middle of the values that belong to each centre."""
+        has = self._has_center
+        highest = np.full(self.n_centers, -np.inf)
+        lowest = np.full(self.n_centers, np.inf)
+        np.maximum.at(highest, self.centers[has], values[has])
+        np.minimum.at(lowest, self.centers[has], values[has])
+        return 0.5 * (highest + lowest)
+
+    def from_middles(self, values: FloatArray) -> FloatArray:
+        """Measure values from the middle of those of the same centre."""
+        return values - self._at_rows(self.middles(values)) if self.n_centers else values
+
+    def _at_rows(self, centers: FloatArray) -> FloatArray:
+        """Return the centre of each row, 0 for none."""
+        return np.where(self._has_center, centers[self.centers], 0.0)
+
+
+class Measured(ABC):
+    """What the rows say about a point: the scores decide it, centres do not matter.
+
+    Attributes
+    ----------
+    mean_loss : float
+        The objective without penalty.
+    means : list of ndarray
+        For each rule, the mean of its moment in every cell.
+    """
+
+    mean_loss: float
+    means: list[FloatArray]
+
+    @abstractmethod
+    def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
+        """Return the gradient of objective * mean loss + sum of pulls * means."""
+
+    @abstractmethod
+    def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
+        """Return the gradients of a matrix times the means of rule k, one per row."""
+
+    @abstractmethod
+    def hessian(self, pulls: list[FloatArray]) -> FloatArray:
+        """Return the second derivative of mean loss + sum of pulls * means."""
+
+
+M = TypeVar("M", bound=Measured)
+
+
+@dataclass(eq=False)
+class RiskEvaluation(Generic[M]):
+    """The problem at a point."""
+
+    theta: FloatArray
+    objective: float
+    constraints: FloatArray  # (n_constraints,)
+    measured: M
+    penalty_gradient: FloatArray  # (n_model_parameters,)
+    rows: ConstraintRows
+    model: ScoreModel
+    alpha: float
+
+    def gradient(
+        self, multipliers: FloatArray | None = None, *, objective: float = 1.0
+    ) -> FloatArray:
+        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+        pulls = None if multipliers is None else self.rows.pulls(multipliers)
+        gradient = self.measured.gradient(objective, pulls)
+        if objective:
+            gradient = gradient + objective * self.penalty_gradient
+        if not self.rows.n_centers:
+            return gradient
+        return np.concatenate([gradient, self.rows.center_gradient(multipliers)])
+
+    def jacobian(self, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None), (n_which, n_parameters)."""
+        rows = self.rows
+        which = np.arange(rows.n) if which is None else which
+        of_model = np.zeros((which.size, self.penalty_gradient.size))
+        for k, matrix in enumerate(rows.matrices):
+            chosen = np.flatnonzero((which >= rows.starts[k]) & (which < rows.starts[k + 1]))
+            if chosen.size:
+                part = matrix[which[chosen] - rows.starts[k]]
+                of_model[chosen] = self.measured.jacobian(k, part)
+        return np.hstack([of_model, rows.center_jacobian(which)])
+
+    def hessian(self, multipliers: FloatArray) -> FloatArray:
+        """Return the second derivative of the Lagrangian: one weighted Gram matrix."""
+        p = self.penalty_gradient.size
+        out = np.zeros((self.theta.size, self.theta.size))
+        out[:p, :p] = self.measured.hessian(self.rows.pulls(multipliers))
+        if self.alpha:
+            out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
+        return out
+
+
+@dataclass(eq=False)
+class _Last(Generic[M]):
+    """What was measured last; views of a problem share it."""
+
+    temperature: float = np.nan
+    theta: FloatArray = field(default_factory=lambda: np.empty(0))  # of the model
+    measured: M | None = None
+
+
+class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
     """A loss, rules with bounds, and a model: what solvers may ask, whatever holds the rows.
 
     Attributes
     ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds; whoever enforces strict rates moves them between solves.
     temperature : float
         Steepness of the smooth rates.
-    n_parameters, n_constraints, n_centers : int
-        Sizes.
+    n_centers : int
+        Number of centres, which are the last parameters.
     """
 
     model: ScoreModel
     loss: Loss
     alpha: float
-    rules: list[BoundConstraint]
 
     def _set_rules(self, rules: Sequence[BoundConstraint]) -> None:
-        self.rules = list(rules)
+        self.constraint_rows = ConstraintRows(rules)
         self.temperature = 1.0
-        centers: list[IntArray] = [np.empty(0, np.int64)]
-        n_centers = 0
-        for rule in self.rules:
-            centers.append(np.where(rule.centers < 0, -1, rule.centers + n_centers))
-            n_centers += rule.n_centers
-        self._centers = np.concatenate(centers)
-        self.n_centers = n_centers
-        self._starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
-        self.n_constraints = int(self._starts[-1])
-        self.n_parameters = self.model.n_parameters + n_centers
-        self.lower = np.concatenate([np.empty(0), *(rule.lower for rule in self.rules)])
-        self.upper = np.concatenate([np.empty(0), *(rule.upper for rule in self.rules)])
-        self._matrices = [_handy(rule.matrix) for rule in self.rules]
+        self.n_constraints = self.constraint_rows.n
+        self.n_centers = self.constraint_rows.n_centers
+        self.n_parameters = self.model.n_parameters + self.n_centers
+        self.lower = self.constraint_rows.joined([rule.lower for rule in rules])
+        self.upper = self.constraint_rows.joined([rule.upper for rule in rules])
+        self._last: _Last[M] = _Last()
 
-    @abstractmethod
-    def relaxed(self) -> RuledProblem:
-        """Return the problem without its rules."""
+    @property
+    def rules(self) -> list[BoundConstraint]:
+        """The rules."""
+        return self.constraint_rows.rules
 
-    @abstractmethod
+    def bounded(
+        self,
+        lower: FloatArray | None = None,
+        upper: FloatArray | None = None,
+        temperature: float | None = None,
+    ) -> Self:
+        """Return a view with other bounds or steepness: it shares data and what was measured."""
+        view = super().bounded(lower, upper)
+        view.temperature = self.temperature if temperature is None else temperature
+        return view
+
     def with_loss(self, loss: Loss) -> Self:
         """Return the problem with another loss; bounds and temperature are its own."""
+        other = copy.copy(self)
+        if loss is not self.loss:  # else what was measured last still holds
+            other.loss, other._last = loss, _Last()
+        return other
 
     @abstractmethod
-    def evaluate(self, theta: FloatArray) -> Any:
-        """Return objective, constraints, and what gradients are made of."""
+    def relaxed(self) -> RuledProblem[M]:
+        """Return the problem without its rules."""
+
+    def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation[M]:
+        """Evaluate objective and constraints: one pass through the model.
+
+        The last pass over all rows is kept: solvers and those who call them ask again.
+        """
+        theta = np.array(theta, dtype=np.float64)
+        p = self.model.n_parameters
+        w, centers = theta[:p], theta[p:]
+        measured = self._measure(w, batch) if batch is not None else self._measured(w)
+        half_norm, penalty_gradient = 0.0, np.zeros(w.size)
+        if self.alpha:
+            half_norm, penalty_gradient = self.model.penalty_parts(w)
+        return RiskEvaluation(
+            theta=theta,
+            objective=measured.mean_loss + self.alpha * half_norm,
+            constraints=self.constraint_rows.values(measured.means, centers),
+            measured=measured,
+            penalty_gradient=self.alpha * penalty_gradient,
+            rows=self.constraint_rows,
+            model=self.model,
+            alpha=self.alpha,
+        )
+
+    def _measured(self, w: FloatArray) -> M:
+        """Return what all rows say; nothing is asked of them if that was the last question."""
+        last = self._last
+        is_known = last.temperature == self.temperature and np.array_equal(last.theta, w)
+        if last.measured is None or not is_known:
+            last.measured = self._measure(w, None)
+            last.temperature, last.theta = self.temperature, w.copy()
+        return last.measured
 
     @abstractmethod
-    def gradient(
-        self, at: Any, multipliers: FloatArray | None = None, *, objective: float = 1.0
-    ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c."""
+    def _measure(self, w: FloatArray, batch: Batch | None) -> M:
+        """Ask all rows, or those of a batch, about parameters of the model."""
 
     @abstractmethod
     def scores(self, theta: FloatArray) -> Any:
@@ -112,76 +336,24 @@ class RuledProblem(ABC):
         """Return model parameters with every centre in the middle of the rates around it."""
         theta = np.concatenate([self.model_part(theta), np.zeros(self.n_centers)])
         if self.n_centers:
-            theta[self.model.n_parameters :] = self._middles(self.evaluate(theta).constraints)
+            middles = self.constraint_rows.middles(self.evaluate(theta).constraints)
+            theta[self.model.n_parameters :] = middles
         return theta
 
     def from_centers(self, values: FloatArray) -> FloatArray:
         """Measure values of the constraint rows from the middle of the rates of each centre."""
-        if not self.n_centers:
-            return values
-        middles = self._middles(values)
-        return values - np.where(self._centers >= 0, middles[self._centers], 0.0)
-
-    def _middles(self, values: FloatArray) -> FloatArray:
-        """Return the middle of the values that belong to each centre."""
-        has = self._centers >= 0
-        highest = np.full(self.n_centers, -np.inf)
-        lowest = np.full(self.n_centers, np.inf)
-        np.maximum.at(highest, self._centers[has], values[has])
-        np.minimum.at(lowest, self._centers[has], values[has])
-        return 0.5 * (highest + lowest)
+        return self.constraint_rows.from_middles(values)
 
     def model_part(self, theta: FloatArray) -> FloatArray:
         """Return the parameters of the model, without centres."""
         return theta[: self.model.n_parameters]
 
-    def violation(self, at: Any) -> float:
-        """Return by how much the worst constraint is missed."""
-        if not self.n_constraints:
-            return 0.0
-        beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
-        return max(0.0, float(beyond.max()))
 
-    def kkt_residual(self, at: Any, multipliers: FloatArray) -> dict[str, float]:
-        """Return how far a point is from the first-order conditions.
-
-        ``stationarity`` is the largest entry of the gradient of the Lagrangian (in standardised
-        coordinates for linear models), ``feasibility`` the largest violation, ``complementarity``
-        the largest multiplier times the distance from its bound.
-        """
-        gradient = self.gradient(at, multipliers)
-        room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
-        slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
-        return {
-            "stationarity": float(np.abs(gradient).max()),
-            "feasibility": self.violation(at),
-            "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
-        }
-
-    def _center_values(self, theta: FloatArray) -> Any:
-        if not self.n_centers:
-            return 0.0
-        values = theta[self.model.n_parameters :]
-        return np.where(self._centers >= 0, values[self._centers], 0.0)
-
-    def _pull(self, k: int, multipliers: FloatArray) -> FloatArray:
-        """Return what the multipliers of rule k weigh in each of its cells."""
-        own = multipliers[self._starts[k] : self._starts[k + 1]]
-        return np.asarray(self._matrices[k].T @ own)
-
-    def _center_gradient(self, multipliers: FloatArray | None) -> FloatArray:
-        """Return the derivative of the constraints, times multipliers, by the centres."""
-        if multipliers is None or not self.n_centers:
-            return np.zeros(self.n_centers)
-        has = self._centers >= 0
-        return np.asarray(-1.0 * np.bincount(self._centers[has], multipliers[has], self.n_centers))
-
-
-def _handy(matrix: sparse.csr_array) -> Any:
+def _dense_if_small(matrix: sparse.csr_array) -> Matrix:
     """Return a small matrix, or one that is far from sparse, as an array.
 
     Setting up a sparse product costs tens of microseconds, and an entry several times a dense one.
     """
     size = float(np.prod(matrix.shape))
     is_dense = size <= 1e4 or (matrix.nnz > 0.2 * size and size <= 1e7)
-    return matrix.toarray() if is_dense else matrix
+    return np.asarray(matrix.toarray()) if is_dense else matrix

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import BoundPartialRule, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
+from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import Objective
+from skfair.problems.protocol import Evaluation, Offer
 
 
 @dataclass(eq=False)
@@ -37,9 +39,33 @@ class PartialEvaluation:
     objective_slopes: FloatArray  # (n_samples,)
     penalty_gradient: FloatArray
     of_rules: list[Values]
+    problem: PartialParityProblem
+
+    def gradient(
+        self, multipliers: FloatArray | None = None, *, objective: float = 1.0
+    ) -> FloatArray:
+        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+        problem, slopes = self.problem, objective * self.objective_slopes
+        p = problem.model.n_parameters
+        of_aux = np.zeros(problem.n_parameters - p)
+        if multipliers is not None:
+            for k, rule in enumerate(problem.rules):
+                mine = multipliers[problem.rows_of(k)]
+                if mine.any():
+                    by_scores, by_aux = rule.pull(self.of_rules[k], mine)
+                    slopes = slopes + by_scores
+                    problem.aux_of(of_aux, k, first=p)[:] = by_aux
+        gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
+        return np.concatenate([gradient, of_aux])
+
+    def jacobian(self, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None): a pull-back for each."""
+        units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
+        rows = [self.gradient(unit, objective=0.0) for unit in units]
+        return np.array(rows).reshape(len(units), self.problem.n_parameters)
 
 
-class PartialParityProblem:
+class PartialParityProblem(TwoSidedProblem):
     """The problem of one fit.
 
     Parameters
@@ -60,6 +86,8 @@ class PartialParityProblem:
     lower, upper : ndarray of shape (n_constraints,)
         Bounds.
     """
+
+    offers: ClassVar[frozenset[Offer]] = frozenset({"parts"})
 
     def __init__(
         self,
@@ -122,41 +150,16 @@ class PartialParityProblem:
             objective_slopes=slopes,
             penalty_gradient=self.alpha * penalty_gradient,
             of_rules=of_rules,
+            problem=self,
         )
 
-    def gradient(
-        self,
-        at: PartialEvaluation,
-        multipliers: FloatArray | None = None,
-        *,
-        objective: float = 1.0,
-    ) -> FloatArray:
-        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
-        slopes = objective * at.objective_slopes
-        of_aux = np.zeros(self.n_parameters - self.model.n_parameters)
-        if multipliers is not None:
-            offset = self.model.n_parameters
-            for k, rule in enumerate(self.rules):
-                mine = multipliers[self._rows[k] : self._rows[k + 1]]
-                if mine.any():
-                    by_scores, by_aux = rule.pull(at.of_rules[k], mine)
-                    slopes = slopes + by_scores
-                    of_aux[self._aux[k] - offset : self._aux[k + 1] - offset] = by_aux
-        gradient = self.model.pullback(at.tape, slopes) + objective * at.penalty_gradient
-        return np.concatenate([gradient, of_aux])
-
-    def violation(self, at: PartialEvaluation) -> float:
-        """Return by how much the worst constraint is missed."""
-        beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
-        return max(0.0, float(beyond.max(initial=0.0)))
-
-    def kkt_residual(self, at: PartialEvaluation, multipliers: FloatArray) -> dict[str, float]:
+    def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
         """Return how far a point is from the conditions (28)-(30).
 
         ``stationarity`` is the norm of the gradient of the Lagrangian, ``feasibility`` the largest
         violation, ``complementarity`` the largest multiplier times the distance from its bound.
         """
-        gradient = self.gradient(at, multipliers)
+        gradient = at.gradient(multipliers)
         room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
         slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
         return {
@@ -165,6 +168,10 @@ class PartialParityProblem:
             "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
         }
 
-    def aux_of(self, theta: FloatArray, k: int) -> FloatArray:
-        """Return the auxiliary parameters of one rule."""
-        return theta[self._aux[k] : self._aux[k + 1]]
+    def aux_of(self, theta: FloatArray, k: int, first: int = 0) -> FloatArray:
+        """Return the auxiliary parameters of one rule, of a vector that begins with ``first``."""
+        return theta[self._aux[k] - first : self._aux[k + 1] - first]
+
+    def rows_of(self, k: int) -> slice:
+        """Return which constraints are those of one rule."""
+        return slice(self._rows[k], self._rows[k + 1])

@@ -84,8 +84,8 @@ class Direct:
     def gradient(self, at: Point, row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         if row == OBJECTIVE:
-            return np.asarray(self._problem.gradient(at.tape))
-        return np.asarray(self._problem.gradient(at.tape, self._rows.unit(row), objective=0.0))
+            return np.asarray(at.tape.gradient())
+        return np.asarray(at.tape.gradient(self._rows.unit(row), objective=0.0))
 
 
 class Parts:
@@ -160,7 +160,7 @@ class Linearised:
     def gradient(self, at: Point, row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         if row == OBJECTIVE:
-            of_plus = self._problem.gradient(at.tape.plus)
+            of_plus = at.tape.plus.gradient()
         else:
             j, is_upper = self._sides[row]
             of_plus = self._constraint_slope(at.tape.plus if is_upper else at.tape.minus, j)
@@ -183,7 +183,7 @@ class Linearised:
     def _constraint_slope(self, at: Any, j: int) -> FloatArray:
         unit = np.zeros(self._problem.n_constraints)
         unit[j] = 1.0
-        return np.asarray(self._problem.gradient(at, unit, objective=0.0))
+        return np.asarray(at.gradient(unit, objective=0.0))
 
 
 class StepLengths:

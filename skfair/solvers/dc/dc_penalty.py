@@ -68,7 +68,7 @@ class DCPenalty:
     output: Literal["last", "best"] = "last"
 
     ignores_tolerance = True  # it pays for any distance from parity
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
 
     def solve(
@@ -127,7 +127,7 @@ class DCPenalty:
             if n_iter == n_steps // 2:
                 lengths = StepLengths(rows.n)
             presses = self.weight * rows.unit(worst) if violation else None
-            gradient = problem.gradient(at, presses)
+            gradient = at.gradient(presses)
             if float(np.linalg.norm(gradient)) <= tol:
                 status = "converged"
                 break

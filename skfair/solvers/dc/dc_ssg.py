@@ -64,7 +64,7 @@ class DCSwitching:
     schedule: Literal["static", "diminishing"] = "static"
     c: float = 0.5
 
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
 
     def solve(

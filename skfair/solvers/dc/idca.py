@@ -81,7 +81,7 @@ class IDCA:
     n_outer: int = 100
     mu: float = 0.0
 
-    needs = ("evaluate", "gradient", "model", "objective", "rules")
+    needs = ("parts",)
     is_stochastic = False
 
     def solve(

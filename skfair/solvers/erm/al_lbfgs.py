@@ -49,7 +49,7 @@ class ALLBFGS:
     rho_max: float = 1e4
     memory: int = 50
 
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
     is_precise = True
 
@@ -97,7 +97,7 @@ class ALLBFGS:
 
         def point(at: Any) -> Point:
             al = augmented(problem, at, lam, rho)
-            return Point(at.theta, al.value, problem.gradient(at, al.nu), (at, al))
+            return Point(at.theta, al.value, at.gradient(al.nu), (at, al))
 
         found = point(problem.evaluate(np.array(theta0, dtype=np.float64)))
         while n_iter < max_iter:

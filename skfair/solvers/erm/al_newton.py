@@ -96,8 +96,7 @@ class ALNewton:
     rho_max: float = 1e5
     joint_below: float = 0.1
 
-    needs = ("evaluate", "gradient", "jacobian", "hessian")
-    may_use = ("sampled",)
+    needs = ("hessian",)
     is_stochastic = False
     is_precise = True
 
@@ -144,7 +143,7 @@ class ALNewton:
             theta, lam = self._rough(problem, theta, lam, tol)
         at = problem.evaluate(theta)
         al = augmented(problem, at, lam, rho)
-        gradient = problem.gradient(at, al.nu)
+        gradient = at.gradient(al.nu)
         status: Status = "max_iter"
         last_gap, shift, n_iter, n_stalled = np.inf, 0.0, 0, 0
         least, since = np.inf, 0
@@ -168,7 +167,7 @@ class ALNewton:
                     rho = min(self.rho_growth * rho, self.rho_max)
                 lam, last_gap = al.nu, gap
                 al = augmented(problem, at, lam, rho)
-                gradient = problem.gradient(at, al.nu)
+                gradient = at.gradient(al.nu)
             n_iter += 1
             residual = max(stationarity, gap)
             is_near, joint = residual < self.joint_below, None
@@ -185,7 +184,7 @@ class ALNewton:
                 if found.n_halvings > 2:  # the model is too bold, as where a hinge is flat
                     shift = max(16 * shift, float(np.abs(gradient).max()))
                 at, al = found.at, found.al
-                gradient = problem.gradient(at, al.nu)
+                gradient = at.gradient(al.nu)
             if callback is not None and callback(at.theta):
                 status = "stopped"
                 break
@@ -195,13 +194,13 @@ class ALNewton:
         self, problem: Any, theta: FloatArray, lam: FloatArray, tol: float
     ) -> tuple[FloatArray, FloatArray]:
         """Go from a start that is far off to the solution on a sample of the rows."""
-        sample = problem.sampled() if hasattr(problem, "sampled") else None
+        sample = problem.sampled()
         if sample is None:
             return theta, lam
         noise = 1 / np.sqrt(sample.n_rows)
         at = sample.evaluate(theta)
         al = augmented(sample, at, lam, self.rho)
-        far = float(np.abs(sample.gradient(at, al.nu)).max(initial=0.0))
+        far = float(np.abs(at.gradient(al.nu)).max(initial=0.0))
         if max(far, gap_of(al, lam, self.rho)) < _FAR * noise:
             return theta, lam
         found = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
@@ -219,12 +218,12 @@ class _NewtonSystem:
     def __init__(
         self, problem: Any, at: Any, al: Augmented, rho: float, shift: float, is_near: bool
     ) -> None:
-        hessian = problem.hessian(at, al.nu)
+        hessian = at.hessian(al.nu)
         self.active = np.flatnonzero(al.nu)
         self.jacobian = np.empty((0, hessian.shape[0]))
         self.rho, self.shift = rho, 0.0
         if self.active.size:
-            self.jacobian = problem.jacobian(at, self.active)  # (n_active, n_parameters)
+            self.jacobian = at.jacobian(self.active)  # (n_active, n_parameters)
             along = self.jacobian.T @ self.jacobian
             hessian += rho * along
         if is_near and self.active.size:
@@ -290,7 +289,7 @@ def _joint_step(
         mu[system.active] = al.nu[system.active] - system.rho * (values - bounds) + change
     new = problem.evaluate(at.theta + d)
     new_al = augmented(problem, new, mu, rho)
-    new_gradient = problem.gradient(new, new_al.nu)
+    new_gradient = new.gradient(new_al.nu)
     new_residual = max(float(np.abs(new_gradient).max(initial=0.0)), gap_of(new_al, mu, rho))
     if not new_residual <= 0.5 * residual:
         return None

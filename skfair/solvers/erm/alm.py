@@ -178,7 +178,7 @@ class ALM(GradientSolver):
         lam = state.multipliers
         shifted = state.values + lam / self.rho
         nu = self.rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
-        gradient: FloatArray = problem.gradient(at, nu)
+        gradient: FloatArray = at.gradient(nu)
         lam += self.eta / self.rho * (nu - lam)
         state.values = at.constraints
         return gradient
@@ -190,7 +190,7 @@ class ALM(GradientSolver):
         if np.linalg.norm(lam) >= self.max_multiplier:
             lam[:] = 0.0
         nu = lam + self.rho * (other.constraints - slack)  # eq. (10)
-        return np.concatenate([problem.gradient(at, nu), -nu])
+        return np.concatenate([at.gradient(nu), -nu])
 
     def _smoothed(self, state: ALMState, gradient: FloatArray) -> FloatArray:
         """Add the smoothing term of variants that have one."""

@@ -152,7 +152,7 @@ class Ghost(StochasticSolver):
     mixing: float = 0.95
     max_constraints: int = 200
 
-    needs: ClassVar[tuple[str, ...]] = ("evaluate", "gradient", "draw", "jacobian")
+    needs: ClassVar[tuple[str, ...]] = ("draw",)
 
     @classmethod
     def paper(cls) -> Self:
@@ -234,9 +234,7 @@ def _quadratic_model(problem: Any, at: Any) -> QuadraticModel:
     signs = np.zeros((constraints.n, problem.n_constraints))
     for row in range(constraints.n):
         signs[row] = constraints.unit(row)
-    return QuadraticModel(
-        problem.gradient(at), constraints.values(at), signs @ problem.jacobian(at)
-    )
+    return QuadraticModel(at.gradient(), constraints.values(at), signs @ at.jacobian())
 
 
 def relaxation(model: QuadraticModel, rho: float, mixing: float) -> float:

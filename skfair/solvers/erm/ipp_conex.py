@@ -89,7 +89,7 @@ class IPPConEx:
     extrapolation: float = 1.0
     output: Literal["last", "average"] = "last"
 
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
 
     @classmethod
@@ -185,7 +185,7 @@ class IPPConEx:
             ahead = (1 + self.extrapolation) * extended - self.extrapolation * previous
             sigma = self.ratio * curvature / max(steepness**2, _TINY)
             lam, previous = np.maximum(lam + sigma * ahead, 0.0), extended
-            gradient = problem.gradient(at, constraints.signed(lam))
+            gradient = at.gradient(constraints.signed(lam))
             gradient = gradient + gamma * (1 + lam.sum()) * (at.theta - center)
             old, at = at, step.take(problem, at, gradient, lagrangian)
             steepness = max(steepness, _slope(constraints, old, at))

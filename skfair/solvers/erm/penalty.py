@@ -84,7 +84,7 @@ class Penalty(GradientSolver):
         self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, n_per_cell))
-        self._descend(state, problem.gradient(at, self._slopes(problem, at)))
+        self._descend(state, at.gradient(self._slopes(problem, at)))
 
     def _slopes(self, problem: Any, at: Any) -> FloatArray:
         """Return the derivatives of the penalty by the constraint values."""

@@ -110,7 +110,7 @@ class Plada:
     u_max: float = np.inf
     output: Literal["last", "average"] = "last"
 
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
 
     @classmethod
@@ -190,7 +190,7 @@ class Plada:
             return float(point.objective + mu @ gap + 0.5 * rho * (gap @ gap))
 
         while True:
-            gradient = problem.gradient(at, constraints.signed(lam))
+            gradient = at.gradient(constraints.signed(lam))
             stationarity = float(np.abs(gradient).max(initial=0.0))
             violation = problem.violation(at)
             history.record(

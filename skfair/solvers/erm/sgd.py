@@ -60,7 +60,7 @@ class SGD(GradientSolver):
         self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, 0))
-        self._descend(state, problem.gradient(at))
+        self._descend(state, at.gradient())
 
     def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
         return 0.0, at.objective

@@ -99,7 +99,7 @@ class SSG:
     constraint_step: Literal["polyak", "equal"] = "polyak"
     output: Literal["best", "average"] = "best"
 
-    needs = ("evaluate", "gradient")
+    needs = ()
     is_stochastic = False
 
     @classmethod
@@ -197,14 +197,14 @@ def switch(
         G = constraints.values(at) + 0.5 * gamma * float(away @ away)
         worst = int(np.argmax(G)) if constraints.n else -1
         if worst < 0 or G[worst] <= eps:
-            gradient = problem.gradient(at)
+            gradient = at.gradient()
             if violation <= tol and np.abs(gradient).max(initial=0.0) <= tol:
                 best, status = _Best(tol), "converged"
                 best.offer(at, violation)
                 break
             average.add(at.theta, eta)
         else:
-            gradient = problem.gradient(at, constraints.unit(worst), objective=0.0)
+            gradient = at.gradient(constraints.unit(worst), objective=0.0)
             squared = float(np.square(gradient + gamma * away).sum())
             if rule.constraint_step == "polyak":
                 eta = (G[worst] + _INSIDE * eps) / squared if squared else 0.0

@@ -184,14 +184,14 @@ class SSw(StochasticSolver):
         if is_feasible:
             rate = left * self.objective_rate
             at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, 0))
-            gradient = problem.gradient(at)
+            gradient = at.gradient()
             state.pushes += rate
         else:
             rate = left * self.constraint_rate
             unit = np.zeros(excess.size)
             unit[worst] = np.sign(excess[worst])
             at = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
-            gradient = problem.gradient(at, unit, objective=0.0)
+            gradient = at.gradient(unit, objective=0.0)
             state.pulls += rate * unit
         if self.output == "random" and state.n_steps > self.record_from:
             state.chosen_from += rate

@@ -161,7 +161,7 @@ class StochasticSolver(ABC):
     tolerance: float = 1e-3
     output: str = "best"
 
-    needs: ClassVar[tuple[str, ...]] = ("evaluate", "gradient", "draw")
+    needs: ClassVar[tuple[str, ...]] = ("draw",)
     is_stochastic: ClassVar[bool] = True
     _outputs: ClassVar[tuple[str, ...]] = ("best", "last")
 
@@ -314,8 +314,7 @@ class StochasticSolver(ABC):
 
     def _rows_per_cell(self, problem: Any) -> int:
         """Return how many rows of each cell are drawn per step."""
-        n_cells = problem.draw(np.random.RandomState(0), 0, 1).rows.size
-        return max(1, min(self.n_per_cell, self.max_constraint_rows // max(n_cells, 1)))
+        return max(1, min(self.n_per_cell, self.max_constraint_rows // max(problem.n_cells, 1)))
 
 
 def decay(step: int, decay_steps: float) -> float:

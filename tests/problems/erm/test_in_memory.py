@@ -112,10 +112,10 @@ def test_without_rules_it_is_plain_risk():
     at = problem.evaluate(random_point(problem))
     assert problem.n_constraints == problem.n_centers == at.constraints.size == 0
     assert problem.violation(at) == 0.0
-    assert problem.jacobian(at).shape == (0, problem.n_parameters)
+    assert at.jacobian().shape == (0, problem.n_parameters)
     expected = central(lambda x: problem.evaluate(x).objective, at.theta)
     for multipliers in (None, np.empty(0)):
-        assert problem.gradient(at, multipliers) == pytest.approx(expected, abs=1e-8)
+        assert at.gradient(multipliers) == pytest.approx(expected, abs=1e-8)
     assert problem.kkt_residual(at, np.empty(0))["complementarity"] == 0.0
 
 
@@ -133,13 +133,13 @@ def test_derivatives_equal_finite_differences(loss, rule, is_sparse):
     theta, multipliers = random_point(problem), random_multipliers(problem)
     at = problem.evaluate(theta)
     gradient = central(lagrangian(problem, multipliers), theta)
-    assert problem.gradient(at, multipliers) == pytest.approx(gradient, abs=1e-7)
-    slope = central(lambda x: problem.gradient(problem.evaluate(x), multipliers), theta)
-    hessian = problem.hessian(at, multipliers)
+    assert at.gradient(multipliers) == pytest.approx(gradient, abs=1e-7)
+    slope = central(lambda x: problem.evaluate(x).gradient(multipliers), theta)
+    hessian = at.hessian(multipliers)
     assert hessian == pytest.approx(slope, abs=1e-6)
     assert hessian == pytest.approx(hessian.T, abs=1e-12)
     jacobian = central(lambda x: problem.evaluate(x).constraints, theta)
-    assert problem.jacobian(at) == pytest.approx(jacobian, abs=1e-7)
+    assert at.jacobian() == pytest.approx(jacobian, abs=1e-7)
 
 
 @each_storage
@@ -149,20 +149,20 @@ def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
     batch = problem.draw(np.random.RandomState(0), 20, 10) if in_batch else None
     at = problem.evaluate(random_point(problem), batch)
     units = np.eye(problem.n_constraints)
-    rows = np.stack([problem.gradient(at, unit, objective=0.0) for unit in units])
-    assert problem.jacobian(at) == pytest.approx(rows, abs=1e-12)
+    rows = np.stack([at.gradient(unit, objective=0.0) for unit in units])
+    assert at.jacobian() == pytest.approx(rows, abs=1e-12)
     few = np.arange(problem.n_constraints)[::-3]  # neither sorted nor of one rule
-    assert problem.jacobian(at, few) == pytest.approx(rows[few], abs=1e-12)
-    assert problem.jacobian(at, few[:0]).shape == (0, problem.n_parameters)
+    assert at.jacobian(few) == pytest.approx(rows[few], abs=1e-12)
+    assert at.jacobian(few[:0]).shape == (0, problem.n_parameters)
 
 
 def test_gradient_is_linear_in_objective_and_multipliers():
     problem = build(people(4, n_levels=(5, 2)), SEVERAL)
     at, multipliers = problem.evaluate(random_point(problem)), random_multipliers(problem)
-    together = problem.gradient(at, multipliers, objective=0.3)
-    apart = 0.3 * problem.gradient(at) + problem.gradient(at, multipliers, objective=0.0)
+    together = at.gradient(multipliers, objective=0.3)
+    apart = 0.3 * at.gradient() + at.gradient(multipliers, objective=0.0)
     assert together == pytest.approx(apart, abs=1e-12)
-    assert problem.gradient(at, 0 * multipliers) == pytest.approx(problem.gradient(at), abs=1e-14)
+    assert at.gradient(0 * multipliers) == pytest.approx(at.gradient(), abs=1e-14)
 
 
 def test_several_rules_stand_one_after_the_other():
@@ -186,9 +186,9 @@ def test_several_rules_stand_one_after_the_other():
     multipliers = random_multipliers(together)
     for problem, part in zip(alone, parts, strict=True):
         mine = multipliers[start : start + problem.n_constraints]
-        gradient += problem.gradient(part, mine, objective=0.0)[:p]
+        gradient += part.gradient(mine, objective=0.0)[:p]
         start += problem.n_constraints
-    assert together.gradient(at, multipliers, objective=0.0)[:p] == pytest.approx(gradient)
+    assert at.gradient(multipliers, objective=0.0)[:p] == pytest.approx(gradient)
 
 
 def test_start_has_centers_in_the_middle():
@@ -227,7 +227,7 @@ def test_relaxed_is_the_same_risk_without_rules():
     assert free.n_parameters == p
     one, two = problem.evaluate(theta), free.evaluate(theta[:p])
     assert one.objective == pytest.approx(two.objective, abs=1e-12)
-    assert problem.gradient(one)[:p] == pytest.approx(free.gradient(two), abs=1e-12)
+    assert one.gradient()[:p] == pytest.approx(two.gradient(), abs=1e-12)
 
 
 # Invariances
@@ -247,12 +247,8 @@ def test_weight_two_is_the_same_row_twice_and_order_is_nothing(seed):
     one, two = weighted.evaluate(theta), repeated.evaluate(other)
     assert one.objective == pytest.approx(two.objective, rel=1e-10)
     assert one.constraints == pytest.approx(two.constraints, abs=1e-10)
-    assert weighted.gradient(one, multipliers) == pytest.approx(
-        repeated.gradient(two, multipliers), abs=1e-10
-    )
-    assert weighted.hessian(one, multipliers) == pytest.approx(
-        repeated.hessian(two, multipliers), abs=1e-10
-    )
+    assert one.gradient(multipliers) == pytest.approx(two.gradient(multipliers), abs=1e-10)
+    assert one.hessian(multipliers) == pytest.approx(two.hessian(multipliers), abs=1e-10)
 
 
 # Batches
@@ -268,11 +264,11 @@ def test_a_batch_is_an_unbiased_sample(is_weighted, is_sparse):
     theta, rng, n_draws = random_point(problem), np.random.RandomState(0), 400
     at = problem.evaluate(theta)
     multipliers = random_multipliers(problem)
-    full = np.concatenate([[at.objective], at.constraints, problem.gradient(at, multipliers)])
+    full = np.concatenate([[at.objective], at.constraints, at.gradient(multipliers)])
     drawn = []
     for _ in range(n_draws):
         sample = problem.evaluate(theta, problem.draw(rng, 8, 3))
-        gradient = problem.gradient(sample, multipliers)
+        gradient = sample.gradient(multipliers)
         drawn.append(np.concatenate([[sample.objective], sample.constraints, gradient]))
     error = np.std(drawn, axis=0) / np.sqrt(n_draws)
     assert (np.abs(np.mean(drawn, axis=0) - full) <= 4 * error + 1e-12).all()
@@ -325,7 +321,7 @@ def test_a_batch_may_lack_either_part(n_loss, n_per_cell):
     at = problem.evaluate(random_point(problem), batch)
     assert batch.rows.size == n_loss + 2 * n_per_cell
     assert batch.loss_weights.sum() == pytest.approx(float(n_loss > 0))
-    assert np.isfinite(problem.gradient(at, np.ones(1))).all()
+    assert np.isfinite(at.gradient(np.ones(1))).all()
 
 
 def test_the_same_seed_draws_the_same_rows():
@@ -344,9 +340,9 @@ def test_derivatives_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
     theta, multipliers = random_point(problem), random_multipliers(problem)
     at = problem.evaluate(theta, batch)
     gradient = central(lagrangian(problem, multipliers, batch), theta)
-    assert problem.gradient(at, multipliers) == pytest.approx(gradient, abs=1e-7)
-    slope = central(lambda x: problem.gradient(problem.evaluate(x, batch), multipliers), theta)
-    assert problem.hessian(at, multipliers) == pytest.approx(slope, abs=1e-6)
+    assert at.gradient(multipliers) == pytest.approx(gradient, abs=1e-7)
+    slope = central(lambda x: problem.evaluate(x, batch).gradient(multipliers), theta)
+    assert at.hessian(multipliers) == pytest.approx(slope, abs=1e-6)
 
 
 @each_storage
@@ -367,9 +363,7 @@ def test_a_sample_is_nearly_the_problem(is_weighted, is_sparse):
     few, all_ = sample.evaluate(theta), problem.evaluate(theta)
     assert few.objective == pytest.approx(all_.objective, abs=0.1)
     assert few.constraints == pytest.approx(all_.constraints, abs=0.2)
-    assert sample.gradient(few, multipliers) == pytest.approx(
-        problem.gradient(all_, multipliers), abs=0.5
-    )
+    assert few.gradient(multipliers) == pytest.approx(all_.gradient(multipliers), abs=0.5)
     assert (problem.sampled().everything.rows == rows).all()
 
 

@@ -90,10 +90,10 @@ def test_gradient(rules, model, alpha, surrogate):
                 return scale * at.objective + multipliers @ at.constraints
 
             at = problem.evaluate(theta, part)
-            found = problem.gradient(at, multipliers, objective=scale)
+            found = at.gradient(multipliers, objective=scale)
             assert found == pytest.approx(finite_differences(lagrangian, theta), abs=2e-7)
-        alone = problem.gradient(at)
-        assert alone == pytest.approx(problem.gradient(at, 0 * multipliers), abs=0)
+        alone = at.gradient()
+        assert alone == pytest.approx(at.gradient(0 * multipliers), abs=0)
 
 
 @each_stack
@@ -174,9 +174,7 @@ def test_residuals_by_hand(shift):
     residual = problem.kkt_residual(at, multipliers)
     assert problem.violation(at) == residual["feasibility"] == pytest.approx(violation)
     assert residual["complementarity"] == pytest.approx(max(products))
-    assert residual["stationarity"] == pytest.approx(
-        np.linalg.norm(problem.gradient(at, multipliers))
-    )
+    assert residual["stationarity"] == pytest.approx(np.linalg.norm(at.gradient(multipliers)))
 
 
 def test_multipliers_of_missing_bounds_are_not_complementary():
@@ -224,10 +222,10 @@ def test_memory_does_not_grow_with_the_percentiles(model):
         percentiles=(np.arange(n_percentiles) + 0.5) / n_percentiles,
     )
     theta, multipliers = random_point(problem)
-    problem.gradient(problem.evaluate(theta), multipliers)  # compiles
+    problem.evaluate(theta).gradient(multipliers)  # compiles
     tracemalloc.start()
     try:
-        problem.gradient(problem.evaluate(theta), multipliers)
+        problem.evaluate(theta).gradient(multipliers)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -183,13 +183,13 @@ def scipy_optimum():
 
     def jacobian(theta):
         at = problem.evaluate(theta)
-        rows = [problem.gradient(at, unit, objective=0.0) for unit in np.eye(problem.n_constraints)]
+        rows = [at.gradient(unit, objective=0.0) for unit in np.eye(problem.n_constraints)]
         return np.concatenate([-np.array(rows)[up], np.array(rows)[low]])
 
     found = minimize(
         lambda t: problem.evaluate(t).objective,
         start_of(problem),
-        jac=lambda t: problem.gradient(problem.evaluate(t)),
+        jac=lambda t: problem.evaluate(t).gradient(),
         constraints={"type": "ineq", "fun": lambda t: -violations(problem, t), "jac": jacobian},
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
@@ -334,10 +334,10 @@ def test_all_end_near_the_constraints_and_the_augmented_lagrangian(name, rule, f
 def test_multipliers_balance_the_objective(name, rule, form):
     problem, result = solved(name, rule, form)
     at = problem.evaluate(result.theta)
-    alone = np.linalg.norm(problem.gradient(at))
+    alone = np.linalg.norm(at.gradient())
     assert alone > 0.02  # constraints press
     left = 0.6 if name == "penalty" else 0.4  # fixed steps go on turning around the end
-    assert np.linalg.norm(problem.gradient(at, result.multipliers)) < left * alone
+    assert np.linalg.norm(at.gradient(result.multipliers)) < left * alone
     # Each presses against its own side.
     c, nu = at.constraints, result.multipliers
     presses = np.abs(nu) > 0.05 * np.abs(nu).max()
@@ -496,7 +496,7 @@ def test_the_penalty_method_stops_where_nothing_pulls():
     free = PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
     result = DCPenalty(step=1.0).solve(free, np.zeros(free.n_parameters), tol=1e-4)
     assert result.status == "converged"
-    assert np.linalg.norm(free.gradient(free.evaluate(result.theta))) <= 1e-4
+    assert np.linalg.norm(free.evaluate(result.theta).gradient()) <= 1e-4
 
 
 def test_the_solvers_of_the_paper_by_name():

@@ -9,8 +9,9 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
+from skfair.problems.protocol import Problem, TwiceDifferentiable
 from skfair.solvers import ALLBFGS, SOLVERS, ALNewton, check_needs
-from tests.small_problems import build, make_rule, people, raw, same_point, twin
+from tests.small_problems import build, make_rule, names_of, people, raw, same_point, twin
 
 each_solver = pytest.mark.parametrize("make", [ALNewton, ALLBFGS])
 
@@ -382,17 +383,8 @@ def test_solvers_call_only_what_they_say_they_need(make):
 
     class Only:
         def __getattr__(self, name):
-            optional = getattr(make, "may_use", ())
-            allowed = (
-                *make.needs,
-                *optional,
-                "lower",
-                "upper",
-                "n_constraints",
-                "n_parameters",
-                "violation",
-            )
-            assert name in allowed, f"{make.__name__} asked for {name}"
+            type_ = TwiceDifferentiable if "hessian" in make.needs else Problem
+            assert name in names_of(type_)
             return getattr(problem, name)
 
     result = make().solve(Only(), start(problem), tol=1e-6)
@@ -445,24 +437,28 @@ class Bowl:
     """Curves down along x, and its constraint holds x fast."""
 
     n_constraints, lower, upper = 1, np.ones(1), np.ones(1)
+    offers = frozenset({"hessian"})
 
     def evaluate(self, theta):
         x, y = theta
-        objective = -30 * x**2 + y**2 / 2 + np.exp(x + y)
-        return SimpleNamespace(theta=theta, objective=objective, constraints=theta[:1] + x**2 / 10)
 
-    def gradient(self, at, nu):
-        x, y = at.theta
-        return np.array([-60 * x, y]) + np.exp(x + y) + nu @ self.jacobian(at, [0])
+        def jacobian(which):
+            return np.array([[1 + x / 5, 0.0]])[which]
 
-    def jacobian(self, at, which):
-        return np.array([[1 + at.theta[0] / 5, 0.0]])[which]
-
-    def hessian(self, at, nu):
-        return np.diag([-60 + nu[0] / 5, 1.0]) + np.exp(at.theta.sum())
+        return SimpleNamespace(
+            theta=theta,
+            objective=-30 * x**2 + y**2 / 2 + np.exp(x + y),
+            constraints=theta[:1] + x**2 / 10,
+            gradient=lambda nu: np.array([-60 * x, y]) + np.exp(x + y) + nu @ jacobian([0]),
+            jacobian=jacobian,
+            hessian=lambda nu: np.diag([-60 + nu[0] / 5, 1.0]) + np.exp(x + y),
+        )
 
     def violation(self, at):
         return float(np.abs(at.constraints - 1).max())
+
+    def sampled(self):
+        return None
 
 
 # A sample of the rows shows the way

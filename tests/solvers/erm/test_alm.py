@@ -53,7 +53,7 @@ def test_steps_with_projections(smoothing):
             shifted = last[j] + lam[j] / 3.0
             nu[j] += 3.0 * max(shifted - problem.upper[j], 0)
             nu[j] -= 3.0 * max(problem.lower[j] - shifted, 0)
-        gradient = problem.gradient(at) + nu @ problem.jacobian(at) + mu * (x - z)
+        gradient = at.gradient() + nu @ at.jacobian() + mu * (x - z)
         z = z + beta * (x - z)
         x = x - 0.1 / np.sqrt(1 + t / 4) * gradient
         lam = lam + 0.2 * (nu - lam)
@@ -86,8 +86,8 @@ def test_printed_steps(solver_class, limit):
         if np.linalg.norm(y) >= limit:
             y, n_resets = np.zeros_like(y), n_resets + 1
         pull = y + 1.0 * (second.constraints - problem.upper + x[p:])
-        objective = np.append(problem.gradient(first), np.zeros(y.size))
-        jacobian = np.hstack([problem.jacobian(first), np.eye(y.size)])
+        objective = np.append(first.gradient(), np.zeros(y.size))
+        jacobian = np.hstack([first.jacobian(), np.eye(y.size)])
         gradient = objective + jacobian.T @ pull + mu * (x - z)
         z = z + 0.5 * (x - z)
         x = x - 0.01 * gradient

@@ -75,12 +75,12 @@ def optimum(problem):
     found = minimize(
         lambda x: at(x).objective,
         problem.start(np.random.RandomState(0)),
-        jac=lambda x: problem.gradient(at(x)),
+        jac=lambda x: at(x).gradient(),
         method="SLSQP",
         constraints={
             "type": "ineq",
             "fun": lambda x: bounds - signs * at(x).constraints[which],
-            "jac": lambda x: -signs[:, None] * problem.jacobian(at(x))[which],
+            "jac": lambda x: -signs[:, None] * at(x).jacobian()[which],
         }
         if rows
         else (),
@@ -148,7 +148,7 @@ def test_penalties_trade_violation_for_objective():
         at = problem.evaluate(result.theta)
         violations.append(problem.violation(at))
         assert np.abs(result.multipliers) == pytest.approx(2 * weight * violations[-1])
-        assert np.abs(problem.gradient(at, result.multipliers)).max() <= 0.05
+        assert np.abs(at.gradient(result.multipliers)).max() <= 0.05
     assert violations[0] > 3 * violations[1] > 0
     solver = Penalty(weight=3.0, kind="absolute")
     result = solver.solve(problem, problem.start(None), max_iter=300, random_state=0)
@@ -245,6 +245,8 @@ def scripted(walk, **options):
     """Solve a problem whose objective is theta[0] and whose constraint is theta[1] <= 0.1."""
     problem = SimpleNamespace(
         n_constraints=1,
+        n_cells=2,
+        offers=frozenset({"draw"}),
         lower=np.array([-np.inf]),
         upper=np.array([0.1]),
         draw=lambda rng, n_loss, n_per_cell: SimpleNamespace(rows=np.arange(2)),
@@ -348,7 +350,7 @@ def test_plain_steps_equal_a_loop():
     result = solver.solve(problem, problem.start(None), max_iter=15, random_state=3)
     rng, theta = np.random.RandomState(3), problem.start(None)
     for t in range(15):
-        gradient = problem.gradient(problem.evaluate(theta, problem.draw(rng, 10, 0)))
+        gradient = problem.evaluate(theta, problem.draw(rng, 10, 0)).gradient()
         theta = theta - 0.2 / np.sqrt(1 + t / 5) * gradient
     assert np.allclose(result.theta, theta, rtol=1e-12, atol=1e-14)
 
@@ -371,12 +373,12 @@ def test_switching_equals_the_algorithm():
         c = problem.evaluate(x, problem.draw(rng, 0, 4)).constraints[0]
         if max(c - problem.upper[0], problem.lower[0] - c) <= epsilon:
             at = problem.evaluate(x, problem.draw(rng, 9, 0))
-            x = x - 0.5 * problem.gradient(at)
+            x = x - 0.5 * at.gradient()
             spent["f"] += 0.5
         else:
             at = problem.evaluate(x, problem.draw(rng, 0, 4))
             sign = 1.0 if c > problem.upper[0] else -1.0
-            x = x - 0.05 * sign * problem.jacobian(at)[0]
+            x = x - 0.05 * sign * at.jacobian()[0]
             spent["up" if sign > 0 else "low"] += 0.05
     assert min(spent.values()) > 0  # every branch was taken
     assert np.allclose(result.theta, x, rtol=1e-12, atol=1e-14)
@@ -496,7 +498,7 @@ def test_ghost_steps_are_plain_ones_without_rules():
         for size in (n_rows, n_rows, 5):
             at = problem.evaluate(x, problem.draw(rng, size, 1))
         alpha = alpha * (1 - 0.2 * alpha)
-        x = x - alpha * problem.gradient(at) / 2.0
+        x = x - alpha * at.gradient() / 2.0
     assert np.allclose(result.theta, x, rtol=1e-9, atol=1e-12)
 
 
@@ -511,9 +513,9 @@ def test_ghost_equals_the_algorithm():
 
     def direction(batch):
         at = problem.evaluate(x, batch)
-        jacobian = problem.jacobian(at)
+        jacobian = at.jacobian()
         model = QuadraticModel(
-            problem.gradient(at),
+            at.gradient(),
             np.append(at.constraints - problem.upper, problem.lower - at.constraints),
             np.vstack([jacobian, -jacobian]),
         )

@@ -93,7 +93,7 @@ def test_constraint_extrapolation_reaches_the_optimum_of_slsqp(case):
 
 def worst_row(problem, at):
     """The largest of the one-sided constraints, and its gradient."""
-    J = problem.jacobian(at)
+    J = at.jacobian()
     G = np.append(at.constraints - problem.upper, problem.lower - at.constraints)
     return G.max(), np.vstack([J, -J])[G.argmax()]
 
@@ -112,7 +112,7 @@ def paper_switching(problem, eps, n_centers, n_inner, proximal=0.0):
             if G + gamma / 2 * away @ away <= eps / np.sqrt(k + 1):
                 points.append(at.theta)
                 weights.append(eta)
-                gradient = problem.gradient(at)
+                gradient = at.gradient()
             at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
         assert 0.1 * n_inner < len(points) < 0.9 * n_inner  # both kinds of steps
         at = problem.evaluate(np.average(points, axis=0, weights=weights))
@@ -182,7 +182,7 @@ def test_a_large_proximal_weight_holds_the_iterates_at_their_centre():
     solve(problem, solver, max_iter=30, callback=lambda x: seen.append(x))
     curvature = curvature_bounds(problem, problem.evaluate(start(problem))).objective
     # 1 / (L + gamma) of a gradient from the centre, where the next step ends as well.
-    step = -problem.gradient(problem.evaluate(start(problem))) / (1.0001e4 * curvature)
+    step = -problem.evaluate(start(problem)).gradient() / (1.0001e4 * curvature)
     assert seen[0] == pytest.approx(step, rel=1e-6)
     assert seen[9] == pytest.approx(step, rel=1e-3)
     assert seen[29] == pytest.approx(3 * step, rel=1e-3)
@@ -206,9 +206,9 @@ def test_constraint_extrapolation_of_the_paper():
             previous = G
         lam = np.maximum(lam + sigma * (1.7 * G - 0.7 * previous), 0)
         previous = G
-        J = problem.jacobian(at)
+        J = at.jacobian()
         pull = gamma * (at.theta - center)
-        gradient = problem.gradient(at) + pull + (np.vstack([J, -J]) + pull).T @ lam
+        gradient = at.gradient() + pull + (np.vstack([J, -J]) + pull).T @ lam
         at = problem.evaluate(at.theta - eta * gradient)
         expected.append(at.theta)
     assert lam.max() > 0.1

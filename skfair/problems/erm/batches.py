@@ -1,0 +1,90 @@
+"""Random batches of rows: some for the loss, and equally many for every cell of every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.problems.protocol import Batch
+
+
+class BatchSampler:
+    """Draws batches.
+
+    Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
+    sample of the mean loss and of every cell mean. Where the rows of the cells of a rule are
+    already as good a (stratified) sample of the loss as ``n_loss`` rows, no others are drawn.
+
+    Parameters
+    ----------
+    rules : sequence of BoundConstraint
+        The rules.
+    loss_weights : ndarray of shape (n_samples,)
+        Weights of the rows in the mean loss.
+    """
+
+    def __init__(self, rules: Sequence[BoundConstraint], loss_weights: FloatArray) -> None:
+        one_cell = np.zeros(loss_weights.size, np.int64)
+        self._for_loss = _CellSampler(one_cell, loss_weights, 1)
+        self._for_cells = [_CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
+        self._masses = [_masses(rule, loss_weights) for rule in rules]
+
+    def __call__(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
+        """Return a batch."""
+        stand_in = self._stand_in(n_loss, n_per_cell)
+        n_own = n_loss if stand_in is None else 0
+        parts = [self._for_loss(rng, n_own), *(draw(rng, n_per_cell) for draw in self._for_cells)]
+        rows = np.concatenate(parts)
+        loss_weights, cell_weights = np.zeros(rows.size), []
+        loss_weights[:n_own] = 1 / max(n_own, 1)
+        for k, (start, stop) in enumerate(pairwise(np.cumsum([part.size for part in parts]))):
+            weights = np.zeros(rows.size)
+            weights[start:stop] = 1 / max(n_per_cell, 1)
+            cell_weights.append(weights)
+            masses = self._masses[k]
+            if k == stand_in and masses is not None:
+                loss_weights[start:stop] = np.repeat(masses / n_per_cell, n_per_cell)
+        return Batch(rows, loss_weights, cell_weights)
+
+    def _stand_in(self, n_loss: int, n_per_cell: int) -> int | None:
+        """Return a rule whose rows say at least as much of the loss as ``n_loss`` rows would."""
+        for k, masses in enumerate(self._masses):
+            if masses is not None and n_loss and n_per_cell / (masses @ masses) >= n_loss:
+                return k
+        return None
+
+
+def _masses(rule: BoundConstraint, loss_weights: FloatArray) -> FloatArray | None:
+    """Return the share of the loss that each cell has, if the rule weighs rows as the loss does."""
+    masses = np.bincount(rule.cells, loss_weights, rule.n_cells).astype(np.float64)
+    by_rule = masses[rule.cells] * rule.row_weights
+    return masses if np.allclose(by_rule, loss_weights, rtol=1e-9, atol=0.0) else None
+
+
+class _CellSampler:
+    """Draws rows of every cell in proportion to their weights, with replacement."""
+
+    def __init__(self, cells: IntArray, weights: FloatArray, n_cells: int) -> None:
+        counted = np.flatnonzero(weights > 0)
+        self._order = counted[np.argsort(cells[counted], kind="stable")]
+        self._sizes = np.bincount(cells[counted], minlength=n_cells)
+        self._first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        ordered = weights[self._order]
+        is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self._sizes))
+        self._running = None if is_even else np.cumsum(ordered)
+
+    def __call__(self, rng: np.random.RandomState, per_cell: int) -> IntArray:
+        marks = rng.random_sample((self._sizes.size, per_cell))
+        if self._running is None:
+            places = self._first[:, None] + (marks * self._sizes[:, None]).astype(np.int64)
+            return np.asarray(self._order[places.ravel()])
+        last = self._first + self._sizes - 1
+        below = np.where(self._first > 0, self._running[self._first - 1], 0.0)
+        marks = below[:, None] + marks * (self._running[last] - below)[:, None]
+        found = np.searchsorted(self._running, marks.ravel(), side="right")
+        found = np.clip(found, np.repeat(self._first, per_cell), np.repeat(last, per_cell))
+        return np.asarray(self._order[found])

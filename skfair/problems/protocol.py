@@ -1,0 +1,142 @@
+r"""What a solver may ask of a problem: the interface between both, as types.
+
+A problem is
+
+.. math:: \min_\theta F(\theta) \quad \text{subject to} \quad l \le c(\theta) \le u
+
+and is asked at a point: ``at = problem.evaluate(theta)`` has the values, and ``at.gradient(nu)``,
+``at.jacobian()`` and, where there is one, ``at.hessian(nu)`` the derivatives. Multipliers ``nu``
+are signed: positive where the upper bound presses, negative where the lower one does.
+
+Values and first derivatives are there for every problem. What only some have is listed in
+``offers``, and solvers list in ``needs`` what they cannot do without.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+
+# Second derivatives; random batches of rows; the convex parts that functions are differences of.
+Offer = Literal["hessian", "draw", "parts"]
+
+
+class Evaluation(Protocol):
+    """A problem at a point."""
+
+    @property
+    def theta(self) -> FloatArray:
+        """The point, (n_parameters,)."""
+
+    @property
+    def objective(self) -> float:
+        """F."""
+
+    @property
+    def constraints(self) -> FloatArray:
+        """c, (n_constraints,)."""
+
+    def gradient(
+        self, multipliers: FloatArray | None = None, *, objective: float = 1.0
+    ) -> FloatArray:
+        """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
+
+    def jacobian(self, which: IntArray | None = None) -> FloatArray:
+        """Return the gradients of some constraints (all if None), (n_which, n_parameters)."""
+
+
+class CurvedEvaluation(Evaluation, Protocol):
+    """A twice differentiable problem at a point."""
+
+    def hessian(self, multipliers: FloatArray) -> FloatArray:
+        """Return the second derivative of the Lagrangian, (n_parameters, n_parameters)."""
+
+
+class Problem(Protocol):
+    """An objective and constraints between bounds.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n_constraints,)
+        Bounds, which may be infinite.
+    n_parameters, n_constraints : int
+        Sizes.
+    offers : frozenset of str
+        What it has besides values and first derivatives.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters."""
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+
+    @property
+    def offers(self) -> frozenset[Offer]:
+        """What it has besides values and first derivatives."""
+
+    def evaluate(self, theta: FloatArray) -> Evaluation:
+        """Return the problem at a point: one pass through the model."""
+
+    def violation(self, at: Evaluation) -> float:
+        """Return by how much the worst constraint is missed."""
+
+    def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
+        """Return how far a point is from the first-order conditions."""
+
+    def bounded(self, lower: FloatArray | None = None, upper: FloatArray | None = None) -> Self:
+        """Return the problem with other bounds."""
+
+
+class TwiceDifferentiable(Problem, Protocol):
+    """A problem that offers ``hessian``."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that an evaluation sees."""
+
+    def evaluate(self, theta: FloatArray) -> CurvedEvaluation:
+        """Return the problem at a point."""
+
+    def sampled(self) -> Self | None:
+        """Return the problem on a sample of its rows; None if that would say too little."""
+
+
+class Batch(NamedTuple):
+    """Some rows and what they stand for.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_batch,) or None
+        Row numbers; None for all rows.
+    loss_weights : ndarray of shape (n_batch,)
+        Weights of the rows in the mean loss; they add up to 1, or are all 0.
+    cell_weights : list of ndarray of shape (n_batch,)
+        For each rule, weights of the rows in the mean of their cell.
+    """
+
+    rows: IntArray | None
+    loss_weights: FloatArray
+    cell_weights: list[FloatArray]
+
+
+class StochasticProblem(Problem, Protocol):
+    """A problem that offers ``draw``: it can be evaluated on random batches of its rows."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of all rules, for each of which a batch has rows."""
+
+    def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
+        """Draw rows for the objective, and equally many rows for every cell of every rule."""
+
+    def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
+        """Return the problem at a point, on all rows or on those of a batch."""
