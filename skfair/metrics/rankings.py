@@ -266,16 +266,21 @@ def ndcg(
 
 def pair_error_gaps(rows: RankedRows) -> FloatArray:
     """Return the gap of the pair errors of each query; NaN where it is undefined."""
+    rates = pair_error_rates(rows)
     first, second = _pairs_of_groups(rows.groups)
-    gaps = np.full(rows.starts.size - 1, np.nan)
+    gaps = np.abs(rates[:, first, second] - rates[:, second, first])
+    worst = np.nan_to_num(gaps, nan=-1.0).max(axis=1, initial=-1.0)
+    return np.where(worst < 0, np.nan, worst)
+
+
+def pair_error_rates(rows: RankedRows) -> FloatArray:
+    """Return error rates by query, group of the better and of the worse document; NaN if none."""
+    n_groups = rows.groups.n_groups
+    rates = np.full((rows.starts.size - 1, n_groups, n_groups), np.nan)
     for query, own in enumerate(rows.queries()):
         wrong, counted = _pair_errors(rows, own)
-        is_known = (counted > 0) & (counted.T > 0)
-        rates = wrong / np.where(counted > 0, counted, 1.0)
-        gap = np.abs(rates - rates.T)[first, second][is_known[first, second]]
-        if gap.size:
-            gaps[query] = gap.max()
-    return gaps
+        np.divide(wrong, counted, out=rates[query], where=counted > 0)
+    return rates
 
 
 def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:

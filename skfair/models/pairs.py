@@ -84,9 +84,11 @@ class PairScore(ScoreModel):
 
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the differences are ``slopes``."""
-        of_rows = np.bincount(tape.first, slopes, tape.n_rows)
-        of_rows -= np.bincount(tape.second, slopes, tape.n_rows)
-        return self.model.pullback(tape.inner, of_rows)
+        better, worse = (
+            np.bincount(rows, slopes, tape.n_rows).astype(np.float64)
+            for rows in (tape.first, tape.second)
+        )
+        return self.model.pullback(tape.inner, better - worse)
 
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights (not of intercepts), and its gradient."""
