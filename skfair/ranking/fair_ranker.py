@@ -34,6 +34,11 @@ from skfair.solvers.base import SOLVERS, SolverResult, check_needs
 from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 
+_ROWS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
@@ -266,11 +271,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             X,
             y,
             sensitive_features=sensitive_features,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
             y_numeric=True,
             ensure_min_samples=2,
+            **_ROWS,
         )
         rng = check_random_state(self.random_state)
         task = self._make_task(data, query_id, rng)
@@ -301,7 +304,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = self._split_query(X, None)
-        X = self._read_features(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = self._read_features(X, **_ROWS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
         return product(X, self.coef_)

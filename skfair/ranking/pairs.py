@@ -112,8 +112,10 @@ def _kinds_of_query(
     rng: np.random.RandomState,
 ) -> Iterator[Kind]:
     """Yield the kinds of one query that have pairs."""
+    present, where = np.unique(atoms[rows], return_index=True)
     rows = rows[np.argsort(grades[rows], kind="stable")]
-    members = {int(atom): rows[atoms[rows] == atom] for atom in np.unique(atoms[rows])}
+    # In the order of their first rows: what is drawn does not depend on the names of groups.
+    members = {int(atom): rows[atoms[rows] == atom] for atom in present[np.argsort(where)]}
     for better, above in members.items():
         for worse, below in members.items():
             n_worse = np.searchsorted(grades[below], grades[above], side="left")
