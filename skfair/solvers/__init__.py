@@ -1,15 +1,19 @@
 """Optimisation algorithms: one file per algorithm, each sees a problem and never an estimator.
 
-A solver registers itself in :data:`SOLVERS` and has one method::
-
-    solve(problem, theta0, multipliers0, *, tol, max_iter, random_state, callback) -> SolverResult
-
-It asks the problem only for the methods that it lists in its class attribute ``needs``; a mismatch
-is an error that names both. ``callback(theta) -> stop`` is called once after each iteration. A
-solver never prints; it logs.
+A solver registers itself in :data:`SOLVERS` and writes down its steps;
+:class:`IterativeSolver` makes a run of them. It says what it needs of a problem in its class
+attribute ``needs``; a mismatch is an error that names both. A solver never prints.
 """
 
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.solvers.base import (
+    SOLVERS,
+    Answer,
+    IterativeSolver,
+    Solver,
+    SolverResult,
+    Step,
+    check_needs,
+)
 from skfair.solvers.clustering.alternating import alternating_gradient
 from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.solvers.dc.dc_penalty import DCPenalty
@@ -51,7 +55,11 @@ __all__ = [
     "DC_SOLVERS",
     # all by name, and what they share
     "SOLVERS",
+    "Answer",
+    "IterativeSolver",
+    "Solver",
     "SolverResult",
+    "Step",
     "alternating_gradient",
     "check_needs",
 ]

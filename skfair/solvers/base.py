@@ -1,43 +1,45 @@
-"""What all solvers share: the shape of their result and the check of what they need."""
+r"""What all solvers share: the driver, their result, the registry, the check of what they need.
+
+A solver writes down its steps, and the driver does the rest::
+
+    @SOLVERS.register("descent")
+    @dataclass
+    class Descent(IterativeSolver[Problem]):
+        rate: Positive = 0.1
+
+        def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
+            at = problem.evaluate(start)
+            for n_iter in count():
+                gradient = at.gradient()
+                is_flat = np.abs(gradient).max() <= tol
+                yield Step(at, np.zeros(problem.n_constraints), n_iter,
+                           status="converged" if is_flat else None)
+                at = problem.evaluate(at.theta - self.rate * gradient)
+
+The driver records each step in the history, calls the callback, and ends the run when a step says
+so, when the callback asks for it, or after ``max_iter`` iterations. A solver never sees groups,
+rows or models, and never prints.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, get_args, get_type_hints
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from skfair._typing import Callback, FloatArray, Seed
+from skfair.problems.protocol import Evaluation, Offer, Problem
+from skfair.solvers.parameters import check_parameters
+from skfair.utils.history import History
 from skfair.utils.registry import Registry
 from skfair.utils.text import listed
 
 Status = Literal["converged", "max_iter", "stopped", "infeasible"]
-
-# Numbers of solvers that may be 0: they switch a part off. The others divide, or are sizes.
-MAY_BE_ZERO = {
-    "beta",
-    "eps_last",
-    "epsilon",
-    "extrapolation",
-    "joint_below",
-    "max_level",
-    "mixing",
-    "mu",
-    "proximal",
-    "record_from",
-    "shrink_from",
-    "tolerance",
-    "weight",
-}
-
-# Upper ends, which may be absent.
-MAY_BE_INFINITE = {"max_multiplier", "rho_max", "u_max"}
-
-# Shares and probabilities.
-AT_MOST_ONE = {"alpha_hat", "mixing", "p0", "shrink", "tracking"}
-
-SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers.erm")
+P = TypeVar("P", bound=Problem)
 
 
 class SolverResult(NamedTuple):
@@ -57,39 +59,264 @@ class SolverResult(NamedTuple):
         Columns of equal length, see :class:`skfair.utils.history.History`.
     """
 
-    theta: NDArray[Any]
-    multipliers: NDArray[np.float64]
+    theta: FloatArray
+    multipliers: FloatArray
     n_iter: int
     status: Status
-    history: dict[str, NDArray[Any]]
+    history: dict[str, FloatArray]
 
 
-def check_needs(solver: Any, problem: Any) -> None:
+class Answer(NamedTuple):
+    """A point and its multipliers, as a solver may return them."""
+
+    at: Evaluation
+    multipliers: FloatArray
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a solver has got to.
+
+    Attributes
+    ----------
+    at : Evaluation
+        The point; it goes into the history and to the callback.
+    multipliers : ndarray of shape (n_constraints,)
+        Signed multipliers.
+    n_iter : int
+        Iterations so far: 0 for the start.
+    status : str, default=None
+        Why the run ends here; None to go on.
+    columns : mapping
+        Further columns of the history.
+    answer : callable, default=None
+        Makes what is returned if the run ends here; None for ``at`` and ``multipliers``. The KKT
+        residual of what it makes says whether a run of ``max_iter`` iterations has converged.
+    """
+
+    at: Evaluation
+    multipliers: FloatArray
+    n_iter: int
+    status: Status | None = None
+    columns: Mapping[str, float] = field(default_factory=dict)
+    answer: Callable[[], Answer] | None = None
+
+
+class Solver(ABC):
+    """What callers may ask of a solver.
+
+    Attributes
+    ----------
+    needs : tuple of str
+        What the problem must offer, see :data:`skfair.problems.protocol.Offer`.
+    is_stochastic : bool
+        Whether it draws random batches; strict enforcement then makes fewer rounds.
+    is_precise : bool
+        Whether a KKT residual of 1e-9 is cheap for it; strict enforcement of linear models then
+        asks for that, so that the model depends neither on the solver nor on the order of the rows.
+    has_multipliers : bool
+        Whether the multipliers it returns are those of the KKT conditions.
+    can_advance : bool
+        Whether training can stop and go on with other rows, as ``partial_fit`` does.
+    """
+
+    needs: ClassVar[tuple[Offer, ...]] = ()
+    is_stochastic: ClassVar[bool] = False
+    is_precise: ClassVar[bool] = False
+    has_multipliers: ClassVar[bool] = True
+    can_advance: ClassVar[bool] = False
+
+    @abstractmethod
+    def solve(
+        self,
+        problem: Problem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+        *,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: Seed = None,
+        callback: Callback | None = None,
+    ) -> SolverResult:
+        """Solve a problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Offers what is in ``needs``.
+        theta0 : ndarray of shape (n_parameters,)
+            Where to start.
+        multipliers0 : ndarray of shape (n_constraints,), default=None
+            Multipliers to start from, for solvers that use them.
+        tol : float, default=None
+            Largest KKT residual at which to stop; None for the solver's default.
+        max_iter : int, default=None
+            Largest number of iterations; None for the solver's default.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the generator that draws rows, for stochastic solvers.
+        callback : callable, default=None
+            ``callback(theta) -> stop``, called after each step.
+
+        Returns
+        -------
+        result : SolverResult
+            Parameters, signed multipliers, history.
+        """
+
+
+class IterativeSolver(Solver, Generic[P]):
+    """Base of solvers that write down their steps; the module shows one.
+
+    Attributes
+    ----------
+    default_tol, default_max_iter : float, int
+        Used where :meth:`solve` is not told otherwise.
+    """
+
+    default_tol: ClassVar[float] = 1e-4
+    default_max_iter: ClassVar[int] = 5000
+
+    @abstractmethod
+    def steps(
+        self,
+        problem: P,
+        start: FloatArray,
+        multipliers: FloatArray | None,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield where the method has got to, as long as it is asked.
+
+        ``start`` is a copy of ``theta0``; ``multipliers`` is None where nothing is known of them.
+        After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
+        cannot go on returns: its last step is the result.
+        """
+
+    def solve(
+        self,
+        problem: Problem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+        *,
+        tol: float | None = None,
+        max_iter: int | None = None,
+        random_state: Seed = None,
+        callback: Callback | None = None,
+    ) -> SolverResult:
+        """Take the steps of the solver until it ends; see :meth:`Solver.solve`."""
+        tol = self.default_tol if tol is None else tol
+        max_iter = self.default_max_iter if max_iter is None else max_iter
+        start = np.array(theta0, dtype=np.float64)
+        given = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
+        history, step = History(), None
+        status: Status = "max_iter"
+        for step in self.steps(
+            cast(P, problem),
+            start,
+            given,
+            tol=tol,
+            max_iter=max_iter,
+            rng=check_random_state(random_state),
+        ):
+            violation = problem.violation(step.at)
+            history.record(objective=step.at.objective, max_violation=violation, **step.columns)
+            if step.n_iter and callback is not None and callback(step.at.theta):
+                status = "stopped"
+                break
+            if step.status is not None:
+                status = step.status
+                break
+            if step.n_iter >= max_iter:
+                break
+        if step is None:  # no iteration was asked for
+            zeros = np.zeros(problem.n_constraints)
+            return SolverResult(start, zeros if given is None else given, 0, status, {})
+        at, multipliers = step.at, step.multipliers
+        if step.answer is not None:
+            at, multipliers = step.answer()
+            if status == "max_iter" and residual(problem, at, multipliers) <= tol:
+                status = "converged"
+        return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
+
+
+def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float:
+    """Return the largest part of the KKT residual."""
+    return max(problem.kkt_residual(at, multipliers).values())
+
+
+class Best:
+    """The point of lowest objective within a tolerance, or of least violation if there is none.
+
+    Parameters
+    ----------
+    tolerance : float
+        Violations up to this count as none.
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        self._tolerance = tolerance
+        self._rank = (np.inf, np.inf)
+        self.at: Evaluation | None = None
+
+    def offer(self, at: Evaluation, violation: float) -> None:
+        """Keep a point if it is better than all before."""
+        rank = (max(violation - self._tolerance, 0.0), at.objective)
+        if self.at is None or rank < self._rank:
+            self._rank, self.at = rank, at
+
+
+class Average:
+    """A weighted mean of parameters and multipliers."""
+
+    def __init__(self) -> None:
+        self.weight = 0.0
+        self.theta = self.multipliers = np.empty(0)
+
+    def add(self, theta: FloatArray, multipliers: FloatArray, weight: float = 1.0) -> None:
+        """Take in one point."""
+        if not self.weight:
+            self.theta, self.multipliers = theta, multipliers
+        self.weight += weight
+        share = weight / self.weight
+        self.theta = self.theta + share * (theta - self.theta)
+        self.multipliers = self.multipliers + share * (multipliers - self.multipliers)
+
+
+# The solvers of constrained risk minimisation by name.
+SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.solvers.erm")
+
+
+def check_needs(solver: Solver, problem: Problem) -> None:
     """Raise a ``TypeError`` that names solver, problem and what the problem lacks.
 
     Parameters
     ----------
-    solver : object
+    solver : Solver
         Lists in ``needs`` what not every problem has.
-    problem : object
+    problem : Problem
         What is to be solved.
 
     Examples
     --------
-    >>> from skfair.solvers import check_needs
-    >>> class Newton:
-    ...     needs = ("hessian",)
+    >>> from skfair.solvers import ALNewton, check_needs
     >>> class Smooth:
     ...     offers = frozenset()
-    >>> check_needs(Newton(), Smooth())
+    >>> check_needs(ALNewton(), Smooth())
     Traceback (most recent call last):
         ...
-    TypeError: Newton cannot solve a Smooth: the problem has no 'hessian'...
+    TypeError: ALNewton cannot solve a Smooth: the problem has no 'hessian'...
     """
     if isinstance(solver, type):
         raise TypeError(
             f"solver is the class {solver.__name__}. Pass an object, {solver.__name__}(), or the "
             "name of a solver."
+        )
+    if not isinstance(solver, Solver):
+        raise TypeError(
+            f"{type(solver).__name__} is no solver. Derive it from "
+            "skfair.solvers.IterativeSolver, or pass the name of a solver."
         )
     check_parameters(solver)
     missing = [name for name in solver.needs if name not in problem.offers]
@@ -98,34 +325,3 @@ def check_needs(solver: Any, problem: Any) -> None:
             f"{type(solver).__name__} cannot solve a {type(problem).__name__}: the problem has no "
             f"{listed(missing)}. Choose another solver, or solver='auto'."
         )
-
-
-def check_parameters(solver: Any) -> None:
-    """Raise a ``ValueError`` that names the parameter of a solver whose value cannot be used.
-
-    The kinds are those of the annotations: numbers are not negative, NaN is none, and an option of
-    a ``Literal`` is one of those listed. Objects that are no dataclasses look after themselves.
-    """
-    if not is_dataclass(solver):
-        return
-    kinds = get_type_hints(type(solver))
-    for field in fields(solver):
-        value, kind = getattr(solver, field.name), kinds[field.name]
-        options = get_args(kind)
-        if value is None and type(None) in options:
-            continue
-        kind = next((option for option in options if option in (int, float)), kind)
-        said = f"{type(solver).__name__}({field.name}={value!r})"
-        if kind in (int, float):
-            wanted: Any = Integral if kind is int else Real
-            is_number = isinstance(value, wanted) and not isinstance(value, bool)
-            low_end = "at least 0" if field.name in MAY_BE_ZERO else "above 0"
-            if not is_number or not (value > 0 or (value == 0 and low_end == "at least 0")):
-                what = "an integer" if kind is int else "a number"
-                raise ValueError(f"{said}: {field.name} must be {what} {low_end}.")
-            if value == np.inf and field.name not in MAY_BE_INFINITE:
-                raise ValueError(f"{said}: {field.name} must be finite.")
-            if field.name in AT_MOST_ONE and value > 1:
-                raise ValueError(f"{said}: {field.name} must be at most 1.")
-        elif options and value not in options:
-            raise ValueError(f"{said}: {field.name} must be one of {listed(options)}.")

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, Problem
 
 # Lengths of the differences that estimate second and first derivatives. The first is wide enough to
 # see the kinks of smoothed losses from a distance.
@@ -41,7 +42,7 @@ class OneSided:
 
     Parameters
     ----------
-    problem : ConstrainedERM
+    problem : Problem
         The problem with two-sided constraints.
 
     Attributes
@@ -66,13 +67,13 @@ class OneSided:
     array([-2.,  1.])
     """
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._uppers = np.flatnonzero(np.isfinite(problem.upper))
         self._lowers = np.flatnonzero(np.isfinite(problem.lower))
         self.n = self._uppers.size + self._lowers.size
 
-    def values(self, at: Any) -> FloatArray:
+    def values(self, at: Evaluation) -> FloatArray:
         """Return G at an evaluated point, shape (n,)."""
         up, low = self._uppers, self._lowers
         return np.concatenate(
@@ -89,8 +90,10 @@ class OneSided:
         nu[self._lowers] -= lam[self._uppers.size :]
         return nu
 
-    def split(self, multipliers: FloatArray) -> FloatArray:
-        """Return multipliers >= 0 of the rows of G: the inverse of :meth:`signed`."""
+    def split(self, multipliers: FloatArray | None) -> FloatArray:
+        """Return multipliers >= 0 of the rows of G: the inverse of :meth:`signed`; None is 0."""
+        if multipliers is None:
+            return np.zeros(self.n)
         nu = np.asarray(multipliers, dtype=np.float64)
         return np.concatenate(
             [np.maximum(nu[self._uppers], 0.0), np.maximum(-nu[self._lowers], 0.0)]
@@ -110,7 +113,7 @@ class CurvatureBounds(NamedTuple):
     jacobian: float  # M_G
 
 
-def curvature_bounds(problem: Any, at: Any) -> CurvatureBounds:
+def curvature_bounds(problem: Problem, at: Evaluation) -> CurvatureBounds:
     """Estimate the largest curvature of the objective and the norm of the Jacobian of G.
 
     Power iteration on differences of gradients and of values: about 20 times two evaluations and
@@ -118,8 +121,8 @@ def curvature_bounds(problem: Any, at: Any) -> CurvatureBounds:
 
     Parameters
     ----------
-    problem : ConstrainedERM
-        Has ``evaluate`` and ``gradient``.
+    problem : Problem
+        The problem.
     at : Evaluation
         The point, evaluated.
 
@@ -179,8 +182,12 @@ class GradientStep:
     eta_max: float = np.inf
 
     def take(
-        self, problem: Any, at: Any, gradient: FloatArray, function: Callable[[Any], float]
-    ) -> Any:
+        self,
+        problem: Problem,
+        at: Evaluation,
+        gradient: FloatArray,
+        function: Callable[[Evaluation], float],
+    ) -> Evaluation:
         """Return the evaluation after one step; ``function`` is what has the gradient."""
         if not self.growth:
             return problem.evaluate(at.theta - self.eta * gradient)

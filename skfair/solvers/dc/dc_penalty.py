@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import Solver, SolverResult, Status
 from skfair.solvers.dc.base import DC_SOLVERS, OBJECTIVE, StepLengths
 from skfair.solvers.one_sided import OneSided
 from skfair.utils.history import History
@@ -27,7 +27,7 @@ from skfair.utils.history import History
 
 @DC_SOLVERS.register("penalty")
 @dataclass
-class DCPenalty:
+class DCPenalty(Solver):
     r"""Subgradient descent on a penalised objective.
 
     Parameters
@@ -68,8 +68,6 @@ class DCPenalty:
     output: Literal["last", "best"] = "last"
 
     ignores_tolerance = True  # it pays for any distance from parity
-    needs = ()
-    is_stochastic = False
 
     def solve(
         self,
@@ -77,7 +75,7 @@ class DCPenalty:
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
         *,
-        tol: float = 0.0,
+        tol: float | None = None,
         max_iter: int | None = None,
         random_state: Any = None,
         callback: Any = None,
@@ -92,7 +90,7 @@ class DCPenalty:
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
             Not used.
-        tol : float, default=0.0
+        tol : float, default=None
             Stops where the subgradient is at most as long.
         max_iter : int, default=None
             Number of steps; None for 10000, as in the paper.
@@ -128,7 +126,7 @@ class DCPenalty:
                 lengths = StepLengths(rows.n)
             presses = self.weight * rows.unit(worst) if violation else None
             gradient = at.gradient(presses)
-            if float(np.linalg.norm(gradient)) <= tol:
+            if float(np.linalg.norm(gradient)) <= (tol or 0.0):
                 status = "converged"
                 break
             lengths.add(OBJECTIVE, self.step)

@@ -18,14 +18,14 @@ from typing import Any, Literal
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import Solver, SolverResult, Status
 from skfair.solvers.dc.base import DC_SOLVERS, Best, Direct, StepLengths, switching_step
 from skfair.utils.history import History
 
 
 @DC_SOLVERS.register("ssg")
 @dataclass
-class DCSwitching:
+class DCSwitching(Solver):
     r"""Switching subgradient method for differences of convex functions.
 
     Parameters
@@ -64,16 +64,13 @@ class DCSwitching:
     schedule: Literal["static", "diminishing"] = "static"
     c: float = 0.5
 
-    needs = ()
-    is_stochastic = False
-
     def solve(
         self,
         problem: Any,
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
         *,
-        tol: float = 0.0,
+        tol: float | None = None,
         max_iter: int | None = None,
         random_state: Any = None,
         callback: Any = None,
@@ -88,7 +85,7 @@ class DCSwitching:
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
             Not used.
-        tol : float, default=0.0
+        tol : float, default=None
             Not used: there is no test of optimality.
         max_iter : int, default=None
             Number of steps; None for 10000. The paper makes 50000 with the best tolerance.

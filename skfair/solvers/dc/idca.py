@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import Solver, SolverResult, Status
 from skfair.solvers.dc.base import (
     DC_SOLVERS,
     Best,
@@ -32,7 +32,7 @@ from skfair.utils.history import History
 
 @DC_SOLVERS.register("idca")
 @dataclass
-class IDCA:
+class IDCA(Solver):
     r"""Inexact difference-of-convex algorithm.
 
     Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`, all
@@ -82,7 +82,6 @@ class IDCA:
     mu: float = 0.0
 
     needs = ("parts",)
-    is_stochastic = False
 
     def solve(
         self,
@@ -90,7 +89,7 @@ class IDCA:
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
         *,
-        tol: float = 0.0,
+        tol: float | None = None,
         max_iter: int | None = None,
         random_state: Any = None,
         callback: Any = None,
@@ -105,7 +104,7 @@ class IDCA:
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
             Not used.
-        tol : float, default=0.0
+        tol : float, default=None
             Stops after a convex problem that moves the parameters by at most this distance.
         max_iter : int, default=None
             Largest number of convex problems; None for ``n_outer``.
@@ -137,7 +136,7 @@ class IDCA:
             if callback is not None and callback(w.theta):
                 status = "stopped"
                 break
-            if moved <= tol:
+            if moved <= (tol or 0.0):
                 status = "converged" if w.violation <= self.eps else "infeasible"
                 break
         multipliers = lengths.multipliers(problem)

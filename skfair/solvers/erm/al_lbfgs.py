@@ -9,21 +9,23 @@ lam -> lambda, rho -> penalty weight.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult, Status
-from skfair.solvers.erm.al_newton import augmented, gap_of
+from skfair.problems.protocol import Evaluation, Problem
+from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.erm.al_newton import Augmented, augmented, gap_of
 from skfair.solvers.erm.lbfgs import LBFGS, Point
-from skfair.utils.history import History
+from skfair.solvers.parameters import Count, Positive, PositiveOrInf
 
 
 @SOLVERS.register("al_lbfgs")
 @dataclass
-class ALLBFGS:
+class ALLBFGS(IterativeSolver[Problem]):
     """Augmented Lagrangian with L-BFGS.
 
     Parameters
@@ -44,88 +46,49 @@ class ALLBFGS:
     10
     """
 
-    rho: float = 10.0
-    rho_growth: float = 4.0
-    rho_max: float = 1e4
-    memory: int = 50
+    rho: Positive = 10.0
+    rho_growth: Positive = 4.0
+    rho_max: PositiveOrInf = 1e4
+    memory: Count = 50
 
-    needs = ()
-    is_stochastic = False
-    is_precise = True
+    is_precise: ClassVar[bool] = True
+    default_tol: ClassVar[float] = 1e-6
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Solve to a KKT residual of ``tol``.
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the end of each minimisation; iterations are those of L-BFGS."""
+        lam = np.zeros(problem.n_constraints) if multipliers is None else multipliers
+        rho, last_gap, n_iter, inner_tol = self.rho, np.inf, 0, 1e-2
+        lbfgs: LBFGS[tuple[Evaluation, Augmented]] = LBFGS(self.memory)
 
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-        tol : float, default=1e-6
-            Largest KKT residual.
-        max_iter : int, default=5000
-            Largest number of L-BFGS steps over all minimisations.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each minimisation.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, signed multipliers, history.
-        """
-        m = problem.n_constraints
-        lam = np.zeros(m) if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
-        rho, history = self.rho, History()
-        status: Status = "max_iter"
-        last_gap, n_iter, inner_tol = np.inf, 0, 1e-2
-        lbfgs = LBFGS(self.memory)
-
-        def point(at: Any) -> Point:
+        def point(at: Evaluation) -> Point[tuple[Evaluation, Augmented]]:
             al = augmented(problem, at, lam, rho)
             return Point(at.theta, al.value, at.gradient(al.nu), (at, al))
 
-        found = point(problem.evaluate(np.array(theta0, dtype=np.float64)))
+        at = problem.evaluate(start)
         while n_iter < max_iter:
             found, n_steps = lbfgs.minimize(
-                lambda x: point(problem.evaluate(x)), found, inner_tol, max_iter - n_iter
+                lambda x: point(problem.evaluate(x)), point(at), inner_tol, max_iter - n_iter
             )
             n_iter += max(1, n_steps)
             at, al = found.more
-            gap = gap_of(al, lam, rho)
-            lam = al.nu
-            history.record(
-                objective=at.objective,
-                max_violation=problem.violation(at),
-                stationarity=found.steepness,
-            )
-            if found.steepness <= tol and gap <= tol:
-                status = "converged"
-                break
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-                break
+            gap, lam = gap_of(al, lam, rho), al.nu
+            is_solved = found.steepness <= tol and gap <= tol
+            columns = {"stationarity": found.steepness}
+            yield Step(at, lam, n_iter, "converged" if is_solved else None, columns)
             # Rounding can end a run above its tolerance; a larger penalty would only make it worse.
             is_stuck = found.steepness > inner_tol or (n_steps == 0 and inner_tol <= tol)
             if is_stuck and gap >= last_gap:
-                break
+                return
             if gap > last_gap / self.rho_growth and not is_stuck:
                 rho = min(self.rho_growth * rho, self.rho_max)
             last_gap = gap
             inner_tol = max(0.5 * tol, min(0.1 * inner_tol, 0.1 * gap))
-            found = point(at)
-        return SolverResult(found.x, lam, n_iter, status, history.as_dict())

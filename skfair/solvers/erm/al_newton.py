@@ -22,15 +22,24 @@ lam -> lambda, rho -> penalty weight, nu -> the multipliers rho * dist that the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import count
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult, Status
-from skfair.utils.history import History
+from skfair.problems.protocol import (
+    CurvedEvaluation,
+    Evaluation,
+    Offer,
+    Problem,
+    TwiceDifferentiable,
+)
+from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.parameters import NonNegative, Positive, PositiveOrInf
 
 # Below this many units of the last place of the objective, a descent cannot be seen.
 _ROUNDING = 1e-13
@@ -53,7 +62,7 @@ class Augmented(NamedTuple):
     nu: FloatArray  # multipliers that its gradient sees
 
 
-def augmented(problem: Any, at: Any, lam: FloatArray, rho: float) -> Augmented:
+def augmented(problem: Problem, at: Evaluation, lam: FloatArray, rho: float) -> Augmented:
     """Evaluate the augmented Lagrangian from an evaluation of the problem."""
     if not problem.n_constraints:
         return Augmented(at.objective, lam)
@@ -70,7 +79,7 @@ def gap_of(al: Augmented, lam: FloatArray, rho: float) -> float:
 
 @SOLVERS.register("al_newton")
 @dataclass
-class ALNewton:
+class ALNewton(IterativeSolver[TwiceDifferentiable]):
     """Augmented Lagrangian with damped Newton steps.
 
     Parameters
@@ -91,120 +100,93 @@ class ALNewton:
     100.0
     """
 
-    rho: float = 10.0
-    rho_growth: float = 4.0
-    rho_max: float = 1e5
-    joint_below: float = 0.1
+    rho: Positive = 10.0
+    rho_growth: Positive = 4.0
+    rho_max: PositiveOrInf = 1e5
+    joint_below: NonNegative = 0.1
 
-    needs = ("hessian",)
-    is_stochastic = False
-    is_precise = True
+    needs: ClassVar[tuple[Offer, ...]] = ("hessian",)
+    is_precise: ClassVar[bool] = True
+    default_tol: ClassVar[float] = 1e-6
+    default_max_iter: ClassVar[int] = 200
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: TwiceDifferentiable,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Solve to a KKT residual of ``tol``.
-
-        Parameters
-        ----------
-        problem : LinearConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-        tol : float, default=1e-6
-            Largest KKT residual.
-        max_iter : int, default=200
-            Largest number of Newton steps.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, signed multipliers, history.
-        """
-        m = problem.n_constraints
-        lam = np.zeros(m) if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
-        rho, history = self.rho, History()
-        theta = np.array(theta0, dtype=np.float64)
-        if multipliers0 is None:  # who knows multipliers starts near a solution
-            theta, lam = self._rough(problem, theta, lam, tol)
-        at = problem.evaluate(theta)
-        al = augmented(problem, at, lam, rho)
-        gradient = at.gradient(al.nu)
-        status: Status = "max_iter"
-        last_gap, shift, n_iter, n_stalled = np.inf, 0.0, 0, 0
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the point after each Newton step; return where rounding allows no more."""
+        rho = self.rho
+        if multipliers is None:  # who knows multipliers starts near a solution
+            start, multipliers = self._rough(problem, start, tol)
+        here = _point(problem, problem.evaluate(start), multipliers, rho)
+        last_gap, shift, n_stalled = np.inf, 0.0, 0
         least, since = np.inf, 0
-        while True:
-            stationarity = float(np.abs(gradient).max(initial=0.0))
-            gap = gap_of(al, lam, rho)
-            if max(stationarity, gap) < 0.9 * least:
-                least, since = max(stationarity, gap), n_iter
-            history.record(
-                objective=at.objective,
-                max_violation=problem.violation(at),
-                stationarity=stationarity,
-            )
-            if stationarity <= tol and gap <= tol:
-                status = "converged"
-                break
-            if n_iter >= max_iter or n_stalled > 5 or n_iter - since > _PATIENCE:
-                break
+        for n_iter in count():
+            stationarity, gap = here.stationarity, gap_of(here.al, here.lam, rho)
+            residual = max(stationarity, gap)
+            if residual < 0.9 * least:
+                least, since = residual, n_iter
+            is_solved = stationarity <= tol and gap <= tol
+            columns = {"stationarity": stationarity}
+            yield Step(here.at, here.al.nu, n_iter, "converged" if is_solved else None, columns)
+            if n_stalled > 5 or n_iter - since > _PATIENCE:
+                return
             if stationarity <= max(0.1 * min(gap, last_gap), 0.1 * tol) or n_stalled:
                 if gap > last_gap / self.rho_growth and rho < self.rho_max:
                     rho = min(self.rho_growth * rho, self.rho_max)
-                lam, last_gap = al.nu, gap
-                al = augmented(problem, at, lam, rho)
-                gradient = at.gradient(al.nu)
-            n_iter += 1
-            residual = max(stationarity, gap)
-            is_near, joint = residual < self.joint_below, None
-            system = _NewtonSystem(problem, at, al, rho, shift, is_near)
+                here, last_gap = _point(problem, here.at, here.al.nu, rho), gap
+            is_near = residual < self.joint_below
+            system = _NewtonSystem(here, rho, shift, is_near)
             shift = system.shift
-            if is_near:
-                joint = _joint_step(problem, at, al, rho, system, gradient, residual)
+            joint = _joint_step(problem, here, rho, system, residual) if is_near else None
             if joint is not None:
-                at, lam, al, gradient = joint
-                last_gap = gap_of(al, lam, rho)
-            else:
-                found = _search(problem, at, al, lam, rho, -system.solve(gradient), gradient)
-                n_stalled = n_stalled + 1 if found.at is at else 0
-                if found.n_halvings > 2:  # the model is too bold, as where a hinge is flat
-                    shift = max(16 * shift, float(np.abs(gradient).max()))
-                at, al = found.at, found.al
-                gradient = at.gradient(al.nu)
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-                break
-        return SolverResult(at.theta, al.nu, n_iter, status, history.as_dict())
+                here, last_gap = joint, gap_of(joint.al, joint.lam, rho)
+                continue
+            at, n_halvings = _search(problem, here, rho, -system.solve(here.gradient))
+            n_stalled = n_stalled + 1 if at is here.at else 0
+            if n_halvings > 2:  # the model is too bold, as where a hinge is flat
+                shift = max(16 * shift, here.stationarity)
+            here = _point(problem, at, here.lam, rho)
 
     def _rough(
-        self, problem: Any, theta: FloatArray, lam: FloatArray, tol: float
+        self, problem: TwiceDifferentiable, theta: FloatArray, tol: float
     ) -> tuple[FloatArray, FloatArray]:
         """Go from a start that is far off to the solution on a sample of the rows."""
+        lam = np.zeros(problem.n_constraints)
         sample = problem.sampled()
         if sample is None:
             return theta, lam
         noise = 1 / np.sqrt(sample.n_rows)
-        at = sample.evaluate(theta)
-        al = augmented(sample, at, lam, self.rho)
-        far = float(np.abs(at.gradient(al.nu)).max(initial=0.0))
-        if max(far, gap_of(al, lam, self.rho)) < _FAR * noise:
+        first = _point(sample, sample.evaluate(theta), lam, self.rho)
+        if max(first.stationarity, gap_of(first.al, lam, self.rho)) < _FAR * noise:
             return theta, lam
         found = self.solve(sample, theta, tol=max(tol, _NEAR * noise))
         return (found.theta, found.multipliers) if found.status == "converged" else (theta, lam)
+
+
+class _Point(NamedTuple):
+    """A point, the multipliers of the moment, and the augmented Lagrangian there."""
+
+    at: CurvedEvaluation
+    lam: FloatArray
+    al: Augmented
+    gradient: FloatArray
+
+    @property
+    def stationarity(self) -> float:
+        """Largest entry of the gradient."""
+        return float(np.abs(self.gradient).max(initial=0.0))
+
+
+def _point(problem: Problem, at: CurvedEvaluation, lam: FloatArray, rho: float) -> _Point:
+    al = augmented(problem, at, lam, rho)
+    return _Point(at, lam, al, at.gradient(al.nu))
 
 
 class _NewtonSystem:
@@ -215,15 +197,13 @@ class _NewtonSystem:
     does not change the joint step, which then still squares the error.
     """
 
-    def __init__(
-        self, problem: Any, at: Any, al: Augmented, rho: float, shift: float, is_near: bool
-    ) -> None:
-        hessian = at.hessian(al.nu)
-        self.active = np.flatnonzero(al.nu)
+    def __init__(self, here: _Point, rho: float, shift: float, is_near: bool) -> None:
+        hessian = here.at.hessian(here.al.nu)
+        self.active = np.flatnonzero(here.al.nu)
         self.jacobian = np.empty((0, hessian.shape[0]))
         self.rho, self.shift = rho, 0.0
         if self.active.size:
-            self.jacobian = at.jacobian(self.active)  # (n_active, n_parameters)
+            self.jacobian = here.at.jacobian(self.active)  # (n_active, n_parameters)
             along = self.jacobian.T @ self.jacobian
             hessian += rho * along
         if is_near and self.active.size:
@@ -260,14 +240,8 @@ class _NewtonSystem:
 
 
 def _joint_step(
-    problem: Any,
-    at: Any,
-    al: Augmented,
-    rho: float,
-    system: _NewtonSystem,
-    gradient: FloatArray,
-    residual: float,
-) -> tuple[Any, FloatArray, Augmented, FloatArray] | None:
+    problem: TwiceDifferentiable, here: _Point, rho: float, system: _NewtonSystem, residual: float
+) -> _Point | None:
     """Take the Newton step of parameters and multipliers together, if it pays.
 
     It makes the active constraints, linearised, hold exactly:
@@ -275,10 +249,11 @@ def _joint_step(
     lam = nu - rho (c - b). Near a solution this squares the error, where renewing the multipliers
     alone divides it.
     """
-    d, mu = -system.solve(gradient), np.zeros(problem.n_constraints)
+    at, nu = here.at, here.al.nu
+    d, mu = -system.solve(here.gradient), np.zeros(problem.n_constraints)
     if system.active.size:
         values = at.constraints[system.active]
-        bounds = np.where(al.nu > 0, problem.upper, problem.lower)[system.active]
+        bounds = np.where(nu > 0, problem.upper, problem.lower)[system.active]
         pulled = system.solve(system.jacobian.T)  # M^-1 J'
         schur = system.jacobian @ pulled
         try:
@@ -286,38 +261,24 @@ def _joint_step(
         except np.linalg.LinAlgError:
             return None
         d -= pulled @ change
-        mu[system.active] = al.nu[system.active] - system.rho * (values - bounds) + change
-    new = problem.evaluate(at.theta + d)
-    new_al = augmented(problem, new, mu, rho)
-    new_gradient = new.gradient(new_al.nu)
-    new_residual = max(float(np.abs(new_gradient).max(initial=0.0)), gap_of(new_al, mu, rho))
-    if not new_residual <= 0.5 * residual:
-        return None
-    return new, mu, new_al, new_gradient
-
-
-class _Found(NamedTuple):
-    at: Any
-    al: Augmented
-    n_halvings: int
+        mu[system.active] = nu[system.active] - system.rho * (values - bounds) + change
+    new = _point(problem, problem.evaluate(at.theta + d), mu, rho)
+    return new if max(new.stationarity, gap_of(new.al, mu, rho)) <= 0.5 * residual else None
 
 
 def _search(
-    problem: Any,
-    at: Any,
-    al: Augmented,
-    lam: FloatArray,
-    rho: float,
-    direction: FloatArray,
-    gradient: FloatArray,
-) -> _Found:
-    """Halve the step until the augmented Lagrangian falls enough; stay if rounding forbids it."""
-    step, rounding = 1.0, _ROUNDING * max(1.0, abs(al.value))
-    slope = float(gradient @ direction)
+    problem: TwiceDifferentiable, here: _Point, rho: float, direction: FloatArray
+) -> tuple[CurvedEvaluation, int]:
+    """Halve the step until the augmented Lagrangian falls enough; stay if rounding forbids it.
+
+    Returns where that ended and the number of halvings.
+    """
+    step, rounding = 1.0, _ROUNDING * max(1.0, abs(here.al.value))
+    slope = float(here.gradient @ direction)
     for n_halvings in range(_HALVINGS):
-        new = problem.evaluate(at.theta + step * direction)
-        value = augmented(problem, new, lam, rho)
-        if value.value <= al.value + 1e-4 * step * slope + rounding:
-            return _Found(new, value, n_halvings)
+        new = problem.evaluate(here.at.theta + step * direction)
+        value = augmented(problem, new, here.lam, rho).value
+        if value <= here.al.value + 1e-4 * step * slope + rounding:
+            return new, n_halvings
         step *= 0.5
-    return _Found(at, al, _HALVINGS)
+    return here.at, _HALVINGS

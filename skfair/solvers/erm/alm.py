@@ -24,13 +24,15 @@ lam -> y of the paper, rho -> penalty weight, nu -> multipliers that the gradien
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
-from skfair.solvers.erm.stochastic import GradientSolver, TrainingState, check_choice
+from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
+from skfair.solvers.parameters import Positive, PositiveOrInf
 
 
 @dataclass(kw_only=True)
@@ -51,7 +53,7 @@ class ALMState(TrainingState):
 
 @SOLVERS.register("alm")
 @dataclass
-class ALM(GradientSolver):
+class ALM(GradientSolver[ALMState]):
     r"""Stochastic augmented Lagrangian with Adam steps.
 
     Parameters
@@ -112,14 +114,10 @@ class ALM(GradientSolver):
     (5.0, 'slack')
     """
 
-    rho: float = 2.0
-    eta: float = 0.1
+    rho: Positive = 2.0
+    eta: Positive = 0.1
     form: Literal["projection", "slack"] = "projection"
-    max_multiplier: float = np.inf
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("form", self.form, ("projection", "slack"))
+    max_multiplier: PositiveOrInf = np.inf
 
     @classmethod
     def paper(cls) -> Self:
@@ -137,14 +135,17 @@ class ALM(GradientSolver):
         )
 
     def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
     ) -> ALMState:
         """Return the state of a training that has made no step yet: one pass over all rows.
 
         Parameters
         ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
+        problem : StochasticProblem
+            The problem.
         theta0 : ndarray of shape (n_parameters,)
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
@@ -160,7 +161,11 @@ class ALM(GradientSolver):
         return ALMState(**self._first_parts(problem, theta0, multipliers0, slacks), values=values)
 
     def _step(
-        self, problem: Any, state: ALMState, n_per_cell: int, rng: np.random.RandomState
+        self,
+        problem: StochasticProblem,
+        state: ALMState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, n_per_cell))
         if self.form == "projection":
@@ -173,7 +178,7 @@ class ALM(GradientSolver):
             slack = state.point[-state.n_slacks :]
             np.clip(slack, problem.lower, problem.upper, out=slack)
 
-    def _projected(self, problem: Any, state: ALMState, at: Any) -> FloatArray:
+    def _projected(self, problem: StochasticProblem, state: ALMState, at: Evaluation) -> FloatArray:
         """Return the gradient of the augmented Lagrangian; renew the multipliers."""
         lam = state.multipliers
         shifted = state.values + lam / self.rho
@@ -183,7 +188,9 @@ class ALM(GradientSolver):
         state.values = at.constraints
         return gradient
 
-    def _slacked(self, problem: Any, state: ALMState, at: Any, other: Any) -> FloatArray:
+    def _slacked(
+        self, problem: StochasticProblem, state: ALMState, at: Evaluation, other: Evaluation
+    ) -> FloatArray:
         """Renew the multipliers (lines 5-8) and return the gradient by parameters and slacks."""
         lam, slack = state.multipliers, state.point[state.theta.size :]
         lam += self.eta * (at.constraints - slack)

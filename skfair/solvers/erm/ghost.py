@@ -29,15 +29,17 @@ alpha -> length of the step, alpha_hat -> its decrease, lam -> multipliers of (8
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.solvers.one_sided import OneSided
+from skfair.solvers.parameters import Count, CountOrZero, Positive, Share, ShareOrZero
 
 # Points of the scan for kappa.
 _SCAN = 20
@@ -78,7 +80,7 @@ class GhostState(TrainingState):
 
 @SOLVERS.register("ghost")
 @dataclass
-class Ghost(StochasticSolver):
+class Ghost(StochasticSolver[GhostState]):
     r"""Stochastic ghost method.
 
     Parameters
@@ -139,20 +141,18 @@ class Ghost(StochasticSolver):
     (0.4, 0.05, 0.5)
     """
 
-    n_loss: int = 32
-    n_per_cell: int = 32
-    max_constraint_rows: int = 512
-    alpha: float = 0.5
-    alpha_hat: float = 0.05
-    p0: float = 0.4
-    max_level: int = 4
-    tau: float = 1.0
-    beta: float = 10.0
-    rho: float = 0.8
-    mixing: float = 0.95
-    max_constraints: int = 200
-
-    needs: ClassVar[tuple[str, ...]] = ("draw",)
+    n_loss: Count = 32
+    n_per_cell: Count = 32
+    max_constraint_rows: Count = 512
+    alpha: Positive = 0.5
+    alpha_hat: Share = 0.05
+    p0: Share = 0.4
+    max_level: CountOrZero = 4
+    tau: Positive = 1.0
+    beta: Positive = 10.0
+    rho: Positive = 0.8
+    mixing: ShareOrZero = 0.95
+    max_constraints: Count = 200
 
     @classmethod
     def paper(cls) -> Self:
@@ -173,14 +173,17 @@ class Ghost(StochasticSolver):
         )
 
     def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
     ) -> GhostState:
         """Return the state of a training that has made no step yet.
 
         Parameters
         ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
+        problem : StochasticProblem
+            The problem.
         theta0 : ndarray of shape (n_parameters,)
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
@@ -201,7 +204,11 @@ class Ghost(StochasticSolver):
         return GhostState(**self._first_parts(problem, theta0, None), alpha=self.alpha)
 
     def _step(
-        self, problem: Any, state: GhostState, n_per_cell: int, rng: np.random.RandomState
+        self,
+        problem: StochasticProblem,
+        state: GhostState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
     ) -> None:
         def sample(n_units: int) -> QuadraticModel:
             batch = problem.draw(rng, n_units * self.n_loss, n_units * n_per_cell)
@@ -221,14 +228,16 @@ class Ghost(StochasticSolver):
         kappa = relaxation(model, self.rho, self.mixing)
         return solve_quadratic(model, kappa, self.tau, self.beta)[0]
 
-    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+    def _final_multipliers(
+        self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
         model = _quadratic_model(problem, at)
         kappa = relaxation(model, self.rho, self.mixing)
         lam = solve_quadratic(model, kappa, self.tau, self.beta)[1]
         return OneSided(problem).signed(lam)
 
 
-def _quadratic_model(problem: Any, at: Any) -> QuadraticModel:
+def _quadratic_model(problem: StochasticProblem, at: Evaluation) -> QuadraticModel:
     """Return the data of (8) at an evaluated point."""
     constraints = OneSided(problem)
     signs = np.zeros((constraints.n, problem.n_constraints))

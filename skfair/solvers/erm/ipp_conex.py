@@ -34,22 +34,25 @@ the Jacobian of G, called steepness below.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from typing import Literal
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult, Status
+from skfair.problems.protocol import Evaluation, Problem
+from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Step, residual
 from skfair.solvers.one_sided import GradientStep, OneSided, curvature_bounds
-from skfair.utils.history import History
+from skfair.solvers.parameters import Count, NonNegative, Positive
 
 _TINY = 1e-12
 
 
 @SOLVERS.register("ipp_conex")
 @dataclass
-class IPPConEx:
+class IPPConEx(IterativeSolver[Problem]):
     r"""Inexact proximal points by constraint extrapolation.
 
     Finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
@@ -83,14 +86,11 @@ class IPPConEx:
     1.0
     """
 
-    proximal: float = 0.01
-    n_inner: int = 20
-    ratio: float = 3.0
-    extrapolation: float = 1.0
+    proximal: NonNegative = 0.01
+    n_inner: Count = 20
+    ratio: Positive = 3.0
+    extrapolation: NonNegative = 1.0
     output: Literal["last", "average"] = "last"
-
-    needs = ()
-    is_stochastic = False
 
     @classmethod
     def paper(cls) -> IPPConEx:
@@ -107,80 +107,57 @@ class IPPConEx:
         """
         return cls(proximal=1.0, n_inner=100, output="average")
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Solve to a KKT residual of ``tol``, or for ``max_iter`` steps in all.
-
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-        tol : float, default=1e-4
-            Largest KKT residual.
-        max_iter : int, default=5000
-            Largest number of steps over all centres.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, signed multipliers, history.
-        """
-        constraints, history = OneSided(problem), History()
-        at = problem.evaluate(np.array(theta0, dtype=np.float64))
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the iterates, the start among them; KKT conditions are checked at each centre."""
+        constraints, averages = OneSided(problem), Average()
+        at = problem.evaluate(start)
         bounds = curvature_bounds(problem, at)
         curvature = max(bounds.objective, _TINY)
         gamma, steepness = self.proximal * curvature, bounds.jacobian
         eta_max = 1 / ((1 + self.proximal + self.ratio) * curvature)
         step = GradientStep(eta_max, eta_max=eta_max)
-        lam = np.zeros(constraints.n)
-        if multipliers0 is not None:
-            lam = constraints.split(multipliers0)
+        lam = constraints.split(multipliers)
         center, previous = at.theta, constraints.values(at)
-        total_theta, total_lam = np.zeros(at.theta.size), np.zeros(constraints.n)
-        status: Status = "max_iter"
-        n_iter = 0
 
-        def quadratic(point: Any) -> float:
+        def quadratic(point: Evaluation) -> float:
             """Return q."""
             away = point.theta - center
             return 0.5 * gamma * float(away @ away)
 
-        def lagrangian(point: Any) -> float:
+        def average() -> Answer:
+            return Answer(at, constraints.signed(lam))
+
+        def lagrangian(point: Evaluation) -> float:
             """Return the Lagrangian of the problem around the centre, for the prices of now."""
             extended = constraints.values(point) + quadratic(point)
             return float(point.objective + quadratic(point) + lam @ extended)
 
-        while True:
-            history.record(objective=at.objective, max_violation=problem.violation(at))
-            if n_iter % self.n_inner == 0 or n_iter == max_iter:
-                if self.output == "average" and n_iter:
-                    n_inner = (n_iter - 1) % self.n_inner + 1
-                    at, lam = problem.evaluate(total_theta / n_inner), total_lam / n_inner
-                    total_theta, total_lam = np.zeros(at.theta.size), np.zeros(constraints.n)
-                residual = problem.kkt_residual(at, constraints.signed(lam))
-                if max(residual.values()) <= tol:
-                    status = "converged"
-                    break
+        for k in count():
+            iterate, is_solved = at, False
+            is_center = k % self.n_inner == 0 or k == max_iter
+            if is_center:
+                if self.output == "average" and averages.weight:
+                    at, lam = problem.evaluate(averages.theta), averages.multipliers
+                    averages = Average()
+                is_solved = residual(problem, at, constraints.signed(lam)) <= tol
+            yield Step(
+                iterate,
+                constraints.signed(lam),
+                n_iter=k,
+                status="converged" if is_solved else None,
+                answer=None if at is iterate else average,
+            )
+            if is_center:
                 center, previous = at.theta, constraints.values(at)
-            if n_iter >= max_iter:
-                break
             extended = constraints.values(at) + quadratic(at)
             ahead = (1 + self.extrapolation) * extended - self.extrapolation * previous
             sigma = self.ratio * curvature / max(steepness**2, _TINY)
@@ -189,16 +166,10 @@ class IPPConEx:
             gradient = gradient + gamma * (1 + lam.sum()) * (at.theta - center)
             old, at = at, step.take(problem, at, gradient, lagrangian)
             steepness = max(steepness, _slope(constraints, old, at))
-            n_iter += 1
-            total_theta += at.theta
-            total_lam += lam
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-                break
-        return SolverResult(at.theta, constraints.signed(lam), n_iter, status, history.as_dict())
+            averages.add(at.theta, lam)
 
 
-def _slope(constraints: OneSided, old: Any, new: Any) -> float:
+def _slope(constraints: OneSided, old: Evaluation, new: Evaluation) -> float:
     """Return how fast G changed in a step: a lower bound of M_G."""
     length = float(np.linalg.norm(new.theta - old.theta))
     if not length:

@@ -18,12 +18,16 @@ gamma -> weight of the quadratics, center -> theta bar, otherwise as in ``ssg.py
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult
-from skfair.solvers.erm.ssg import SSG, switch
+from skfair.problems.protocol import Problem
+from skfair.solvers.base import SOLVERS, Step
+from skfair.solvers.erm.ssg import SSG
+from skfair.solvers.parameters import Count, NonNegative
 
 
 @SOLVERS.register("ipp_ssg")
@@ -72,8 +76,8 @@ class IPPSSG(SSG):
     100
     """
 
-    proximal: float = 0.01
-    n_inner: int = 50
+    proximal: NonNegative = 0.01
+    n_inner: Count = 50
 
     @classmethod
     def paper(cls) -> IPPSSG:
@@ -90,48 +94,15 @@ class IPPSSG(SSG):
         """
         return cls(schedule="root", constraint_step="equal", output="average", proximal=1.0)
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-4,
-        max_iter: int = 3000,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Make ``max_iter`` steps in all.
-
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-        tol : float, default=1e-4
-            Where no constraint presses, the largest gradient and violation to stop at.
-        max_iter : int, default=3000
-            Number of steps over all centres, over which the lengths of steps fall.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, zeros as multipliers, history.
-        """
-        return switch(
-            self,
-            problem,
-            theta0,
-            proximal=self.proximal,
-            n_inner=self.n_inner,
-            tol=tol,
-            max_iter=max_iter,
-            callback=callback,
-        )
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the iterates, the start among them; multipliers are zeros."""
+        return self._switch(problem, start, self.proximal, self.n_inner, tol=tol, max_iter=max_iter)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,13 +23,16 @@ _TRIALS = 20  # evaluations per step
 _PATIENCE = 30  # steps in which neither the function falls nor its gradient
 
 
-class Point(NamedTuple):
+M = TypeVar("M")
+
+
+class Point(NamedTuple, Generic[M]):
     """A point, the function and its gradient there, and what the caller wants to keep of it."""
 
     x: FloatArray
     value: float
     gradient: FloatArray
-    more: Any = None
+    more: M
 
     @property
     def steepness(self) -> float:
@@ -45,10 +48,10 @@ class _Pair(NamedTuple):
     product: float
 
 
-Function = Callable[[FloatArray], Point]
+Function = Callable[[FloatArray], Point[M]]
 
 
-class LBFGS:
+class LBFGS(Generic[M]):
     """Minimiser that keeps its pairs of steps and gradient changes between runs.
 
     Parameters
@@ -61,8 +64,8 @@ class LBFGS:
         self._pairs: deque[_Pair] = deque(maxlen=memory)
 
     def minimize(
-        self, function: Function, start: Point, tol: float, max_iter: int
-    ) -> tuple[Point, int]:
+        self, function: Function[M], start: Point[M], tol: float, max_iter: int
+    ) -> tuple[Point[M], int]:
         """Descend until no entry of the gradient is above ``tol``, or rounding forbids it.
 
         Parameters
@@ -116,7 +119,7 @@ class LBFGS:
             d = d + (share - (pair.change @ d) / pair.product) * pair.step
         return d
 
-    def _step(self, function: Function, at: Point) -> Point | None:
+    def _step(self, function: Function[M], at: Point[M]) -> Point[M] | None:
         """Search along the direction for a point that is low and flat enough (Wolfe)."""
         d = self._direction(at.gradient)
         slope = float(at.gradient @ d)

@@ -10,18 +10,20 @@ the weight, so how far the rules are kept is for the user to find out by trial.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
-from skfair.solvers.erm.stochastic import GradientSolver, TrainingState, check_choice
+from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
+from skfair.solvers.parameters import NonNegative
 
 
 @SOLVERS.register("penalty")
 @dataclass
-class Penalty(GradientSolver):
+class Penalty(GradientSolver[TrainingState]):
     r"""Stochastic gradient descent with a penalty on violations.
 
     Parameters
@@ -73,28 +75,30 @@ class Penalty(GradientSolver):
     5.0
     """
 
-    weight: float = 20.0
+    weight: NonNegative = 20.0
     kind: Literal["squared", "absolute"] = "squared"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("kind", self.kind, ("squared", "absolute"))
-
     def _step(
-        self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
+        self,
+        problem: StochasticProblem,
+        state: TrainingState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, n_per_cell))
         self._descend(state, at.gradient(self._slopes(problem, at)))
 
-    def _slopes(self, problem: Any, at: Any) -> FloatArray:
+    def _slopes(self, problem: StochasticProblem, at: Evaluation) -> FloatArray:
         """Return the derivatives of the penalty by the constraint values."""
         excess = at.constraints - np.clip(at.constraints, problem.lower, problem.upper)
         return self.weight * (np.sign(excess) if self.kind == "absolute" else 2 * excess)
 
-    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+    def _rank(self, problem: StochasticProblem, at: Evaluation) -> tuple[float, float]:
         excess = at.constraints - np.clip(at.constraints, problem.lower, problem.upper)
         power = 1 if self.kind == "absolute" else 2
         return 0.0, at.objective + self.weight * float((np.abs(excess) ** power).sum())
 
-    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+    def _final_multipliers(
+        self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
         return self._slopes(problem, at)

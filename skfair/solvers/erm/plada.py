@@ -38,15 +38,20 @@ tau -> steps of theta and u; gamma -> step of mu; delta -> its limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from numbers import Real
+from typing import Annotated, Literal
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult, Status
+from skfair.problems.protocol import Evaluation, Problem
+from skfair.solvers.base import SOLVERS, Answer, Average, IterativeSolver, Step, residual
 from skfair.solvers.one_sided import GradientStep, OneSided, curvature_bounds
-from skfair.utils.history import History
+from skfair.solvers.parameters import Positive, PositiveOrInf, Share
 
 # A check of all KKT conditions costs a pull-back, so it is made this often at most.
 _CHECK_EVERY = 10
@@ -56,7 +61,7 @@ _TINY = 1e-12
 
 @SOLVERS.register("plada")
 @dataclass
-class Plada:
+class Plada(IterativeSolver[Problem]):
     r"""Primal-dual gradient steps on the proximal-perturbed Lagrangian.
 
     Finds a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
@@ -101,17 +106,14 @@ class Plada:
     4.0
     """
 
-    alpha: float = 2.0
-    beta: float = 0.5
-    gamma0: float = 0.7
-    kappa: float = 1e3
-    eta: float | None = None
-    tau: float | None = None
-    u_max: float = np.inf
+    alpha: Positive = 2.0
+    beta: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
+    gamma0: Share = 0.7
+    kappa: Positive = 1e3
+    eta: Positive | None = None
+    tau: Positive | None = None
+    u_max: PositiveOrInf = np.inf
     output: Literal["last", "average"] = "last"
-
-    needs = ()
-    is_stochastic = False
 
     @classmethod
     def paper(cls, *, network: bool = False) -> Plada:
@@ -135,102 +137,63 @@ class Plada:
             return cls(10.0, 0.5, gamma0=0.1, kappa=1.0, eta=0.1, tau=0.01, u_max=1.0)
         return cls(10.0, 0.1, gamma0=0.1, kappa=1.0, eta=0.001, tau=0.1, u_max=1.0)
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Solve to a KKT residual of ``tol``, or for ``max_iter`` iterations.
-
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-        tol : float, default=1e-4
-            Largest KKT residual.
-        max_iter : int, default=5000
-            Largest number of iterations.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each iteration.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, signed multipliers, history.
-        """
-        constraints, history = OneSided(problem), History()
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the iterates, the start among them."""
+        constraints, averages = OneSided(problem), Average()
         rho = self.alpha / (1 + self.alpha * self.beta)
         tau = 1 / (3 * rho) if self.tau is None else self.tau
-        at = problem.evaluate(np.array(theta0, dtype=np.float64))
-        step = self._step(problem, at, rho)
-        mu = np.zeros(constraints.n)
-        if multipliers0 is not None:
-            mu = constraints.split(multipliers0)
+        at = problem.evaluate(start)
+        step = self._first_step(problem, at, rho)
+        mu = constraints.split(multipliers)
         u = np.clip(-constraints.values(at) - mu / rho, 0.0, self.u_max)  # minimises L for this mu
         lam = mu + rho * (constraints.values(at) + u)
-        total_theta, total_lam = np.zeros(at.theta.size), np.zeros(constraints.n)
-        n_iter = 0
-        status: Status = "max_iter"
 
-        def lagrangian(point: Any) -> float:
+        def prices(lam: FloatArray) -> FloatArray:
+            return constraints.signed(np.maximum(lam, 0.0))
+
+        def average() -> Answer:
+            return Answer(problem.evaluate(averages.theta), prices(averages.multipliers))
+
+        def lagrangian(point: Evaluation) -> float:
             """Return L at the best lambda, up to a constant, for the u and mu of the moment."""
             gap = constraints.values(point) + u
             return float(point.objective + mu @ gap + 0.5 * rho * (gap @ gap))
 
-        while True:
+        for k in count():
             gradient = at.gradient(constraints.signed(lam))
             stationarity = float(np.abs(gradient).max(initial=0.0))
-            violation = problem.violation(at)
-            history.record(
-                objective=at.objective, max_violation=violation, stationarity=stationarity
+            is_due = self.output == "last" and (k % _CHECK_EVERY == 0 or k == max_iter)
+            is_near = is_due and max(stationarity, problem.violation(at)) <= tol
+            # What is left of negative prices counts as stationarity.
+            is_solved = is_near and residual(problem, at, prices(lam)) <= tol
+            yield Step(
+                at,
+                prices(lam),
+                n_iter=k,
+                status="converged" if is_solved else None,
+                columns={"stationarity": stationarity},
+                answer=average if self.output == "average" and k else None,
             )
-            if self.output == "last" and max(stationarity, violation) <= tol:
-                is_due = n_iter % _CHECK_EVERY == 0 or n_iter == max_iter
-                if is_due and self._residual(problem, constraints, at, lam) <= tol:
-                    status = "converged"
-                    break
-            if n_iter >= max_iter:
-                break
             at = step.take(problem, at, gradient, lagrangian)  # eq. (9)
             u = np.clip(u - tau * lam, 0.0, self.u_max)  # eq. (10)
             gap = lam - mu
-            limit = rho * self.kappa / ((n_iter + 1) * (float(gap @ gap) + 1))
+            limit = rho * self.kappa / ((k + 1) * (float(gap @ gap) + 1))
             mu = mu + min(self.gamma0, limit) / rho * gap  # eq. (11)
             lam = mu + rho * (constraints.values(at) + u)  # eq. (12)
-            n_iter += 1
-            total_theta += at.theta
-            total_lam += lam
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-                break
-        if self.output == "average" and n_iter:
-            at, lam = problem.evaluate(total_theta / n_iter), total_lam / n_iter
-            if status != "stopped" and self._residual(problem, constraints, at, lam) <= tol:
-                status = "converged"
-        nu = constraints.signed(np.maximum(lam, 0.0))
-        return SolverResult(at.theta, nu, n_iter, status, history.as_dict())
+            averages.add(at.theta, lam)
 
-    def _step(self, problem: Any, at: Any, rho: float) -> GradientStep:
+    def _first_step(self, problem: Problem, at: Evaluation, rho: float) -> GradientStep:
         """Return the first step of theta: the given one, or the limit of the paper's theory."""
         if self.eta is not None:
             return GradientStep(self.eta, growth=0.0)
         bounds = curvature_bounds(problem, at)
         return GradientStep(1 / max(bounds.objective + 3 * rho * bounds.jacobian**2, _TINY))
-
-    @staticmethod
-    def _residual(problem: Any, constraints: OneSided, at: Any, lam: FloatArray) -> float:
-        """Return the KKT residual; what is left of negative prices counts as stationarity."""
-        nu = constraints.signed(np.maximum(lam, 0.0))
-        return float(max(problem.kkt_residual(at, nu).values()))

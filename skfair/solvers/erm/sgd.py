@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
 
 
 @SOLVERS.register("sgd")
 @dataclass
-class SGD(GradientSolver):
+class SGD(GradientSolver[TrainingState]):
     """Stochastic gradient descent that ignores the constraints.
 
     Parameters
@@ -56,14 +57,22 @@ class SGD(GradientSolver):
     0.1
     """
 
+    has_multipliers: ClassVar[bool] = False
+
     def _step(
-        self, problem: Any, state: TrainingState, n_per_cell: int, rng: np.random.RandomState
+        self,
+        problem: StochasticProblem,
+        state: TrainingState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, 0))
         self._descend(state, at.gradient())
 
-    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+    def _rank(self, problem: StochasticProblem, at: Evaluation) -> tuple[float, float]:
         return 0.0, at.objective
 
-    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+    def _final_multipliers(
+        self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
         return np.zeros_like(multipliers)

@@ -30,15 +30,18 @@ weight of a proximal term (0 here), away -> distance from its centre.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SOLVERS, SolverResult, Status
+from skfair.problems.protocol import Problem
+from skfair.solvers.base import SOLVERS, Answer, Average, Best, IterativeSolver, Step
 from skfair.solvers.one_sided import OneSided, curvature_bounds
-from skfair.utils.history import History
+from skfair.solvers.parameters import NonNegative, Positive
 
 # Part of the iterations in which steps and tolerances fall; the best of the others is returned.
 _FALLING = 0.9
@@ -48,7 +51,7 @@ _INSIDE = 0.5
 
 @SOLVERS.register("ssg")
 @dataclass
-class SSG:
+class SSG(IterativeSolver[Problem]):
     r"""Switching subgradient method.
 
     Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`.
@@ -91,16 +94,16 @@ class SSG:
     'polyak'
     """
 
-    eta: float | None = None
-    eta_last: float = 0.03
-    eps: float = 0.1
-    eps_last: float = 1e-4
+    eta: Positive | None = None
+    eta_last: Positive = 0.03
+    eps: Positive = 0.1
+    eps_last: NonNegative = 1e-4
     schedule: Literal["geometric", "root"] = "geometric"
     constraint_step: Literal["polyak", "equal"] = "polyak"
     output: Literal["best", "average"] = "best"
 
-    needs = ()
-    is_stochastic = False
+    has_multipliers: ClassVar[bool] = False
+    default_max_iter: ClassVar[int] = 3000
 
     @classmethod
     def paper(cls) -> SSG:
@@ -117,143 +120,80 @@ class SSG:
         """
         return cls(schedule="root", constraint_step="equal", output="average")
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: Problem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-4,
-        max_iter: int = 3000,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Make ``max_iter`` steps.
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the iterates, the start among them; multipliers are zeros."""
+        return self._switch(problem, start, 0.0, max_iter, tol=tol, max_iter=max_iter)
 
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-        tol : float, default=1e-4
-            Where no constraint presses, the largest gradient and violation to stop at.
-        max_iter : int, default=3000
-            Number of steps, over which the lengths of steps fall.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
+    def _switch(
+        self,
+        problem: Problem,
+        start: FloatArray,
+        proximal: float,
+        n_inner: int,
+        *,
+        tol: float,
+        max_iter: int,
+    ) -> Iterator[Step]:
+        """Make switching steps; each ``n_inner`` of them are drawn to where they began.
 
-        Returns
-        -------
-        result : SolverResult
-            Parameters, zeros as multipliers, history.
+        ``proximal`` is the weight of that, gamma, in units of L_F; it is added to F and to G.
         """
-        return switch(
-            self, problem, theta0, n_inner=max_iter, tol=tol, max_iter=max_iter, callback=callback
-        )
+        constraints, zeros = OneSided(problem), np.zeros(problem.n_constraints)
+        at = problem.evaluate(start)
+        curvature = max(curvature_bounds(problem, at).objective, 1e-12)
+        gamma = proximal * curvature
+        first = 1 / (curvature + gamma) if self.eta is None else self.eta
+        center, best, average = at.theta, Best(self.eps_last), Average()
 
+        def answer() -> Answer:
+            is_average = self.output == "average" and average.weight
+            return Answer(problem.evaluate(average.theta) if is_average else best.at or at, zeros)
 
-def switch(
-    rule: SSG,
-    problem: Any,
-    theta0: FloatArray,
-    *,
-    proximal: float = 0.0,
-    n_inner: int,
-    tol: float,
-    max_iter: int,
-    callback: Any,
-) -> SolverResult:
-    """Make switching steps; each ``n_inner`` of them are drawn to where they began.
-
-    ``proximal`` is the weight of that, gamma, in units of L_F; it is added to F and to G.
-    """
-    constraints, history = OneSided(problem), History()
-    at = problem.evaluate(np.array(theta0, dtype=np.float64))
-    curvature = max(curvature_bounds(problem, at).objective, 1e-12)
-    gamma = proximal * curvature
-    first = 1 / (curvature + gamma) if rule.eta is None else rule.eta
-    center, best, average = at.theta, _Best(rule.eps_last), _Average()
-    status: Status = "max_iter"
-    n_iter = 0
-    while True:
-        if 0 < n_iter < max_iter and n_iter % n_inner == 0:
-            if rule.output == "average" and average.weight:
-                at, average = problem.evaluate(average.value), _Average()
-            center = at.theta
-        violation = problem.violation(at)
-        history.record(objective=at.objective, max_violation=violation)
-        if n_iter == int(_FALLING * max_iter):
-            best = _Best(rule.eps_last)
-        best.offer(at, violation)
-        if n_iter >= max_iter:
-            break
-        eta, eps = _lengths(rule, first, n_iter, n_inner, max_iter)
-        away = at.theta - center
-        G = constraints.values(at) + 0.5 * gamma * float(away @ away)
-        worst = int(np.argmax(G)) if constraints.n else -1
-        if worst < 0 or G[worst] <= eps:
-            gradient = at.gradient()
-            if violation <= tol and np.abs(gradient).max(initial=0.0) <= tol:
-                best, status = _Best(tol), "converged"
-                best.offer(at, violation)
-                break
-            average.add(at.theta, eta)
-        else:
-            gradient = at.gradient(constraints.unit(worst), objective=0.0)
-            squared = float(np.square(gradient + gamma * away).sum())
-            if rule.constraint_step == "polyak":
-                eta = (G[worst] + _INSIDE * eps) / squared if squared else 0.0
-        at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
-        n_iter += 1
-        if callback is not None and callback(at.theta):
-            status = "stopped"
+        for k in count():
+            if 0 < k < max_iter and k % n_inner == 0:
+                if self.output == "average" and average.weight:
+                    at, average = problem.evaluate(average.theta), Average()
+                center = at.theta
+            if k == int(_FALLING * max_iter):
+                best = Best(self.eps_last)
             best.offer(at, problem.violation(at))
-            break
-    is_average = rule.output == "average" and average.weight and status != "converged"
-    theta = average.value if is_average else best.theta
-    return SolverResult(theta, np.zeros(problem.n_constraints), n_iter, status, history.as_dict())
+            if k >= max_iter:
+                yield Step(at, zeros, k, answer=answer)
+                return
+            eta, eps = self._lengths(first, k, n_inner, max_iter)
+            away = at.theta - center
+            G = constraints.values(at) + 0.5 * gamma * float(away @ away)
+            worst = int(np.argmax(G)) if constraints.n else -1
+            serves_objective = worst < 0 or G[worst] <= eps
+            if serves_objective:
+                gradient = at.gradient()
+                if problem.violation(at) <= tol and np.abs(gradient).max(initial=0.0) <= tol:
+                    yield Step(at, zeros, k, "converged")
+            yield Step(at, zeros, k, answer=answer)
+            if serves_objective:
+                average.add(at.theta, zeros, eta)
+            else:
+                gradient = at.gradient(constraints.unit(worst), objective=0.0)
+                squared = float(np.square(gradient + gamma * away).sum())
+                if self.constraint_step == "polyak":
+                    eta = (G[worst] + _INSIDE * eps) / squared if squared else 0.0
+            at = problem.evaluate(at.theta - eta * (gradient + gamma * away))
 
-
-def _lengths(
-    rule: SSG, first: float, n_iter: int, n_inner: int, max_iter: int
-) -> tuple[float, float]:
-    """Return length and tolerance of a step."""
-    if rule.schedule == "root":
-        root = np.sqrt(n_iter % n_inner + 1)
-        return first / root, rule.eps / root
-    part = min(1.0, n_iter / (_FALLING * max_iter))
-    return first * rule.eta_last**part, rule.eps * (rule.eps_last / rule.eps) ** part
-
-
-class _Best:
-    """The iterate of lowest objective within a tolerance, or else of least violation."""
-
-    def __init__(self, tolerance: float) -> None:
-        self._tolerance = tolerance
-        self._rank = (np.inf, np.inf)
-        self.theta = np.empty(0)
-
-    def offer(self, at: Any, violation: float) -> None:
-        """Keep the iterate if it is the best so far."""
-        rank = (max(violation - self._tolerance, 0.0), at.objective)
-        if rank < self._rank:
-            self._rank, self.theta = rank, at.theta
-
-
-class _Average:
-    """A weighted average of iterates."""
-
-    def __init__(self) -> None:
-        self.weight = 0.0
-        self.value = np.empty(0)
-
-    def add(self, theta: FloatArray, weight: float) -> None:
-        """Take in one iterate."""
-        self.weight += weight
-        old = self.value if self.value.size else theta
-        self.value = old + (weight / self.weight) * (theta - old)
+    def _lengths(
+        self, first: float, n_iter: int, n_inner: int, max_iter: int
+    ) -> tuple[float, float]:
+        """Return length and tolerance of a step."""
+        if self.schedule == "root":
+            root = np.sqrt(n_iter % n_inner + 1)
+            return first / root, self.eps / root
+        part = min(1.0, n_iter / (_FALLING * max_iter))
+        return first * self.eta_last**part, self.eps * (self.eps_last / self.eps) ** part

@@ -12,11 +12,13 @@ point -> x = (theta, slack variables), anchor -> z, mu -> weight of the term, be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.alm import ALM, ALMState
+from skfair.solvers.parameters import NonNegative, Share
 
 
 @SOLVERS.register("ssl_alm")
@@ -84,8 +86,8 @@ class SSLALM(ALM):
     (2.0, 0.5, 1.0)
     """
 
-    mu: float = 2.0
-    beta: float = 0.5
+    mu: NonNegative = 2.0
+    beta: Share = 0.5
 
     @classmethod
     def paper(cls) -> Self:
@@ -93,14 +95,17 @@ class SSLALM(ALM):
         return replace(super().paper(), mu=2.0, beta=0.5)
 
     def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
     ) -> ALMState:
         """Return the state of a training that has made no step yet: one pass over all rows.
 
         Parameters
         ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
+        problem : StochasticProblem
+            The problem.
         theta0 : ndarray of shape (n_parameters,)
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None

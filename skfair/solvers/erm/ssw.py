@@ -20,13 +20,16 @@ mean of c.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from skfair._typing import FloatArray
+from skfair.problems.protocol import StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState, decay
+from skfair.solvers.parameters import CountOrZero, NonNegative, Positive, PositiveOrInf, Share
 
 
 @dataclass(kw_only=True)
@@ -56,7 +59,7 @@ class SSwState(TrainingState):
 
 @SOLVERS.register("ssw")
 @dataclass
-class SSw(StochasticSolver):
+class SSw(StochasticSolver[SSwState]):
     r"""Stochastic switching subgradient method.
 
     Parameters
@@ -115,17 +118,16 @@ class SSw(StochasticSolver):
     (0.5, 0.05, 'random')
     """
 
-    objective_rate: float = 0.5
-    constraint_rate: float = 0.5
-    decay_steps: float = 100.0
-    tracking: float = 0.2
-    epsilon: float = 1e-4
-    shrink: float = 0.97
-    shrink_from: int = 500
-    record_from: int = 0
-    max_step: float = 1.0
-
-    _outputs: ClassVar[tuple[str, ...]] = ("best", "last", "random")
+    output: Annotated[str, StrOptions({"best", "last", "random"})] = "best"
+    objective_rate: Positive = 0.5
+    constraint_rate: Positive = 0.5
+    decay_steps: PositiveOrInf = 100.0
+    tracking: Share = 0.2
+    epsilon: NonNegative = 1e-4
+    shrink: Share = 0.97
+    shrink_from: CountOrZero = 500
+    record_from: CountOrZero = 0
+    max_step: PositiveOrInf = 1.0
 
     @classmethod
     def paper(cls) -> Self:
@@ -144,14 +146,17 @@ class SSw(StochasticSolver):
         )
 
     def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
     ) -> SSwState:
         """Return the state of a training that has made no step yet: one pass over all rows.
 
         Parameters
         ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
+        problem : StochasticProblem
+            The problem.
         theta0 : ndarray of shape (n_parameters,)
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
@@ -172,7 +177,11 @@ class SSw(StochasticSolver):
         )
 
     def _step(
-        self, problem: Any, state: SSwState, n_per_cell: int, rng: np.random.RandomState
+        self,
+        problem: StochasticProblem,
+        state: SSwState,
+        n_per_cell: int,
+        rng: np.random.RandomState,
     ) -> None:
         seen = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
         state.tracked += self.tracking * (seen.constraints - state.tracked)

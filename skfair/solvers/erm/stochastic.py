@@ -15,16 +15,24 @@ a point may satisfy the rules only because it has learned nothing: theta = 0 tre
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import SolverResult, Status
-from skfair.utils.history import History
+from skfair.problems.protocol import Evaluation, Offer, StochasticProblem
+from skfair.solvers.base import Answer, IterativeSolver, Step
+from skfair.solvers.parameters import (
+    Count,
+    NonNegative,
+    Positive,
+    PositiveOrInf,
+    check_parameters,
+)
 
 # Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
 _CHECKS = 5
@@ -123,14 +131,11 @@ class TrainingState:
         return (self.multipliers if averaged is None else averaged).copy()
 
 
-def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Raise a ``ValueError`` unless an option has one of its values."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
+S = TypeVar("S", bound=TrainingState)
 
 
 @dataclass
-class StochasticSolver(ABC):
+class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
     """Base of the stochastic solvers; the module says what they share.
 
     Parameters
@@ -153,30 +158,35 @@ class StochasticSolver(ABC):
         "best" for the best check of the second half of the run, "last" for the last one.
     """
 
-    n_loss: int = 128
-    n_per_cell: int = 128
-    max_constraint_rows: int = 1024
-    averaging: float | None = 3.0
-    check_every: int | None = None
-    tolerance: float = 1e-3
-    output: str = "best"
+    n_loss: Count = 128
+    n_per_cell: Count = 128
+    max_constraint_rows: Count = 1024
+    averaging: NonNegative | None = 3.0
+    check_every: Count | None = None
+    tolerance: NonNegative = 1e-3
+    output: Annotated[str, StrOptions({"best", "last"})] = "best"
 
-    needs: ClassVar[tuple[str, ...]] = ("draw",)
+    needs: ClassVar[tuple[Offer, ...]] = ("draw",)
     is_stochastic: ClassVar[bool] = True
-    _outputs: ClassVar[tuple[str, ...]] = ("best", "last")
+    can_advance: ClassVar[bool] = True
+    default_tol: ClassVar[float] = 1e-3
+    default_max_iter: ClassVar[int] = 1500
 
     def __post_init__(self) -> None:
-        check_choice("output", self.output, self._outputs)
+        check_parameters(self)
 
     def begin(
-        self, problem: Any, theta0: FloatArray, multipliers0: FloatArray | None = None
-    ) -> Any:
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None = None,
+    ) -> S:
         """Return the state of a training that has made no step yet.
 
         Parameters
         ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
+        problem : StochasticProblem
+            The problem.
         theta0 : ndarray of shape (n_parameters,)
             Where to start.
         multipliers0 : ndarray of shape (n_constraints,), default=None
@@ -187,14 +197,16 @@ class StochasticSolver(ABC):
         state : TrainingState
             What :meth:`advance` takes.
         """
-        return TrainingState(**self._first_parts(problem, theta0, multipliers0))
+        return cast(S, TrainingState(**self._first_parts(problem, theta0, multipliers0)))
 
-    def advance(self, problem: Any, state: Any, n_steps: int, rng: np.random.RandomState) -> None:
+    def advance(
+        self, problem: StochasticProblem, state: S, n_steps: int, rng: np.random.RandomState
+    ) -> None:
         """Make steps.
 
         Parameters
         ----------
-        problem : ConstrainedERM
+        problem : StochasticProblem
             The one that training began with, or one with the same parameters and rules on other
             rows.
         state : TrainingState
@@ -208,92 +220,69 @@ class StochasticSolver(ABC):
         for _ in range(n_steps):
             state.n_steps += 1
             self._step(problem, state, n_per_cell, rng)
-            if self.averaging is not None and state.average is not None:
+            averaged = state.average_multipliers
+            if self.averaging is not None and state.average is not None and averaged is not None:
                 # Weights proportional to t^a: mean += (a + 1) / (t + a) * (x - mean).
                 weight = (self.averaging + 1) / (self.averaging + state.n_steps)
                 state.average += weight * (state.point - state.average)
-                state.average_multipliers += weight * (
-                    state.multipliers - state.average_multipliers
-                )
+                averaged += weight * (state.multipliers - averaged)
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: StochasticProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float = 1e-3,
-        max_iter: int = 1500,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Make ``max_iter`` steps and return what ``output`` says.
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        """Yield the checks on all rows; iterations are steps on batches.
 
-        Parameters
-        ----------
-        problem : ConstrainedERM
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-        tol : float, default=1e-3
-            The status is "converged" if the KKT residual on all rows, of what is returned, is at
-            most this. It does not shorten the run.
-        max_iter : int, default=1500
-            Number of steps.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the generator that draws the rows.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each check.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, signed multipliers; ``history`` has one row per check.
+        The run is not shortened: the status is "converged" if the KKT residual on all rows, of what
+        is returned, is at most ``tol``.
         """
         if max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {max_iter}.")
-        rng = check_random_state(random_state)
-        state = self.begin(problem, theta0, multipliers0)
+        state = self.begin(problem, start, multipliers)
         every = self.check_every or -(-max_iter // _CHECKS)
-        history = History()
-        status: Status = "max_iter"
         best_rank = (np.inf, np.inf)
-        while state.n_steps < max_iter and status != "stopped":
+
+        def answer() -> Answer:
+            return Answer(best.at, self._final_multipliers(problem, *best))
+
+        while state.n_steps < max_iter:
             self.advance(problem, state, min(every, max_iter - state.n_steps), rng)
             at = problem.evaluate(self._candidate(state))
-            history.record(objective=at.objective, max_violation=problem.violation(at))
             is_early = 2 * state.n_steps <= max_iter
             rank = (np.inf, np.inf) if is_early else self._rank(problem, at)
             if self.output != "best" or rank <= best_rank:
-                best, best_rank, multipliers = at, rank, state.solution_multipliers
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-        multipliers = self._final_multipliers(problem, best, multipliers)
-        if status != "stopped" and max(problem.kkt_residual(best, multipliers).values()) <= tol:
-            status = "converged"
-        return SolverResult(best.theta, multipliers, state.n_steps, status, history.as_dict())
+                best, best_rank = Answer(at, state.solution_multipliers), rank
+            yield Step(at, state.multipliers, state.n_steps, answer=answer)
 
     @abstractmethod
-    def _step(self, problem: Any, state: Any, n_per_cell: int, rng: np.random.RandomState) -> None:
+    def _step(
+        self, problem: StochasticProblem, state: S, n_per_cell: int, rng: np.random.RandomState
+    ) -> None:
         """Make the step number ``state.n_steps``, from 1."""
 
-    def _candidate(self, state: Any) -> FloatArray:
+    def _candidate(self, state: S) -> FloatArray:
         """Return the parameters that are checked: an array of their own."""
-        return np.asarray(state.solution)
+        return state.solution
 
-    def _rank(self, problem: Any, at: Any) -> tuple[float, float]:
+    def _rank(self, problem: StochasticProblem, at: Evaluation) -> tuple[float, float]:
         """Return what checks are compared by, the first number before the second."""
         return max(problem.violation(at) - self.tolerance, 0.0), at.objective
 
-    def _final_multipliers(self, problem: Any, at: Any, multipliers: FloatArray) -> FloatArray:
+    def _final_multipliers(
+        self, problem: StochasticProblem, at: Evaluation, multipliers: FloatArray
+    ) -> FloatArray:
         """Return the multipliers of the result, from those of the state at that time."""
         return multipliers
 
     def _first_parts(
         self,
-        problem: Any,
+        problem: StochasticProblem,
         theta0: FloatArray,
         multipliers0: FloatArray | None,
         slacks: FloatArray | None = None,
@@ -312,7 +301,7 @@ class StochasticSolver(ABC):
             "n_slacks": parts[1].size,
         }
 
-    def _rows_per_cell(self, problem: Any) -> int:
+    def _rows_per_cell(self, problem: StochasticProblem) -> int:
         """Return how many rows of each cell are drawn per step."""
         return max(1, min(self.n_per_cell, self.max_constraint_rows // max(problem.n_cells, 1)))
 
@@ -323,7 +312,7 @@ def decay(step: int, decay_steps: float) -> float:
 
 
 @dataclass
-class GradientSolver(StochasticSolver):
+class GradientSolver(StochasticSolver[S]):
     """Base of the stochastic solvers that follow the gradient of one function.
 
     Parameters
@@ -338,13 +327,9 @@ class GradientSolver(StochasticSolver):
         Adam, or plain gradient steps.
     """
 
-    learning_rate: float = 0.01
-    decay_steps: float = 100.0
+    learning_rate: Positive = 0.01
+    decay_steps: PositiveOrInf = 100.0
     optimizer: Literal["adam", "sgd"] = "adam"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("optimizer", self.optimizer, ("adam", "sgd"))
 
     def _first_parts(self, *args: Any) -> dict[str, Any]:
         parts = super()._first_parts(*args)

@@ -16,7 +16,7 @@ class Counted:
     def __call__(self, x):
         self.n_calls += 1
         with np.errstate(all="ignore"):
-            return Point(x, float(self.value(x)), self.gradient(x))
+            return Point(x, float(self.value(x)), self.gradient(x), None)
 
 
 def quadratic(n=30, largest=1e4, seed=0):
@@ -118,7 +118,7 @@ def test_the_limit_of_steps_is_kept():
 def test_what_the_caller_keeps_comes_back():
     at, _ = LBFGS(3).minimize(
         lambda x: Point(x, float(x @ x), 2 * x, ("at", x)),
-        Point(np.ones(2), 2.0, np.full(2, 2.0)),
+        Point(np.ones(2), 2.0, np.full(2, 2.0), None),
         1e-9,
         50,
     )

@@ -1,0 +1,91 @@
+"""Ranges of the parameters of solvers: written beside each field, checked in one place.
+
+A solver is a dataclass, and the annotation of a field says what it may be::
+
+    rho: Positive = 10.0
+    gamma0: Annotated[float, Interval(Real, 0, 1, closed="right")] = 0.7
+    output: Literal["last", "average"] = "last"
+
+A plain ``float`` or ``int`` may be any number that is not NaN; other types are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skfair.utils.text import listed
+
+Positive = Annotated[float, Interval(Real, 0, None, closed="neither")]
+PositiveOrInf = Annotated[float, Interval(Real, 0, None, closed="right")]
+NonNegative = Annotated[float, Interval(Real, 0, None, closed="left")]
+Share = Annotated[float, Interval(Real, 0, 1, closed="right")]  # above 0
+ShareOrZero = Annotated[float, Interval(Real, 0, 1, closed="both")]
+Count = Annotated[int, Interval(Integral, 1, None, closed="left")]
+CountOrZero = Annotated[int, Interval(Integral, 0, None, closed="left")]
+
+_ANY_NUMBER = {
+    float: Interval(Real, None, None, closed="both"),
+    int: Interval(Integral, None, None, closed="neither"),
+}
+
+
+def check_parameters(solver: object) -> None:
+    """Raise a ``ValueError`` that names the parameter of a solver whose value cannot be used.
+
+    Objects that are no dataclasses look after themselves.
+    """
+    if not is_dataclass(solver):
+        return
+    hints = get_type_hints(type(solver), include_extras=True)
+    for field in fields(solver):
+        value = vars(solver)[field.name]
+        fault = _fault(value, hints[field.name])
+        if fault:
+            said = f"{type(solver).__name__}({field.name}={value!r})"
+            raise ValueError(f"{said}: {field.name} must be {fault}.")
+
+
+def _fault(value: Any, kind: Any) -> str | None:
+    """Return what a value must be and is not; None where it is."""
+    options = get_args(kind)
+    if NoneType in options:
+        if value is None:
+            return None
+        (kind,) = (option for option in options if option is not NoneType)
+        options = get_args(kind)
+    ranges = [option for option in options if isinstance(option, Interval)]
+    ranges += [_ANY_NUMBER[kind]] if kind in _ANY_NUMBER else []
+    for interval in ranges:
+        if isinstance(value, bool) or not interval.is_satisfied_by(value):
+            return _words(value, interval)
+    named = [option.options for option in options if isinstance(option, StrOptions)]
+    choices = [choice for options_ in named for choice in options_]
+    if options and all(isinstance(option, str) for option in options):  # a Literal
+        choices = list(options)
+    if choices and value not in choices:
+        return f"one of {listed(sorted(choices))}"
+    return None
+
+
+def _words(value: Any, interval: Interval) -> str:
+    """Say what an interval allows."""
+    if isinstance(value, Real) and abs(value) == np.inf and np.inf not in interval:
+        return "finite"
+    ends = []
+    if interval.left is not None:
+        is_open = interval.closed in ("right", "neither")
+        # Of integers the ends are named as sklearn's users write them: above 0, not at least 1.
+        is_count = interval.type is Integral and interval.left == 1
+        low = interval.left - 1 if is_count else interval.left
+        ends.append(f"above {low}" if is_open or is_count else f"at least {low}")
+    if interval.right is not None:
+        is_open = interval.closed in ("left", "neither")
+        ends.append(f"{'below' if is_open else 'at most'} {interval.right}")
+    what = "an integer" if interval.type is Integral else "a number"
+    return " ".join([what, *[" and ".join(ends)] * bool(ends)])

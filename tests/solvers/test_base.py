@@ -1,0 +1,144 @@
+"""The driver of all solvers: what it records, when it ends a run, and what it returns."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from skfair.solvers import Answer, IterativeSolver, Step, check_needs
+from skfair.solvers.base import Average, Best
+
+
+def at(x):
+    return SimpleNamespace(theta=np.array([x]), objective=x, constraints=np.array([x]))
+
+
+class Line:
+    """Minimise x subject to x >= 1; its KKT residual is the distance from the solution."""
+
+    n_constraints, n_parameters, offers = 1, 1, frozenset()
+    lower, upper = np.array([1.0]), np.array([np.inf])
+
+    def evaluate(self, theta):
+        return at(theta[0])
+
+    def violation(self, at):
+        return max(0.0, 1.0 - at.objective)
+
+    def kkt_residual(self, at, multipliers):
+        return {"all": abs(at.objective - 1.0) + abs(multipliers[0] + 1.0)}
+
+
+@dataclass
+class Walk(IterativeSolver):
+    """Goes through given points."""
+
+    points: tuple = (3.0, 2.0, 1.5, 1.25)
+    ends: dict = field(default_factory=dict)
+    answer: object = None
+    told: list = field(default_factory=list)
+
+    default_max_iter = 100
+
+    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
+        self.told.append((start, multipliers, tol, max_iter, rng))
+        for k, x in enumerate(self.points):
+            columns = {"share": k / 2} if k else {}
+            yield Step(at(x), np.array([-x]), k, self.ends.get(k), columns, self.answer)
+
+
+def walk(max_iter=None, callback=None, **options):
+    return Walk(**options).solve(Line(), np.zeros(1), max_iter=max_iter, callback=callback)
+
+
+def test_history_has_a_row_for_each_step():
+    result = walk()
+    assert result.history["objective"].tolist() == [3.0, 2.0, 1.5, 1.25]
+    assert result.history["max_violation"].tolist() == [0.0] * 4
+    assert np.isnan(result.history["share"][0])
+    assert result.history["share"][1:].tolist() == [0.5, 1.0, 1.5]
+    assert (np.diff(result.history["seconds"]) >= 0).all()
+
+
+def test_the_last_step_is_the_result():
+    result = walk()
+    assert (result.theta, result.multipliers) == (1.25, -1.25)
+    assert (result.n_iter, result.status) == (3, "max_iter")  # it could not go on
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 2])
+def test_no_more_steps_than_asked_for(max_iter):
+    result = walk(max_iter)
+    assert (result.n_iter, result.status) == (max_iter, "max_iter")
+    assert len(result.history["objective"]) == max_iter + 1
+
+
+@pytest.mark.parametrize("status", ["converged", "infeasible"])
+def test_a_step_may_end_the_run(status):
+    result = walk(ends={2: status})
+    assert (result.n_iter, result.status, result.theta) == (2, status, 1.5)
+
+
+def test_the_callback_sees_each_step_but_the_start_and_may_stop():
+    seen = []
+    assert walk(callback=lambda theta: seen.append(theta[0])).status == "max_iter"
+    assert seen == [2.0, 1.5, 1.25]
+    result = walk(callback=lambda theta: theta[0] == 1.5, ends={2: "converged"})
+    assert (result.n_iter, result.status, result.theta) == (2, "stopped", 1.5)
+    assert len(result.history["objective"]) == 3
+
+
+@pytest.mark.parametrize(("x", "status"), [(1.0, "converged"), (1.1, "max_iter")])
+def test_another_answer_is_judged_by_its_residual(x, status):
+    result = walk(answer=lambda: Answer(at(x), np.array([-1.0])))
+    assert (result.theta, result.multipliers, result.status) == (x, -1.0, status)
+    assert result.history["objective"][-1] == 1.25  # that of the step
+    stopped = walk(answer=lambda: Answer(at(x), np.array([-1.0])), callback=lambda theta: True)
+    assert (stopped.theta, stopped.status) == (x, "stopped")
+
+
+def test_what_a_solver_is_told():
+    solver, start, given = Walk(), np.zeros(1), np.ones(1)
+    solver.solve(Line(), start)
+    solver.solve(Line(), start, given, tol=0.5, max_iter=2, random_state=3)
+    (_, none, tol, max_iter, _), (mine, lam, *asked, rng) = solver.told
+    assert (none, tol, max_iter, asked) == (None, 1e-4, 100, [0.5, 2])
+    assert rng.randint(1000) == np.random.RandomState(3).randint(1000)
+    mine += 1
+    lam += 1
+    assert (start, given) == (0, 1)  # copies were handed out
+
+
+def test_without_steps_the_start_is_the_result():
+    result = walk(points=())
+    assert (result.theta, result.multipliers, result.n_iter) == (0, 0, 0)
+
+
+def test_what_is_no_solver_is_refused():
+    with pytest.raises(TypeError, match="SimpleNamespace is no solver. Derive it from"):
+        check_needs(SimpleNamespace(solve=None), Line())
+
+
+def test_the_best_has_the_lowest_objective_within_the_tolerance():
+    points = [(5.0, 0.0), (1.0, 0.5), (3.0, 0.09), (4.0, 0.0)]
+    for tolerance, expected in ((0.1, 3.0), (0.0, 4.0), (0.5, 1.0)):
+        best = Best(tolerance)
+        for x, violation in points:
+            best.offer(at(x), violation)
+        assert best.at.objective == expected
+    none_within = Best(0.1)
+    for x, violation in ((1.0, 0.5), (2.0, 0.3), (0.0, 0.4)):
+        none_within.offer(at(x), violation)
+    assert none_within.at.objective == 2.0
+
+
+def test_an_average_weighs():
+    rng = np.random.default_rng(0)
+    points, multipliers, weights = rng.normal(size=(5, 2)), rng.normal(size=(5, 3)), rng.random(5)
+    average = Average()
+    for one in zip(points, multipliers, weights, strict=True):
+        average.add(*one)
+    assert average.weight == pytest.approx(weights.sum())
+    assert average.theta == pytest.approx(np.average(points, axis=0, weights=weights))
+    assert average.multipliers == pytest.approx(np.average(multipliers, axis=0, weights=weights))
