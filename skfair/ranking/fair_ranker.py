@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -20,35 +19,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import Callback, FloatArray, IntArray, Seed
 from skfair.base import FitData, SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.losses import Loss, make_loss
-from skfair.metrics.rankings import RankedRows, ndcg, pair_error_gaps, pair_error_rates, ranked_rows
-from skfair.models import LinearScore, MLPScore, PairScore, mlp_scores
-from skfair.models.units import column_units, compact_rows, product
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.ranking.pairs import Comparison, bind_pairs, draw_pairs
-from skfair.ranking.strict import Found, share_within, solve_by_query
-from skfair.solvers.base import SOLVERS, SolverResult, check_needs
+from skfair.metrics.rankings import ndcg
+from skfair.models import mlp_scores
+from skfair.models.units import product
+from skfair.ranking.inputs import check_layers, check_temperatures, or_one, split_query
+from skfair.ranking.strict import Found, solve_by_query
+from skfair.ranking.task import RankingTask, make_task
+from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 
+# Steps of each round of the default solver; what is left is for the next round.
+AUTO_STEPS = 100
 _ROWS: dict[str, Any] = {
     "accept_sparse": "csr",
     "dtype": [np.float64, np.float32],
     "order": "C",
 }
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
-
-
-class _Task(NamedTuple):
-    """What is solved: the problem on pairs, and what its constraint rows compare."""
-
-    problem: ConstrainedERM
-    pairs: PairScore
-    compared: list[Comparison]
-    rows: RankedRows
 
 
 class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -213,7 +204,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         loss: str | Loss = "log_loss",
         alpha: float | None = None,
         hidden_layer_sizes: int | Sequence[int] = (),
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         enforce: str = "strict",
         query_share: float = 0.95,
         max_pairs: int = 200,
@@ -266,7 +257,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self : FairRanker
             The fitted estimator.
         """
-        X, query_id = self._split_query(X, query_id)
+        X, query_id = split_query(X, query_id, self.query_column)
         data = self._read_fit_data(
             X,
             y,
@@ -277,15 +268,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         )
         rng = check_random_state(self.random_state)
         task = self._make_task(data, query_id, rng)
-
-        def state(theta: FloatArray) -> dict[str, Any]:
-            return _scores_of(task.pairs, task.problem.model_part(theta))
-
-        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
+        with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
             found = self._solve(task, rng, callback)
         for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
             self.__dict__.pop(name, None)
-        self.__dict__.update(state(found.result.theta))
+        self.__dict__.update(task.fitted(found.result.theta))
         self._store(task, found)
         return self
 
@@ -303,7 +290,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             Larger for documents that should come first.
         """
         check_is_fitted(self)
-        X, _ = self._split_query(X, None)
+        X, _ = split_query(X, None, self.query_column)
         X = self._read_features(X, **_ROWS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
@@ -328,8 +315,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             1 for the best document of each query.
         """
         scores = self.predict(X)
-        _, query_id = self._split_query(X, query_id)
-        codes = check_labels(_or_one(query_id, scores.size), "query_id", scores.size).codes
+        _, query_id = split_query(X, query_id, self.query_column)
+        codes = check_labels(or_one(query_id, scores.size), "query_id", scores.size).codes
         order = np.lexsort((-scores, codes))
         sizes = np.bincount(codes)
         places = np.empty(scores.size, np.int64)
@@ -354,113 +341,54 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             Between 0 and 1, larger is better.
         """
         scores = self.predict(X)
-        _, query_id = self._split_query(X, query_id)
-        return ndcg(y, scores, query_id=_or_one(query_id, scores.size))
+        _, query_id = split_query(X, query_id, self.query_column)
+        return ndcg(y, scores, query_id=or_one(query_id, scores.size))
 
-    # --- reading -------------------------------------------------------------------------------
-
-    def _split_query(self, X: Any, query_id: Any) -> tuple[Any, Any]:
-        """Take the query column out of X."""
-        if self.query_column is None:
-            return X, query_id
-        if query_id is not None:
-            raise ValueError(
-                f"query_id was passed although query_column={self.query_column!r} says that X "
-                "holds the queries. Use one of the two."
-            )
-        (position,) = column_positions(X, self.query_column)
-        n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
-        rest = keep_columns(X, np.delete(np.arange(n_columns), position))
-        return rest, np.asarray(take_columns(X, self.query_column)).ravel()
-
-    def _layers(self) -> tuple[int, ...]:
-        sizes = np.atleast_1d(np.asarray(self.hidden_layer_sizes))
-        if sizes.size and (sizes.dtype.kind not in "iu" or sizes.ndim > 1 or sizes.min() < 1):
-            raise ValueError(
-                f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}."
-            )
-        return tuple(int(size) for size in sizes)
-
-    def _temperatures(self) -> tuple[float, ...]:
-        values = np.atleast_1d(check_numbers(self.temperatures, "temperatures"))
-        is_usable = values.ndim == 1 and values.size > 0 and np.isfinite(values).all()
-        if not is_usable or values[0] <= 0 or (np.diff(values) < 0).any():
-            raise ValueError(
-                f"temperatures must be positive and rising, got {self.temperatures!r}."
-            )
-        return tuple(values.tolist())
-
-    # --- problem -------------------------------------------------------------------------------
-
-    def _make_task(self, data: FitData, query_id: Any, rng: np.random.RandomState) -> _Task:
+    def _make_task(self, data: FitData, query_id: Any, rng: np.random.RandomState) -> RankingTask:
         """Draw pairs and build the problem on them."""
-        loss = make_loss(self.loss, "classification")  # of pairs whose target is 1
         grades, groups = check_numbers(data.y, "y"), data.groups
-        rows = ranked_rows(grades, np.zeros(grades.size), _or_one(query_id, grades.size), groups)
-        atoms = groups.cells()
-        pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, self.max_pairs, rng)
-        rule, compared = bind_pairs(pairs, rows.query_names, groups, atoms, self.max_disparity)
-        if not compared and groups.n_groups > groups.n_attributes:
+        task = make_task(
+            data.X,
+            grades,
+            or_one(query_id, grades.size),
+            groups,
+            loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
+            alpha=1 / grades.size if self.alpha is None else float(self.alpha),
+            layers=check_layers(self.hidden_layer_sizes),
+            max_pairs=self.max_pairs,
+            max_disparity=self.max_disparity,
+            rng=rng,
+        )
+        if not task.compared and groups.n_groups > groups.n_attributes:
             warn_user(
                 "No query has pairs of documents of two groups in both directions, so no fairness "
                 "constraint is active. Check query_id and sensitive_features."
             )
-        X, layers = compact_rows(data.X), self._layers()
-        model = (
-            MLPScore(X, layers)
-            if layers
-            # An intercept would cancel, so the means of the columns do not matter.
-            else LinearScore(X, fit_intercept=False, units=column_units(X, None))
-        )
-        scores = PairScore(model, pairs.first, pairs.second)
-        problem = ConstrainedERM(
-            scores,
-            loss,
-            np.ones(scores.n_samples),
-            [rule] if compared else [],
-            sample_weight=pairs.weights,
-            alpha=1 / grades.size if self.alpha is None else float(self.alpha),
-        )
-        return _Task(problem, scores, compared, rows)
+        return task
 
-    # --- solution ------------------------------------------------------------------------------
-
-    def _solve(self, task: _Task, rng: np.random.RandomState, callback: Any) -> Found:
+    def _solve(self, task: RankingTask, rng: np.random.RandomState, callback: Callback) -> Found:
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         name = "al_lbfgs" if is_auto else self.solver
         solver = SOLVERS[name]() if isinstance(name, str) else name
         check_needs(solver, task.problem)
-        options: dict[str, Any] = {"tol": self.tol, "random_state": rng, "callback": callback}
-        if self.max_iter is not None or is_auto:
-            options["max_iter"] = self.max_iter or 100
-        query_of_row = np.array([c.query for c in task.compared], dtype=np.int64)
+        max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
+        is_strict = self.enforce == "strict"
+        return solve_by_query(
+            task.problem,
+            partial(
+                solver.solve, tol=self.tol, max_iter=max_iter, random_state=rng, callback=callback
+            ),
+            task.problem.start(rng),
+            limit=self.max_disparity,
+            measure=task.true_values,
+            query_of_row=task.query_of_row,
+            query_share=self.query_share,
+            temperatures=check_temperatures(self.temperatures) if is_strict else (1.0,),
+            max_rounds=self.max_rounds if is_strict else 1,
+        )
 
-        def solve(
-            problem: ConstrainedERM, theta: FloatArray, multipliers: FloatArray
-        ) -> SolverResult:
-            result: SolverResult = solver.solve(problem, theta, multipliers, **options)
-            return result
-
-        start = task.problem.start(rng)
-        if self.enforce == "strict":
-            return solve_by_query(
-                task.problem,
-                solve,
-                start,
-                limit=self.max_disparity,
-                measure=partial(_true_values, task),
-                query_of_row=query_of_row,
-                query_share=self.query_share,
-                temperatures=self._temperatures(),
-                max_rounds=self.max_rounds,
-            )
-        result = solve(task.problem, start, np.zeros(task.problem.n_constraints))
-        truth = _true_values(task, result.theta)
-        share = share_within(truth, query_of_row, self.max_disparity)
-        return Found(result, task.problem, share, 1)
-
-    def _store(self, task: _Task, found: Found) -> None:
+    def _store(self, task: RankingTask, found: Found) -> None:
         """Store what was found, and warn if it does not keep the promise."""
         result, problem = found.result, found.problem
         at = problem.evaluate(result.theta)
@@ -472,8 +400,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.n_iter_, self.n_solves_ = int(result.n_iter), found.n_solves
         self.history_, self.n_pairs_ = result.history, task.pairs.n_samples
         self.queries_ = np.asarray(task.rows.query_names)
-        gaps = pair_error_gaps(task.rows._replace(y_score=_row_scores(task, result.theta)))
-        self.disparity_by_query_ = gaps
+        self.disparity_by_query_ = gaps = task.disparities(result.theta)
         self.train_disparity_ = float(np.nanmax(gaps)) if task.compared else 0.0
         self.share_within_ = found.share_within
         self.status_ = result.status
@@ -494,33 +421,3 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
-
-
-def _or_one(query_id: Any, n_samples: int) -> Any:
-    """Return the queries; without any there is a single one."""
-    return np.zeros(n_samples, np.int64) if query_id is None else query_id
-
-
-def _scores_of(pairs: PairScore, theta: FloatArray) -> dict[str, Any]:
-    """Return the fitted attributes of the scores of documents."""
-    weights, intercepts = pairs.raw(theta)
-    if isinstance(pairs.model, LinearScore):
-        return {"coef_": weights}
-    dtype = pairs.X.dtype
-    layers: dict[str, list[NDArray[Any]]] = {
-        "coefs_": [layer.astype(dtype) for layer in weights],
-        "intercepts_": [layer.astype(dtype) for layer in intercepts],
-    }
-    return layers
-
-
-def _row_scores(task: _Task, theta: FloatArray) -> FloatArray:
-    """Return the scores of the training documents."""
-    scores, _ = task.pairs.model.forward(task.problem.model_part(theta))
-    return scores
-
-
-def _true_values(task: _Task, theta: FloatArray) -> FloatArray:
-    """Return the true value of each constraint row, measured on all pairs."""
-    rates = pair_error_rates(task.rows._replace(y_score=_row_scores(task, theta)))
-    return np.array([rates[q, b, a] - rates[q, a, b] for q, a, b in task.compared])

@@ -37,7 +37,7 @@ class PairErrors(Moment):
 
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return 1 for pairs in the wrong order, and 1/2 for ties."""
-        return (scores < 0) + 0.5 * (scores == 0)
+        return np.where(scores < 0, 1.0, np.where(scores == 0, 0.5, 0.0))
 
 
 class Kind(NamedTuple):

@@ -62,31 +62,10 @@ def solve_by_query(
 ) -> Found:
     """Solve until a share of the queries keeps the limit, or ``max_rounds`` times per temperature.
 
-    Parameters
-    ----------
-    problem : ConstrainedERM
-        The smooth problem; its bounds are the limit.
-    solve : callable
-        ``solve(problem, theta, multipliers) -> SolverResult``.
-    start : ndarray of shape (n_parameters,)
-        Where to start.
-    limit : float
-        Largest disparity of a query.
-    measure : callable
-        ``measure(theta)``: the true value of each constraint row.
-    query_of_row : ndarray of shape (n_constraints,)
-        The query of each constraint row, numbered from 0.
-    query_share : float
-        Share of the queries that are to keep the limit.
-    temperatures : tuple of float
-        Steepness of the smooth errors; the first ones lead to a good start for the last.
-    max_rounds : int
-        Largest number of solves.
-
-    Returns
-    -------
-    found : Found
-        The solution with the most queries within the limit.
+    ``solve(problem, theta, multipliers)`` solves the smooth problem, whose bounds are the
+    ``limit``, and ``measure(theta)`` returns the true value of each constraint row, which belongs
+    to the query ``query_of_row``. The first temperatures lead to a good start for the last. Returns
+    the solution with the most queries within the limit.
     """
     theta, multipliers = start, np.zeros(problem.n_constraints)
     best: Found | None = None
@@ -97,7 +76,7 @@ def solve_by_query(
         result = solve(problem, theta, multipliers)
         theta, multipliers = result.theta, result.multipliers
         truth = measure(theta)
-        share = share_within(truth, query_of_row, limit)
+        share = _share_within(truth, query_of_row, limit)
         if best is None or share > best.share_within:
             best, since = Found(result, problem, share, n_solves), 0
         else:
@@ -115,7 +94,7 @@ def solve_by_query(
     return best
 
 
-def share_within(truth: FloatArray, query_of_row: IntArray, limit: float) -> float:
+def _share_within(truth: FloatArray, query_of_row: IntArray, limit: float) -> float:
     """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
     is_over = np.abs(truth) > limit + _ROUNDING
     n_queries = np.unique(query_of_row).size

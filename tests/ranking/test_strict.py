@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.problems.base import TwoSidedProblem
-from skfair.ranking.strict import share_within, solve_by_query
+from skfair.ranking.strict import _share_within, solve_by_query
 
 
 class At(NamedTuple):
@@ -103,5 +103,5 @@ def test_a_callback_stops():
 
 def test_a_query_counts_as_missed_once():
     truth = np.array([0.2, 0.3, 0.0, 0.1])
-    assert share_within(truth, np.array([7, 7, 8, 9]), 0.1) == pytest.approx(2 / 3)
-    assert share_within(np.empty(0), np.empty(0, int), 0.1) == 1
+    assert _share_within(truth, np.array([7, 7, 8, 9]), 0.1) == pytest.approx(2 / 3)
+    assert _share_within(np.empty(0), np.empty(0, int), 0.1) == 1
