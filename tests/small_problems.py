@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize
 
 from skfair.constraints import CONSTRAINTS
 from skfair.constraints.base import TrainingRows, make_constraints
@@ -139,3 +140,28 @@ def names_of(protocol):
         for name in (*vars(kind), *vars(kind).get("__annotations__", ()))
         if not name.startswith("_")
     }
+
+
+def optimum(problem):
+    """The solution by scipy, from values and gradients on all rows."""
+    at = problem.evaluate
+    rows = [(j, 1.0, bound) for j, bound in enumerate(problem.upper) if np.isfinite(bound)]
+    rows += [(j, -1.0, -bound) for j, bound in enumerate(problem.lower) if np.isfinite(bound)]
+    which, signs, bounds = np.array(rows).reshape(-1, 3).T
+    which = which.astype(int)
+    found = minimize(
+        lambda x: at(x).objective,
+        problem.start(np.random.RandomState(0)),
+        jac=lambda x: at(x).gradient(),
+        method="SLSQP",
+        constraints={
+            "type": "ineq",
+            "fun": lambda x: bounds - signs * at(x).constraints[which],
+            "jac": lambda x: -signs[:, None] * at(x).jacobian()[which],
+        }
+        if rows
+        else (),
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert problem.violation(at(found.x)) <= 1e-8, found
+    return found

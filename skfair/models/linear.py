@@ -160,7 +160,7 @@ class LinearScore(ScoreModel):
 
     def _standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
         """Turn X'd and 1'd into the derivative by the standardised parameters."""
-        gradient = (sums - np.multiply.outer(totals, self.mean)) / self.scale
+        gradient = np.asarray((sums - np.multiply.outer(totals, self.mean)) / self.scale)
         if not self.fit_intercept:
             return gradient
         return np.concatenate([gradient, np.expand_dims(totals, -1)], axis=-1)

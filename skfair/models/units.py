@@ -89,7 +89,7 @@ def column_units(
 def column_origin(X: Any) -> FloatArray:
     """Return a value of each column; 0 for CSR columns with zeros that are not stored."""
     if isinstance(X, np.ndarray):
-        return X[0].astype(np.float64)
+        return np.asarray(X[0], dtype=np.float64)
     origin = np.zeros(X.shape[1])
     origin[X.indices] = X.data  # any of them
     origin[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0

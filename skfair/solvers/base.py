@@ -77,7 +77,7 @@ class Answer(NamedTuple):
 class Step:
     """Where a solver has got to.
 
-    Attributes
+    Parameters
     ----------
     at : Evaluation
         The point; it goes into the history and to the callback.
@@ -92,6 +92,14 @@ class Step:
     answer : callable, default=None
         Makes what is returned if the run ends here; None for ``at`` and ``multipliers``. The KKT
         residual of what it makes says whether a run of ``max_iter`` iterations has converged.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from skfair.solvers import Step
+    >>> at = SimpleNamespace(theta=[0.5], objective=0.25, constraints=[])
+    >>> Step(at, multipliers=[], n_iter=3).status is None
+    True
     """
 
     at: Evaluation
@@ -116,14 +124,23 @@ class Solver(ABC):
         asks for that, so that the model depends neither on the solver nor on the order of the rows.
     has_multipliers : bool
         Whether the multipliers it returns are those of the KKT conditions.
+    keeps_constraints : bool
+        Whether it tries to keep the constraints; a baseline may ignore them.
     can_advance : bool
         Whether training can stop and go on with other rows, as ``partial_fit`` does.
+
+    Examples
+    --------
+    >>> from skfair.solvers import SOLVERS
+    >>> [name for name in SOLVERS if SOLVERS[name].is_precise]
+    ['al_lbfgs', 'al_newton']
     """
 
     needs: ClassVar[tuple[Offer, ...]] = ()
     is_stochastic: ClassVar[bool] = False
     is_precise: ClassVar[bool] = False
     has_multipliers: ClassVar[bool] = True
+    keeps_constraints: ClassVar[bool] = True
     can_advance: ClassVar[bool] = False
 
     @abstractmethod
@@ -171,6 +188,12 @@ class IterativeSolver(Solver, Generic[P]):
     ----------
     default_tol, default_max_iter : float, int
         Used where :meth:`solve` is not told otherwise.
+
+    Examples
+    --------
+    >>> from skfair.solvers import SOLVERS, IterativeSolver
+    >>> all(issubclass(SOLVERS[name], IterativeSolver) for name in SOLVERS)
+    True
     """
 
     default_tol: ClassVar[float] = 1e-4
@@ -189,9 +212,28 @@ class IterativeSolver(Solver, Generic[P]):
     ) -> Iterator[Step]:
         """Yield where the method has got to, as long as it is asked.
 
-        ``start`` is a copy of ``theta0``; ``multipliers`` is None where nothing is known of them.
         After a step with a status, or number ``max_iter``, nothing more is asked for. A method that
         cannot go on returns: its last step is the result.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is to be solved.
+        start : ndarray of shape (n_parameters,)
+            Where to start: a copy, which may be changed.
+        multipliers : ndarray of shape (n_constraints,) or None
+            Multipliers to start from, a copy; None if nothing is known of them.
+        tol : float
+            Largest KKT residual at which to stop.
+        max_iter : int
+            Largest number of iterations, for methods whose steps depend on it.
+        rng : RandomState
+            Draws rows.
+
+        Yields
+        ------
+        step : Step
+            The start, if it is to be in the history, and where each iteration led.
         """
 
     def solve(
@@ -205,7 +247,6 @@ class IterativeSolver(Solver, Generic[P]):
         random_state: Seed = None,
         callback: Callback | None = None,
     ) -> SolverResult:
-        """Take the steps of the solver until it ends; see :meth:`Solver.solve`."""
         tol = self.default_tol if tol is None else tol
         max_iter = self.default_max_iter if max_iter is None else max_iter
         start = np.array(theta0, dtype=np.float64)

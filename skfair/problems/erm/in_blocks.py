@@ -116,7 +116,7 @@ class MeasuredBlocks(Measured):
         return np.asarray(gram)
 
 
-class PartitionedERM(RuledProblem[MeasuredBlocks]):
+class PartitionedERM(RuledProblem):
     """The problem of one fit whose rows lie in blocks.
 
     Parameters
@@ -280,17 +280,18 @@ class Piece:
 
     @cached_property
     def _kind(self) -> NDArray[Any]:
-        return self._block.kind[self._rows]
+        return np.asarray(self._block.kind[self._rows])
 
     def _weighted(self, factors: FloatArray) -> FloatArray:
         """Return factors of the kinds times the weights of the rows."""
-        values = factors[self._kind]
-        return values if self._block.weights is None else values * self._block.weights[self._rows]
+        weights = self._block.weights
+        values = np.asarray(factors[self._kind])
+        return values if weights is None else np.asarray(values * weights[self._rows])
 
     @cached_property
     def targets(self) -> FloatArray:
         """-1 and 1."""
-        return self._table.targets[self._kind]
+        return np.asarray(self._table.targets[self._kind])
 
     @cached_property
     def loss_weights(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class MeasuredRows(Measured):
         return self.model.gram(weights, self.tape)
 
 
-class ConstrainedERM(RuledProblem[MeasuredRows]):
+class ConstrainedERM(RuledProblem):
     """The problem of one fit.
 
     Parameters
@@ -153,7 +153,7 @@ class ConstrainedERM(RuledProblem[MeasuredRows]):
 
     def scores(self, theta: FloatArray) -> FloatArray:
         """Return the scores of all rows."""
-        return self._measured(self.model_part(theta)).scores
+        return cast(MeasuredRows, self._measured(self.model_part(theta))).scores
 
     def decide(self, scores: FloatArray) -> Decisions:
         """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""

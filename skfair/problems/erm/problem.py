@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -129,7 +129,8 @@ class ConstraintRows:
 
     def center_jacobian(self, which: IntArray) -> FloatArray:
         """Return the derivative of some rows by the centres."""
-        return -1.0 * (self.centers[which, None] == np.arange(self.n_centers))
+        belongs = self.centers[which, None] == np.arange(self.n_centers)
+        return np.asarray(belongs * -1.0)
 
     def middles(self, values: FloatArray) -> FloatArray:
         """Return the middle of the values that belong to each centre."""
@@ -138,7 +139,7 @@ class ConstraintRows:
         lowest = np.full(self.n_centers, np.inf)
         np.maximum.at(highest, self.centers[has], values[has])
         np.minimum.at(lowest, self.centers[has], values[has])
-        return 0.5 * (highest + lowest)
+        return np.asarray(0.5 * (highest + lowest))
 
     def from_middles(self, values: FloatArray) -> FloatArray:
         """Measure values from the middle of those of the same centre."""
@@ -176,17 +177,14 @@ class Measured(ABC):
         """Return the second derivative of mean loss + sum of pulls * means."""
 
 
-M = TypeVar("M", bound=Measured)
-
-
 @dataclass(eq=False)
-class RiskEvaluation(Generic[M]):
+class RiskEvaluation:
     """The problem at a point."""
 
     theta: FloatArray
     objective: float
     constraints: FloatArray  # (n_constraints,)
-    measured: M
+    measured: Measured
     penalty_gradient: FloatArray  # (n_model_parameters,)
     rows: ConstraintRows
     model: ScoreModel
@@ -227,15 +225,15 @@ class RiskEvaluation(Generic[M]):
 
 
 @dataclass(eq=False)
-class _Last(Generic[M]):
+class _Last:
     """What was measured last; views of a problem share it."""
 
     temperature: float = np.nan
     theta: FloatArray = field(default_factory=lambda: np.empty(0))  # of the model
-    measured: M | None = None
+    measured: Measured | None = None
 
 
-class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
+class RuledProblem(TwoSidedProblem, ABC):
     """A loss, rules with bounds, and a model: what solvers may ask, whatever holds the rows.
 
     Attributes
@@ -258,7 +256,7 @@ class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
         self.n_parameters = self.model.n_parameters + self.n_centers
         self.lower = self.constraint_rows.joined([rule.lower for rule in rules])
         self.upper = self.constraint_rows.joined([rule.upper for rule in rules])
-        self._last: _Last[M] = _Last()
+        self._last = _Last()
 
     @property
     def rules(self) -> list[BoundConstraint]:
@@ -284,10 +282,10 @@ class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
         return other
 
     @abstractmethod
-    def relaxed(self) -> RuledProblem[M]:
+    def relaxed(self) -> RuledProblem:
         """Return the problem without its rules."""
 
-    def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation[M]:
+    def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> RiskEvaluation:
         """Evaluate objective and constraints: one pass through the model.
 
         The last pass over all rows is kept: solvers and those who call them ask again.
@@ -310,7 +308,7 @@ class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
             alpha=self.alpha,
         )
 
-    def _measured(self, w: FloatArray) -> M:
+    def _measured(self, w: FloatArray) -> Measured:
         """Return what all rows say; nothing is asked of them if that was the last question."""
         last = self._last
         is_known = last.temperature == self.temperature and np.array_equal(last.theta, w)
@@ -320,7 +318,7 @@ class RuledProblem(TwoSidedProblem, ABC, Generic[M]):
         return last.measured
 
     @abstractmethod
-    def _measure(self, w: FloatArray, batch: Batch | None) -> M:
+    def _measure(self, w: FloatArray, batch: Batch | None) -> Measured:
         """Ask all rows, or those of a batch, about parameters of the model."""
 
     @abstractmethod

@@ -64,7 +64,7 @@ class ALLBFGS(IterativeSolver[Problem]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the end of each minimisation; iterations are those of L-BFGS."""
+        # Yield the end of each minimisation; iterations are those of L-BFGS.
         lam = np.zeros(problem.n_constraints) if multipliers is None else multipliers
         rho, last_gap, n_iter, inner_tol = self.rho, np.inf, 0, 1e-2
         lbfgs: LBFGS[tuple[Evaluation, Augmented]] = LBFGS(self.memory)

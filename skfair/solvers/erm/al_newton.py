@@ -120,7 +120,7 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the point after each Newton step; return where rounding allows no more."""
+        # Yield the point after each Newton step; return where rounding allows no more.
         rho = self.rho
         if multipliers is None:  # who knows multipliers starts near a solution
             start, multipliers = self._rough(problem, start, tol)

@@ -140,25 +140,10 @@ class ALM(GradientSolver[ALMState]):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> ALMState:
-        """Return the state of a training that has made no step yet: one pass over all rows.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-
-        Returns
-        -------
-        state : ALMState
-            What :meth:`advance` takes.
-        """
         values = problem.evaluate(np.asarray(theta0, dtype=np.float64)).constraints
         slacks = np.clip(values, problem.lower, problem.upper) if self.form == "slack" else None
-        return ALMState(**self._first_parts(problem, theta0, multipliers0, slacks), values=values)
+        state = self._first_state(problem, theta0, multipliers0, slacks)
+        return ALMState(**vars(state), values=values)
 
     def _step(
         self,

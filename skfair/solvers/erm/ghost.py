@@ -178,22 +178,6 @@ class Ghost(StochasticSolver[GhostState]):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> GhostState:
-        """Return the state of a training that has made no step yet.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-
-        Returns
-        -------
-        state : GhostState
-            What :meth:`advance` takes.
-        """
         n_one_sided = OneSided(problem).n
         if n_one_sided > self.max_constraints:
             raise ValueError(
@@ -201,7 +185,7 @@ class Ghost(StochasticSolver[GhostState]):
                 f"{n_one_sided} one-sided ones and max_constraints={self.max_constraints}. Choose "
                 "solver='alm', whose cost does not depend on their number."
             )
-        return GhostState(**self._first_parts(problem, theta0, None), alpha=self.alpha)
+        return GhostState(**vars(self._first_state(problem, theta0, None)), alpha=self.alpha)
 
     def _step(
         self,

@@ -117,7 +117,6 @@ class IPPConEx(IterativeSolver[Problem]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates, the start among them; KKT conditions are checked at each centre."""
         constraints, averages = OneSided(problem), Average()
         at = problem.evaluate(start)
         bounds = curvature_bounds(problem, at)

@@ -104,5 +104,4 @@ class IPPSSG(SSG):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates, the start among them; multipliers are zeros."""
         return self._switch(problem, start, self.proximal, self.n_inner, tol=tol, max_iter=max_iter)

@@ -10,7 +10,7 @@ the weight, so how far the rules are kept is for the user to find out by trial.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class Penalty(GradientSolver[TrainingState]):
 
     weight: NonNegative = 20.0
     kind: Literal["squared", "absolute"] = "squared"
+
+    has_multipliers: ClassVar[bool] = False
 
     def _step(
         self,

@@ -147,7 +147,6 @@ class Plada(IterativeSolver[Problem]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates, the start among them."""
         constraints, averages = OneSided(problem), Average()
         rho = self.alpha / (1 + self.alpha * self.beta)
         tau = 1 / (3 * rho) if self.tau is None else self.tau

@@ -58,6 +58,7 @@ class SGD(GradientSolver[TrainingState]):
     """
 
     has_multipliers: ClassVar[bool] = False
+    keeps_constraints: ClassVar[bool] = False
 
     def _step(
         self,

@@ -130,7 +130,6 @@ class SSG(IterativeSolver[Problem]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the iterates, the start among them; multipliers are zeros."""
         return self._switch(problem, start, 0.0, max_iter, tol=tol, max_iter=max_iter)
 
     def _switch(

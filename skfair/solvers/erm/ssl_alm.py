@@ -100,22 +100,6 @@ class SSLALM(ALM):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> ALMState:
-        """Return the state of a training that has made no step yet: one pass over all rows.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-
-        Returns
-        -------
-        state : ALMState
-            What :meth:`advance` takes.
-        """
         state = super().begin(problem, theta0, multipliers0)
         state.anchor = state.point.copy()
         return state

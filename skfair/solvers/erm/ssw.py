@@ -151,29 +151,10 @@ class SSw(StochasticSolver[SSwState]):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> SSwState:
-        """Return the state of a training that has made no step yet: one pass over all rows.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-
-        Returns
-        -------
-        state : SSwState
-            What :meth:`advance` takes.
-        """
-        parts = self._first_parts(problem, theta0, None)
-        values = problem.evaluate(parts["point"]).constraints
+        state = self._first_state(problem, theta0, None)
+        values = problem.evaluate(state.point).constraints
         return SSwState(
-            **parts,
-            tracked=values,
-            pulls=np.zeros_like(values),
-            chosen=parts["point"].copy(),
+            **vars(state), tracked=values, pulls=np.zeros_like(values), chosen=state.point.copy()
         )
 
     def _step(

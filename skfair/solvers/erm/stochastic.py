@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar, cast
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
@@ -197,7 +197,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         state : TrainingState
             What :meth:`advance` takes.
         """
-        return cast(S, TrainingState(**self._first_parts(problem, theta0, multipliers0)))
+        return cast(S, self._first_state(problem, theta0, multipliers0))
 
     def advance(
         self, problem: StochasticProblem, state: S, n_steps: int, rng: np.random.RandomState
@@ -237,11 +237,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         max_iter: int,
         rng: np.random.RandomState,
     ) -> Iterator[Step]:
-        """Yield the checks on all rows; iterations are steps on batches.
-
-        The run is not shortened: the status is "converged" if the KKT residual on all rows, of what
-        is returned, is at most ``tol``.
-        """
+        # Yield the checks on all rows. The run is not shortened by ``tol``, which only decides
+        # whether what is returned counts as converged.
         if max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {max_iter}.")
         state = self.begin(problem, start, multipliers)
@@ -280,26 +277,26 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         """Return the multipliers of the result, from those of the state at that time."""
         return multipliers
 
-    def _first_parts(
+    def _first_state(
         self,
         problem: StochasticProblem,
         theta0: FloatArray,
         multipliers0: FloatArray | None,
         slacks: FloatArray | None = None,
-    ) -> dict[str, Any]:
+    ) -> TrainingState:
         """Return what every state begins with."""
-        parts = [np.asarray(theta0, dtype=np.float64), np.empty(0) if slacks is None else slacks]
-        point = np.concatenate(parts)
+        slacks = np.empty(0) if slacks is None else slacks
+        point = np.concatenate([np.asarray(theta0, dtype=np.float64), slacks])
         given = np.zeros(problem.n_constraints) if multipliers0 is None else multipliers0
         multipliers = np.array(given, dtype=np.float64)
         is_averaged = self.averaging is not None
-        return {
-            "point": point,
-            "multipliers": multipliers,
-            "average": point.copy() if is_averaged else None,
-            "average_multipliers": multipliers.copy() if is_averaged else None,
-            "n_slacks": parts[1].size,
-        }
+        return TrainingState(
+            point=point,
+            multipliers=multipliers,
+            average=point.copy() if is_averaged else None,
+            average_multipliers=multipliers.copy() if is_averaged else None,
+            n_slacks=slacks.size,
+        )
 
     def _rows_per_cell(self, problem: StochasticProblem) -> int:
         """Return how many rows of each cell are drawn per step."""
@@ -331,9 +328,16 @@ class GradientSolver(StochasticSolver[S]):
     decay_steps: PositiveOrInf = 100.0
     optimizer: Literal["adam", "sgd"] = "adam"
 
-    def _first_parts(self, *args: Any) -> dict[str, Any]:
-        parts = super()._first_parts(*args)
-        return {**parts, "adam": Adam(parts["point"].size) if self.optimizer == "adam" else None}
+    def _first_state(
+        self,
+        problem: StochasticProblem,
+        theta0: FloatArray,
+        multipliers0: FloatArray | None,
+        slacks: FloatArray | None = None,
+    ) -> TrainingState:
+        state = super()._first_state(problem, theta0, multipliers0, slacks)
+        state.adam = Adam(state.point.size) if self.optimizer == "adam" else None
+        return state
 
     def _descend(self, state: TrainingState, gradient: FloatArray) -> None:
         """Move the point along the negative gradient."""

@@ -17,7 +17,7 @@ from skfair.solvers.erm.sgd import SGD
 from skfair.solvers.erm.ssl_alm import SSLALM
 from skfair.solvers.erm.ssw import SSw
 from skfair.solvers.erm.stochastic import Adam, StochasticSolver
-from tests.small_problems import build, people
+from tests.small_problems import build, optimum, people
 
 ALL = [name for name in SOLVERS if issubclass(SOLVERS[name], StochasticSolver)]
 # Solvers that keep the rules, and enough steps for these problems.
@@ -63,31 +63,6 @@ def solved(name):
     """A problem that binds and its solution."""
     problem = PROBLEMS[name]()
     return problem, optimum(problem)
-
-
-def optimum(problem):
-    """The solution by scipy, from values and gradients on all rows."""
-    at = problem.evaluate
-    rows = [(j, 1.0, bound) for j, bound in enumerate(problem.upper)]
-    rows += [(j, -1.0, -bound) for j, bound in enumerate(problem.lower) if np.isfinite(bound)]
-    which, signs, bounds = np.array(rows).reshape(-1, 3).T
-    which = which.astype(int)
-    found = minimize(
-        lambda x: at(x).objective,
-        problem.start(np.random.RandomState(0)),
-        jac=lambda x: at(x).gradient(),
-        method="SLSQP",
-        constraints={
-            "type": "ineq",
-            "fun": lambda x: bounds - signs * at(x).constraints[which],
-            "jac": lambda x: -signs[:, None] * at(x).jacobian()[which],
-        }
-        if rows
-        else (),
-        options={"ftol": 1e-12, "maxiter": 500},
-    )
-    assert problem.violation(at(found.x)) <= 1e-8, found
-    return found
 
 
 # --- how near they come --------------------------------------------------------------------------
