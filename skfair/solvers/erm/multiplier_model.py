@@ -236,24 +236,8 @@ class MultiplierModel(StochasticSolver[GameState]):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> GameState:
-        """Return the state of a training that has made no step yet.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used: multipliers are those of the network.
-
-        Returns
-        -------
-        state : GameState
-            What :meth:`advance` takes.
-        """
-        parts = self._first_parts(problem, theta0, None)
-        return GameState(**parts, mover=Adagrad(parts["point"].size))
+        state = self._first_state(problem, theta0, None)  # multipliers are those of the network
+        return GameState(**vars(state), mover=Adagrad(state.point.size))
 
     def _step(
         self,

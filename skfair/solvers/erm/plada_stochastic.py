@@ -75,7 +75,7 @@ class PladaStochastic(GradientSolver[PladaState]):
         Violations up to this count as none when checks are compared.
     output : {"best", "last"}, default="best"
         Which check is returned.
-    learning_rate : float, default=0.01
+    learning_rate : float, default=0.02
         Rate of the first step.
     decay_steps : float, default=100
         The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
@@ -114,6 +114,7 @@ class PladaStochastic(GradientSolver[PladaState]):
     (4.0, 'one')
     """
 
+    learning_rate: Positive = 0.02
     alpha: Annotated[float, Interval(Real, 1, None, closed="neither")] = 2.0
     beta: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
     gamma0: Share = 0.3
@@ -150,27 +151,12 @@ class PladaStochastic(GradientSolver[PladaState]):
         theta0: FloatArray,
         multipliers0: FloatArray | None = None,
     ) -> PladaState:
-        """Return the state of a training that has made no step yet: one pass over all rows.
-
-        Parameters
-        ----------
-        problem : StochasticProblem
-            The problem.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Multipliers to start from; zeros if None.
-
-        Returns
-        -------
-        state : PladaState
-            What :meth:`advance` takes.
-        """
         constraints = OneSided(problem)
         values = constraints.values(problem.evaluate(np.asarray(theta0, dtype=np.float64)))
         mu = constraints.split(multipliers0)
         u = np.clip(-values - mu / self.rho, 0.0, self.u_max)  # minimises L for this mu
-        return PladaState(**self._first_parts(problem, theta0, multipliers0, u), mu=mu)
+        state = self._first_state(problem, theta0, multipliers0, u)
+        return PladaState(**vars(state), mu=mu)
 
     def _step(
         self,
