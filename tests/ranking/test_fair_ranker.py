@@ -225,6 +225,7 @@ def test_groups_that_never_meet_are_reported(training):
     [
         ({"query_column": 0}, {}, "query_id was passed although query_column=0"),
         ({"temperatures": (2.0, 1.0)}, {}, "temperatures must be positive and rising"),
+        ({"temperatures": (1e300,)}, {}, "temperatures must be positive and rising"),
         ({"temperatures": ()}, {}, "temperatures must be positive and rising"),
         ({"hidden_layer_sizes": (3, 0)}, {}, "hidden_layer_sizes must be positive integers"),
         ({"hidden_layer_sizes": (2.5,)}, {}, "hidden_layer_sizes must be positive integers"),
