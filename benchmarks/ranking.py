@@ -82,6 +82,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             epochs = model.n_iter_ if steps is None or name == "plada" else steps / n_epoch
             row = {"epochs": float(epochs), "cpu": cpu, **figures(model, train, new)}
             results.setdefault(f"{name} @ {steps}", []).append(row)
+        print(f"   seed {seed} done", flush=True)
     return {"limit": LIMIT, "runs": results}
 
 
