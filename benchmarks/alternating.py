@@ -8,8 +8,9 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 
 from benchmarks.harness import alternate, data_folder
 from benchmarks.variational import fair_clustering_sample, figures_of
+from skfair.cluster import FairKMeans
+from skfair.solvers import Smooth
 from skfair.solvers.clustering.alternating import alternating_gradient
-from skfair.solvers.clustering.smooth import smooth_fair_kmeans
 
 DIM, NOISE, REPEATS = 10, 0.5, 40
 PAIRS = [(1, 1), (1, 3), (3, 1), (4, 1), (1, 9), (9, 1), (5, 5)]
@@ -70,20 +71,18 @@ def smooth_front(
 ) -> list[dict[str, float]]:
     """Return cost and balance of smooth fair k-means for the splits of n_total steps."""
     centers = kmeans_plusplus(X, n_clusters, random_state=seed)[0]
-    n_groups = int(codes.max()) + 1
     points = []
     for n_a in splits:
-        found = smooth_fair_kmeans(
-            X,
-            codes,
+        model = FairKMeans(
             n_clusters,
-            n_groups,
-            centers=centers,
-            n_kmeans_steps=n_a,
-            n_swap_steps=n_total - n_a,
+            min_balance=None,
+            solver=Smooth(n_a, n_total - n_a),
+            init=centers,
+            max_iter=150,
             random_state=seed,
         )
-        points.append({"n_a": n_a, **figures_of(X, codes, found.labels)})
+        labels = model.fit(X, sensitive_features=codes).labels_
+        points.append({"n_a": n_a, **figures_of(X, codes, labels)})
     return points
 
 

@@ -21,8 +21,10 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
-from skfair.problems.clustering.representation import RepresentationProblem, balance_rules
-from skfair.solvers.clustering.prices import assign
+from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers import Variational
+from skfair.solvers.clustering.assignment import assign
 
 SEEDS = (911, 912, 913, 914, 915)
 
@@ -42,7 +44,7 @@ def assignment_problem(X: Any, groups: Any, n_clusters: int, share: float, seed:
         X, encoding, balance_rules(encoding, np.array([beta])), n_clusters
     )
     centers = KMeans(n_clusters, n_init=1, random_state=seed).fit(X).cluster_centers_
-    return problem, (centers - problem.mean) / problem.scale
+    return problem, (centers - problem.units.mean) / problem.units.scale
 
 
 def exact_assignment(problem: Any, centers: Any, integer: bool = False) -> float:
@@ -195,9 +197,8 @@ def rivals(results: dict[str, Any], quick: bool) -> None:
                 else:
                     rival = FairKMeans(
                         10,
-                        solver="variational",
+                        solver=Variational(weight),
                         min_balance=None,
-                        fairness_weight=weight,
                         random_state=seed,
                         n_init=1,
                     )

@@ -26,13 +26,14 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import alternate, data_folder, in_new_process, memory, timed
-from skfair.cluster import FairSpectralClustering, fair_spectral
+from skfair.cluster import FairSpectralClustering
+from skfair.cluster import rounding as rounding_module
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.groups.encoding import encode_groups
-from skfair.problems.cut.affinity import DenseAffinity, SparseAffinity
+from skfair.problems.cut.affinities.kernels import RbfKernel
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.problems.cut.similarity import RbfKernel
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.problems.cut.weights import DenseWeights, SparseWeights
+from skfair.solvers import DCADMM, EIGEN_SOLVERS, Arpack, EigenResult, Lanczos
 
 SEEDS = (751, 752, 753)
 # Relaxed costs by number of clusters: FacebookNet from table 9 of fair_spectral_dc, LastFM ours.
@@ -106,7 +107,7 @@ def neighbour_graph(X: Any) -> Any:
 
 
 def cut_problem(W: Any, groups: Any, dtype: str) -> GroupCut:
-    affinity = SparseAffinity if sparse.issparse(W) else DenseAffinity
+    affinity = SparseWeights if sparse.issparse(W) else DenseWeights
     return GroupCut(affinity(W.astype(dtype, copy=False)), encode_groups(groups))
 
 
@@ -138,20 +139,20 @@ def race(
     single, double = cut_problem(W, groups, "float32"), cut_problem(W, groups, "float64")
     found: dict[str, EigenResult] = {}
 
-    def runner(name: str, solve: Any, problem: GroupCut, **options: Any) -> Callable[[], None]:
+    def runner(name: str, solve: Any, problem: GroupCut) -> Callable[[], None]:
         def run() -> None:
-            found[name] = solve(problem, k, rng=np.random.RandomState(seed), **options)
+            found[name] = solve(problem, k, rng=np.random.RandomState(seed))
 
         return run
 
     competitors = {
-        "ours": runner("ours", EIGEN_SOLVERS["lanczos"], single),
-        "arpack f64": runner("exact", EIGEN_SOLVERS["arpack"], double),
+        "ours": runner("ours", Lanczos().solve, single),
+        "arpack f64": runner("exact", Arpack().solve, double),
         "arpack f32 tol 1e-3": runner("loose", loose_arpack, single),
     }
     if also == "csr":
         form = cut_problem(sparse.csr_array(W), groups, "float64")
-        competitors["arpack f64 on CSR"] = runner("csr", EIGEN_SOLVERS["arpack"], form)
+        competitors["arpack f64 on CSR"] = runner("csr", Arpack().solve, form)
     if also == "sklearn":
         competitors["spectral_embedding"] = lambda: spectral_embedding(
             W, n_components=k, eigen_solver="arpack", random_state=seed, drop_first=False
@@ -165,7 +166,7 @@ def race(
         "|Q'H|": double.residuals(found["ours"].vectors.astype(np.float64))[0],
     }
     if double.n_samples < 10_000 or seed == SEEDS[0]:  # there it takes 40 s
-        times["dc_admm"] = cpu(runner("admm", EIGEN_SOLVERS["dc_admm"], double, shift=shift))
+        times["dc_admm"] = cpu(runner("admm", DCADMM(shift=shift).solve, double))
         figures["|Q'H| of dc_admm"] = double.residuals(found["admm"].vectors)[0]
     ours = figures["ours, seconds"]
     return figures | {f"{name} / ours": seconds / ours for name, seconds in times.items()}
@@ -248,7 +249,7 @@ def labels(results: dict[str, Any], quick: bool) -> None:
             model = FairSpectralClustering(
                 k, affinity="precomputed", min_balance=min_balance, random_state=seed
             )
-            with spent_in(fair_spectral, "round_to_rules") as rounding:
+            with spent_in(rounding_module, "round_to_rules") as rounding:
                 model.fit(graph.adjacency, sensitive_features=graph.sensitive_features)
             counts = model.group_counts_
             balances = model.cluster_balances_[counts.sum(axis=1) >= 50]
@@ -274,12 +275,12 @@ def disconnected(results: dict[str, Any], quick: bool) -> None:
         groups = np.random.default_rng(seed).integers(3, size=n)
         graph = neighbour_graph(X)
         double = cut_problem(graph, groups, "float64")
-        run = {"components": double.affinity.n_components()}
+        run = {"components": double.weights.n_components()}
         for name in ("lanczos", "arpack", "dense"):
             if name == "dense" and (quick or seed != SEEDS[0]):  # slow
                 continue
             problem = cut_problem(graph, groups, "float32") if name == "lanczos" else double
-            found = EIGEN_SOLVERS[name](problem, 8, rng=np.random.RandomState(seed))
+            found = EIGEN_SOLVERS[name]().solve(problem, 8, rng=np.random.RandomState(seed))
             run[f"cost of {name}"] = cost = relaxed_cost(double, found.vectors)
             if name != "lanczos":
                 run[f"cost / {name}"] = run["cost of lanczos"] / cost
@@ -305,7 +306,7 @@ def fit_piece(affinity: str, n: int, seed: int) -> dict[str, float]:
     with (
         # Landmarks are made by k-means too, with more clusters.
         spent_in(KMeans, "fit", lambda k_means, *_: k_means.n_clusters == 10) as k_means,
-        spent_in(fair_spectral, "round_to_rules") as rounding,
+        spent_in(rounding_module, "round_to_rules") as rounding,
     ):
         total = cpu(lambda: model.fit(X, sensitive_features=groups))
     return {
@@ -333,7 +334,7 @@ def scale(results: dict[str, Any], quick: bool) -> None:
 
 def neighbours(results: dict[str, Any], quick: bool) -> None:
     """Figures 7 and 8: the solver against building the graph; rounding where groups follow."""
-    n, runs, lanczos = 4000 if quick else 100_000, [], EIGEN_SOLVERS["lanczos"]
+    n, runs, lanczos = 4000 if quick else 100_000, [], Lanczos()
     for seed in SEEDS[:1]:
         X, _, independent = blobs(n, seed)
         following = blobs(n, seed, follow=0.5)[2]
@@ -344,13 +345,13 @@ def neighbours(results: dict[str, Any], quick: bool) -> None:
         for name, groups in (("independent", independent), ("following", following)):
             problem = cut_problem(graph, groups, "float32")
             times = [
-                cpu(lambda: lanczos(problem, 10, rng=np.random.RandomState(seed)))  # noqa: B023
+                cpu(lambda: lanczos.solve(problem, 10, rng=np.random.RandomState(seed)))  # noqa: B023
                 for _ in range(3)
             ]
             run[f"building / solver, {name}"] = building / median(times)
         for affinity, data in (("precomputed", graph), ("landmark", X)):
             model = FairSpectralClustering(10, affinity=affinity, n_init=1, random_state=seed)
-            with spent_in(fair_spectral, "round_to_rules") as rounding:
+            with spent_in(rounding_module, "round_to_rules") as rounding:
                 model.fit(data, sensitive_features=following)
             run[f"rounding, {affinity}, seconds"] = sum(rounding)
             run[f"relative balance, {affinity}"] = model.relative_balance_
@@ -391,7 +392,7 @@ def products(results: dict[str, Any], quick: bool) -> None:
     runs = []
     for seed in SEEDS[: 1 if quick else 3]:
         rng = np.random.RandomState(seed)
-        affinity = DenseAffinity(rng.random_sample((n, n)).astype(np.float32))
+        affinity = DenseWeights(rng.random_sample((n, n)).astype(np.float32))
         run = {}
         for b in (8, 12, 16, 32):
             columns = np.asfortranarray(rng.standard_normal((n, b)), dtype=np.float32)

@@ -30,7 +30,8 @@ from benchmarks._partial_data import (
 from benchmarks.harness import alternate, data_folder, lacks
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.enforcement.promise import make_promise, repair_scores
+from skfair.enforcement.promise import make_promise
+from skfair.enforcement.repair_scores import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.losses import make_loss
@@ -146,7 +147,8 @@ def rows_of_paper(results: dict[str, Any], quick: bool) -> None:
 def scorer(train: Part, kind: str, interval: Any, bound: float) -> Any:
     """Fit a classifier by its solver, or the calibrator on boosted trees."""
     if kind != "trees":
-        return fitted(train, interval, bound, scale="ccdf", solver=kind)
+        solver = {"alm": "al_lbfgs"}.get(kind, kind)
+        return fitted(train, interval, bound, scale="ccdf", solver=solver)
     model = PartialParityCalibrator(
         HistGradientBoostingClassifier(random_state=0), interval, max_disparity=bound, scale="ccdf"
     )

@@ -58,7 +58,7 @@ def repair(size: Sizes) -> Any:
 def alm(size: Sizes) -> Any:
     percentiles = size["percentiles"]
     return PartialParityClassifier(
-        group_aware=False, solver="alm", enforce="surrogate", n_percentiles=percentiles
+        group_aware=False, solver="al_lbfgs", enforce="surrogate", n_percentiles=percentiles
     )
 
 

@@ -9,7 +9,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import make_blobs
 
 from benchmarks.harness import alternate, data_folder, timed
-from skfair.solvers.clustering.swap import swap_descent
+from skfair.solvers import Swap
 from skfair.solvers.clustering.swap_front import PAIRS, swap_front
 
 
@@ -174,13 +174,12 @@ def epoch(rounds: int) -> dict[str, Any]:
     peer = MiniBatchKMeans(20, max_iter=1, n_init=1, batch_size=1024, random_state=0)
     labels = peer.fit(X).labels_
     options: dict[str, Any] = {"labels": labels, "max_iter": 1, "random_state": 0}
+    solver = Swap(swap_candidates=8)
     table = alternate(
         {
             "MiniBatchKMeans": lambda: peer.fit(X),
-            "swaps": lambda: swap_descent(X, codes, 20, 3, swap_candidates=8, **options),
-            "swaps, bound": lambda: swap_descent(
-                X, codes, 20, 3, swap_candidates=8, min_balance=0.6, **options
-            ),
+            "swaps": lambda: solver.descend(X, codes, 20, 3, **options),
+            "swaps, bound": lambda: solver.descend(X, codes, 20, 3, min_balance=0.6, **options),
         },
         rounds,
     )

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from benchmarks.harness import data_folder
+from skfair.cluster import FairKMeans
 from skfair.datasets import load_local
 from skfair.metrics import balance_score, hypervolume, kmeans_cost
-from skfair.solvers.clustering.variational import variational_fair_kmeans
+from skfair.solvers import Variational
 
 WEIGHTS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
 
@@ -42,29 +43,26 @@ def variational_front(
     *,
     weights: Sequence[float] = WEIGHTS,
     seed: int = 1,
-    **options: Any,
 ) -> list[dict[str, Any]]:
     """Return weight, cost, relative balance, labels, CPU seconds and counts for each weight.
 
     All runs start from the same k-means++ centres, as in the script of the method's authors.
     """
     centers = kmeans_plusplus(X, n_clusters, random_state=seed)[0]
-    n_groups = int(codes.max()) + 1
     points = []
     for weight in weights:
         start = time.process_time()
-        found = variational_fair_kmeans(
-            X, codes, n_clusters, n_groups, centers=centers, fairness_weight=weight, **options
-        )
+        model = FairKMeans(n_clusters, min_balance=None, solver=Variational(weight), init=centers)
+        model.fit(X, sensitive_features=codes)
         points.append(
             {
                 "weight": weight,
                 "cpu": time.process_time() - start,
-                **figures_of(X, codes, found.labels),
-                "n_iter": found.n_iter,
-                "n_updates": int(found.history["n_updates"].sum()),
-                "status": found.status,
-                "labels": found.labels,
+                **figures_of(X, codes, model.labels_),
+                "n_iter": model.n_iter_,
+                "n_updates": int(model.history_["n_updates"].sum()),
+                "status": model.status_,
+                "labels": model.labels_,
             }
         )
     return points

@@ -10,14 +10,12 @@ and ``ScoringMonitor`` follow every solver.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import (
@@ -25,30 +23,24 @@ from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
     check_X_y,
+    column_or_1d,
     validate_data,
 )
 
+from skfair._typing import Callback, IntArray
 from skfair.blocks.kinds import Training, read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
+from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
-from skfair.groups.encoding import (
-    GroupEncoding,
-    GroupLevels,
-    check_alignment,
-    encode_groups,
-    one_group,
-)
+from skfair.groups.attributes import check_alignment
+from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.groups.strata import read_strata
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import entrance, warn_user
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-Callback = Callable[[Any], bool]
-
-
-_BOTH_GIVEN = (
-    "sensitive_features was passed to fit although sensitive_columns={!r} says that X holds them. "
-    "Use one of the two."
-)
 _NOTHING_LEFT = (
     "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
 )
@@ -78,6 +70,7 @@ def fit_method(method: Method) -> Method:
     managed = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
 
     @functools.wraps(method)
+    @entrance
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
         try:
@@ -153,13 +146,7 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-class FitData(NamedTuple):
-    """Validated input of ``fit``."""
-
-    X: Any  # (n_samples, n_features) without the sensitive columns that are dropped
-    y: Any  # (n_samples,) or None
-    sample_weight: NDArray[np.float64] | None
-    groups: GroupEncoding
+FitData = TrainingData
 
 
 class SensitiveFeaturesMixin:
@@ -168,9 +155,9 @@ class SensitiveFeaturesMixin:
     An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and
     ``drop_sensitive`` and merges ``_group_constraints`` into its ``_parameter_constraints``.
 
-    After :meth:`_read_fit_data` the estimator has ``n_features_in_`` (and ``feature_names_in_``),
-    which count X as it was passed; ``model_features_``, the names or positions of the columns that
-    the model really uses; ``groups_``, the names of the groups.
+    After :meth:`_read` the estimator has ``n_features_in_`` (and ``feature_names_in_``), which
+    count X as it was passed; ``model_features_``, the names or positions of the columns that the
+    model really uses; ``groups_``, the names of the groups.
 
     Examples
     --------
@@ -187,49 +174,46 @@ class SensitiveFeaturesMixin:
         "sensitive_columns": ["array-like", str, Integral, None],
         "drop_sensitive": ["boolean"],
     }
+    _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
 
     intersectional: bool
     sensitive_columns: Any
+    control_columns: Any = None  # a parameter of those whose ``fit`` takes control features
     drop_sensitive: bool
+    n_features_in_: int
     _group_levels: GroupLevels
-    _model_positions: NDArray[np.int64] | None
+    _model_positions: IntArray | None
 
-    def _read_fit_data(
+    def _read(
         self,
         X: Any,
         y: Any = None,
         *,
         sensitive_features: Any = None,
+        control_features: Any = None,
         sample_weight: Any = None,
         supervised: bool = True,
         **check_params: Any,
-    ) -> FitData:
+    ) -> TrainingData:
         """Validate everything that ``fit`` got; ``check_params`` go to scikit-learn's checks.
 
         With ``skip_check_array=True`` the columns of X are left to an estimator inside this one.
         """
-        self._refuse_lazy(X, y, sensitive_features, sample_weight)
-        _refuse_name(sensitive_features)
-        if self.sensitive_columns is None:
-            self._model_positions = None
-            if supervised:
-                X_model, y = validate_data(self, X, y, **check_params)
-            else:
-                X_model = validate_data(self, X, **check_params)
-            groups = self._encode_groups(_num_samples(X_model), sensitive_features, like=X)
-        else:
-            if sensitive_features is not None:
-                raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
-            validate_data(self, X, skip_check_array=True)
-            X_model, y, groups = self._split_columns(X, y, supervised, check_params)
-        names = getattr(self, "feature_names_in_", None)
-        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
-        positions = self._model_positions
-        self.model_features_ = features if positions is None else features[positions]
-        self.groups_ = np.array(groups.names, dtype=object)
-        self._group_levels = groups.levels
-        groups.warn_small(stacklevel=6)
-        return FitData(X_model, y, check_weights(sample_weight, groups.n_samples), groups)
+        given = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+            "sample_weight": sample_weight,
+        }
+        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
+        _check_given("control_features", control_features, self.control_columns)
+        if self._reads_blocks and is_lazy(X, y, *given.values()):
+            return self._noted(self._read_blocks(X, y, given, check_params))
+        self._refuse_lazy(X, y, *given.values())
+        return self._noted(self._read_rows(X, y, given, supervised, check_params))
+
+    def _read_fit_data(self, X: Any, y: Any = None, **given: Any) -> TrainingData:
+        """Read rows in memory."""
+        return self._read(X, y, **given)
 
     def _read_training(
         self,
@@ -240,89 +224,121 @@ class SensitiveFeaturesMixin:
         sample_weight: Any = None,
         **check_params: Any,
     ) -> Training:
-        """Validate the Dask collections that ``fit`` got, where their blocks are."""
-        self._read_lazy_columns(X, sensitive_features)
-        training = read_training(
-            align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight),
+        """Read rows in blocks."""
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        blocks = self._noted(self._read_blocks(X, y, given, check_params)).blocks
+        assert blocks is not None
+        return blocks
+
+    def _noted(self, data: TrainingData) -> TrainingData:
+        """Note the groups for prediction and warn of small ones."""
+        self.groups_ = np.array(data.groups.names, dtype=object)
+        self._group_levels = data.groups.levels
+        data.groups.warn_small()
+        return data
+
+    def _read_rows(
+        self, X: Any, y: Any, given: dict[str, Any], supervised: bool, check_params: dict[str, Any]
+    ) -> TrainingData:
+        """Validate rows in memory."""
+        sensitive, control = given["sensitive_features"], given["control_features"]
+        if self.sensitive_columns is None:
+            target = {"y": y} if supervised else {}
+            checked = validate_data(self, X, **target, **check_params)
+            self._choose_columns(X)
+        else:
+            validate_data(self, X, skip_check_array=True)
+            sensitive = take_columns(X, self.sensitive_columns)
+            self._choose_columns(X)
+            checked = self._check_kept_columns(X, y, supervised, check_params)
+        rows, y = checked if supervised else (checked, y)
+        if self.control_columns is not None:
+            control = take_columns(X, self.control_columns, "control_columns")
+        n_samples = _num_samples(rows)
+        return TrainingData(
+            rows,
+            y,
+            check_weights(given["sample_weight"], n_samples),
+            self._encode_groups(n_samples, sensitive, X),
+            None if control is None else read_strata(control, n_samples=n_samples, like=X),
+        )
+
+    def _read_blocks(
+        self, X: Any, y: Any, given: dict[str, Any], check_params: dict[str, Any]
+    ) -> TrainingData:
+        """Validate rows in blocks, where their blocks are."""
+        self._read_lazy_columns(X, given["sensitive_features"])
+        blocks = read_training(
+            align(X=X, y=y, **given),
             positions=self._model_positions,
             sensitive_columns=self.sensitive_columns,
+            control_columns=self.control_columns,
             intersectional=self.intersectional,
             names=self.model_features_,
             **check_params,
         )
-        self.groups_ = np.array(training.groups.names, dtype=object)
-        self._group_levels = training.groups.levels
-        training.groups.warn_small(stacklevel=6)
-        return training
+        return TrainingData(
+            None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
+        )
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
-        _refuse_name(sensitive_features)
-        if not hasattr(X, "__dask_graph__"):
+        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
+        if not is_lazy(X):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "
                 "collection. Pass X as one too, or compute() the others."
             )
         meta = meta_of(X)
         validate_data(self, meta, skip_check_array=True)
-        names = getattr(self, "feature_names_in_", None)
-        features = np.arange(self.n_features_in_) if names is None else names  # type: ignore[attr-defined]
-        self._model_positions = None
-        self.model_features_ = features
-        if self.sensitive_columns is None:
-            if sensitive_features is None:
-                self._warn_without_groups(stacklevel=7)
-            return
-        if sensitive_features is not None:
-            raise ValueError(_BOTH_GIVEN.format(self.sensitive_columns))
-        kept = np.arange(len(features))
-        if self.drop_sensitive:
-            kept = np.setdiff1d(kept, column_positions(meta, self.sensitive_columns))
-        if not kept.size:
-            raise ValueError(_NOTHING_LEFT)
-        self._model_positions, self.model_features_ = kept, features[kept]
+        if self.sensitive_columns is None and sensitive_features is None:
+            self._warn_without_groups()
+        self._choose_columns(meta)
 
-    def _split_columns(
+    def _choose_columns(self, table: Any) -> None:
+        """Note the columns that the model uses: all, or all but the sensitive ones."""
+        features = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        self._model_positions = None
+        if self.sensitive_columns is not None:
+            kept = np.arange(len(features))
+            if self.drop_sensitive:
+                kept = np.setdiff1d(kept, column_positions(table, self.sensitive_columns))
+            if not kept.size:
+                raise ValueError(_NOTHING_LEFT)
+            self._model_positions, features = kept, features[kept]
+        self.model_features_ = features
+
+    def _check_kept_columns(
         self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
-    ) -> tuple[Any, Any, GroupEncoding]:
-        """Read the groups from columns of X and validate the columns that the model uses."""
-        sensitive = column_positions(X, self.sensitive_columns)
-        table = take_columns(X, self.sensitive_columns)
-        everything = np.arange(self.n_features_in_)  # type: ignore[attr-defined]
-        kept = np.setdiff1d(everything, sensitive) if self.drop_sensitive else everything
-        if not kept.size:
-            raise ValueError(_NOTHING_LEFT)
-        self._model_positions = kept
-        rest = keep_columns(X, kept)
+    ) -> Any:
+        """Validate the columns that the model uses, and y with them if it is needed."""
+        assert self._model_positions is not None
+        rest = keep_columns(X, self._model_positions)
         if check_params.get("skip_check_array"):
             check_consistent_length(rest, y)
-        elif supervised:
-            rest, y = check_X_y(rest, y, estimator=self, **check_params)
-        else:
-            rest = check_array(rest, estimator=self, input_name="X", **check_params)
-        return rest, y, self._encode_groups(_num_samples(rest), table)
+            return (rest, y) if supervised else rest
+        if supervised:
+            return check_X_y(rest, y, estimator=self, **check_params)
+        return check_array(rest, estimator=self, input_name="X", **check_params)
 
-    def _encode_groups(
-        self, n_samples: int, sensitive_features: Any, like: Any = None
-    ) -> GroupEncoding:
+    def _encode_groups(self, n_samples: int, sensitive_features: Any, X: Any) -> GroupEncoding:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
-            self._warn_without_groups(stacklevel=8)
+            self._warn_without_groups()
             return one_group(n_samples)
         return encode_groups(
             sensitive_features,
             n_samples=n_samples,
             intersectional=self.intersectional,
-            like=like,
+            like=X,
         )
 
-    def _warn_without_groups(self, stacklevel: int) -> None:
-        warnings.warn(
+    def _warn_without_groups(self) -> None:
+        warn_user(
             f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
             "constraint is active. Pass fit(..., sensitive_features=...) or set "
             "sensitive_columns.",
             MissingGroupsWarning,
-            stacklevel=stacklevel,
         )
 
     def _refuse_lazy(self, *given: Any) -> None:
@@ -344,6 +360,16 @@ class SensitiveFeaturesMixin:
             return rest
         return check_array(rest, estimator=self, input_name="X", **check_params)
 
+    def _read_part(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, **check_params: Any
+    ) -> TrainingData:
+        """Validate a later part of a stream, in the groups of the first part."""
+        groups = self._read_part_groups(X, sensitive_features)
+        rows = self._read_features(X, **check_params)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(rows, y)
+        return TrainingData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
+
     def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:
         """Return the encoding of a later part of a stream, in the groups of the first part."""
         self._refuse_lazy(X, sensitive_features)
@@ -359,7 +385,7 @@ class SensitiveFeaturesMixin:
         counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
         return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
 
-    def _read_groups(self, X: Any, sensitive_features: Any = None) -> NDArray[np.int64] | None:
+    def _read_groups(self, X: Any, sensitive_features: Any = None) -> IntArray | None:
         """Return the group numbers of new rows, or None if their groups are not known.
 
         The groups come from ``sensitive_features``, else from ``sensitive_columns`` of X; unseen
@@ -374,10 +400,16 @@ class SensitiveFeaturesMixin:
         return self._group_levels.encode(sensitive_features, n_samples=n_samples)
 
 
-def _refuse_name(sensitive_features: Any) -> None:
-    """Raise if the name of a column was passed in place of the column."""
-    if isinstance(sensitive_features, str):
+def _check_given(argument: str, given: Any, columns: Any) -> None:
+    """Raise if the name of a column was passed in place of the column, or both were given."""
+    parameter = argument.replace("features", "columns")
+    if isinstance(given, str):
         raise TypeError(
-            f"sensitive_features={sensitive_features!r} is a name. Pass the column itself, "
-            f"X[{sensitive_features!r}], or set sensitive_columns={sensitive_features!r}."
+            f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or set "
+            f"{parameter}={given!r}."
+        )
+    if given is not None and columns is not None:
+        raise ValueError(
+            f"{argument} was passed to fit although {parameter}={columns!r} says that X holds "
+            "them. Use one of the two."
         )

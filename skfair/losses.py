@@ -9,7 +9,7 @@ without smoothing, which is what is reported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -29,7 +29,7 @@ class RowParts(NamedTuple):
 
 
 class Loss(ABC):
-    """A loss of one row, convex in its score.
+    """A loss of one row.
 
     Attributes
     ----------
@@ -37,12 +37,19 @@ class Loss(ABC):
         Where the loss makes sense.
     degree : int
         Power of the unit of the targets that is the unit of the loss; 0 if it has none.
+    gives_probabilities : bool
+        Whether scores are log-odds of the positive class: the mean loss of rows of which a share p
+        is positive is least at log(p / (1 - p)).
+    is_convex : bool
+        Whether the loss is convex in the score.
     max_curvature : float
         No second derivative is larger: first-order solvers take their step from it.
     """
 
-    tasks: frozenset[str] = frozenset({"classification"})
-    degree = 0
+    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})
+    degree: ClassVar[int] = 0
+    gives_probabilities: ClassVar[bool] = False
+    is_convex: ClassVar[bool] = True
     max_curvature: float
 
     @abstractmethod
@@ -58,6 +65,7 @@ class Loss(ABC):
 class LogLoss(Loss):
     """log(1 + exp(-margin)): the loss of logistic regression; gives probabilities."""
 
+    gives_probabilities = True
     max_curvature = 0.25
 
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
@@ -159,6 +167,8 @@ class SmoothErrors(Loss):
         Weight of the parabola.
     """
 
+    is_convex = False
+
     def __init__(self, steepness: float, unit: float, anchor: float = 0.01) -> None:
         self._slope, self._pull = steepness / unit, anchor / unit**2
         # The second derivative of a sigmoid is at most 1 / (6 sqrt(3)) = 0.096.
@@ -176,7 +186,7 @@ class SmoothErrors(Loss):
 
     def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
         """Return 1 where the decision is wrong."""
-        return ((scores > 0) != (targets > 0)).astype(np.float64)
+        return np.asarray((scores > 0) != (targets > 0), dtype=np.float64)
 
 
 def _checked_width(smoothing: float) -> float:
@@ -203,3 +213,17 @@ def make_loss(loss: Any, task: str) -> Loss:
         fitting = [name for name in LOSSES if task in LOSSES[name].tasks]
         raise ValueError(f"loss={loss!r} is not for {task}. Choose one of {', '.join(fitting)}.")
     return made
+
+
+def gives_probabilities(loss: object) -> bool:
+    """Whether a loss, given by its name or as an object, makes scores that are log-odds.
+
+    Examples
+    --------
+    >>> from skfair.losses import gives_probabilities
+    >>> gives_probabilities("log_loss"), gives_probabilities("hinge")
+    (True, False)
+    """
+    if isinstance(loss, str):
+        return loss in LOSSES and LOSSES[loss].gives_probabilities
+    return isinstance(loss, Loss) and loss.gives_probabilities

@@ -15,6 +15,7 @@ READING = GROUND | {"groups", "blocks"}
 RULES = READING | {"losses", "models", "constraints"}
 ENFORCEMENT = RULES | {
     "metrics",
+    "problems",
     "problems.erm",
     "problems.partial",
     "solvers",
@@ -46,7 +47,7 @@ MAY_IMPORT = {
     "solvers.eigen": GROUND | {"problems", "problems.cut", "solvers"},
     "metrics": READING,  # never constraints: a model is not measured by the code that enforced it
     "datasets": GROUND,
-    "model_selection": READING | {"metrics"},
+    "model_selection": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
     "enforcement": ENFORCEMENT,
     "base": READING,
@@ -102,7 +103,7 @@ def kernel_breaches(root):
         is_kernel_file = name.startswith("_kernels")
         for module in imported_modules(tree):
             top = module.split(".")[0]
-            if is_kernel_file and top not in ("numpy", "numba", "math"):
+            if is_kernel_file and top not in ("numpy", "numba", "math", "typing"):
                 breaches.append(f"{name} imports {module}: kernel files are closed")
             if not is_kernel_file and top == "numba":
                 breaches.append(f"{name} imports numba: kernels live in _kernels")
@@ -119,6 +120,65 @@ def kernel_breaches(root):
             if any(isinstance(inner, ast.Raise | ast.Try) for inner in ast.walk(node)):
                 breaches.append(f"{name}: {node.name} raises")
     return breaches
+
+
+MOST_LINES = {"file": 450, "class": 200, "function": 60}
+
+
+def size_breaches(root):
+    """List files, classes and functions that are too long; docstrings count in files only."""
+    breaches = []
+    for path in sorted(Path(root).rglob("*.py")):
+        name, text = path.relative_to(root).as_posix(), path.read_text()
+        sizes = [("file", name, len(text.splitlines()))]
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                sizes.append(("class", f"{name}: {node.name}", code_lines(node, text)))
+            elif isinstance(node, ast.FunctionDef):
+                sizes.append(("function", f"{name}: {node.name}", code_lines(node, text)))
+        breaches += [f"{what} has {n} lines" for kind, what, n in sizes if n > MOST_LINES[kind]]
+    return breaches
+
+
+def code_lines(definition, text):
+    """Count the lines of a definition without docstrings, comments and blank lines."""
+    said = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            said.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = text.splitlines()
+    return sum(
+        number not in said and lines[number - 1].strip()[:1] not in ("", "#")
+        for number in range(definition.lineno, definition.end_lineno + 1)
+    )
+
+
+# What parts hand to each other. Array-likes of users may be Any; these are contracts.
+CONTRACTS = {"problem", "evaluation", "at", "solver", "model", "callback", "random_state", "rng"}
+
+
+def any_breaches(root):
+    """List arguments that are contracts between parts and are annotated as Any."""
+    return [
+        f"{path.relative_to(root)}: {node.name}({argument.arg}: Any)"
+        for path in sorted(Path(root).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        for argument in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if argument.arg in CONTRACTS
+        and argument.annotation is not None
+        and ast.unparse(argument.annotation) == "Any"
+    ]
+
+
+def stacklevel_breaches(root):
+    """List literal stack levels: ``warn_user`` finds the line of the caller."""
+    return [
+        f"{path.relative_to(root)}:{number}"
+        for path in sorted(Path(root).rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"stacklevel=\d", line)
+    ]
 
 
 def print_breaches(root):

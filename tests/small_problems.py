@@ -142,7 +142,7 @@ def names_of(protocol):
     }
 
 
-def optimum(problem):
+def optimum(problem, start=None):
     """The solution by scipy, from values and gradients on all rows."""
     at = problem.evaluate
     rows = [(j, 1.0, bound) for j, bound in enumerate(problem.upper) if np.isfinite(bound)]
@@ -151,7 +151,7 @@ def optimum(problem):
     which = which.astype(int)
     found = minimize(
         lambda x: at(x).objective,
-        problem.start(np.random.RandomState(0)),
+        problem.start(np.random.RandomState(0)) if start is None else start,
         jac=lambda x: at(x).gradient(),
         method="SLSQP",
         constraints={
@@ -165,3 +165,25 @@ def optimum(problem):
     )
     assert problem.violation(at(found.x)) <= 1e-8, found
     return found
+
+
+def random_point(problem, seed=0):
+    return np.random.default_rng(seed).normal(0, 0.7, problem.n_parameters)
+
+
+def random_multipliers(problem, seed=1):
+    return np.random.default_rng(seed).normal(size=problem.n_constraints)
+
+
+def central(function, x, h=1e-6):
+    """Central differences of a number or an array, one column per entry of x."""
+    steps = h * np.eye(x.size)
+    return np.stack([(function(x + s) - function(x - s)) / (2 * h) for s in steps], axis=-1)
+
+
+def lagrangian(problem, multipliers, batch=None):
+    def value(theta):
+        at = problem.evaluate(theta, batch)
+        return at.objective + multipliers @ at.constraints
+
+    return value

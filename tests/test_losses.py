@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 
-from skfair.losses import LOSSES, Hinge, LogLoss, SmoothErrors, make_loss
+from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.losses import (
+    LOSSES,
+    Hinge,
+    LogLoss,
+    RowParts,
+    SmoothErrors,
+    SquaredError,
+    gives_probabilities,
+    make_loss,
+)
+from skfair.metrics import loss_parity_difference
 from tests.naive import erm as naive
 from tests.small_problems import task_of
 
@@ -203,3 +214,129 @@ def test_a_width_that_is_none_is_refused(name, smoothing):
     """A negative width would give a concave piece, 0 a division by zero in the middle of a fit."""
     with pytest.raises(ValueError, match="smoothing"):
         LOSSES[name](smoothing)
+
+
+def loss_breaches(loss):
+    """List what a loss claims and does not keep: the contract of every loss of the registry."""
+    breaches, h = [], 1e-6
+    scores = np.linspace(-5.03, 5.03, 4001)
+    for target in (-1.0, 1.0, *([0.37] if "regression" in loss.tasks else [])):
+        targets = np.full_like(scores, target)
+        here = loss.parts(scores, targets)
+        low, high = (loss.parts(scores + step, targets) for step in (-h, h))
+        is_smooth = np.abs(high.curvature - low.curvature) < 1e-3
+        if not np.allclose(here.slope, (high.value - low.value) / (2 * h), atol=1e-6):
+            breaches.append("slope is not the derivative of value")
+        steps = (high.slope - low.slope) / (2 * h)
+        if is_smooth.mean() < 0.99 or not np.allclose(
+            here.curvature[is_smooth], steps[is_smooth], atol=1e-5
+        ):
+            breaches.append("curvature is not the derivative of slope")
+        if np.abs(np.diff(here.slope)).max() > loss.max_curvature * np.diff(scores)[0] * (1 + 1e-6):
+            breaches.append("max_curvature is exceeded")
+        if loss.is_convex and (np.diff(here.slope) < -1e-12).any():
+            breaches.append("is_convex, but the slope falls")
+        if any(np.shares_memory(part, scores) for part in here):
+            breaches.append("parts are not new arrays")
+    share, log_odds = np.array([0.1, 0.5, 0.8]), np.log([1 / 9, 1.0, 4.0])
+    if loss.gives_probabilities:
+        right, wrong = (loss.parts(log_odds, np.full(3, t)).slope for t in (1.0, -1.0))
+        if not np.allclose(share * right + (1 - share) * wrong, 0, atol=1e-9):
+            breaches.append("gives_probabilities, but is not least at the log-odds")
+    return sorted(set(breaches))
+
+
+@each_loss
+def test_contract(name):
+    assert loss_breaches(LOSSES[name]()) == []
+
+
+@each_loss
+def test_every_loss_is_measured_by_a_metric(name):
+    scores, targets = rows_for(name)
+    groups = np.repeat(["a", "b"], 200)
+    losses = LOSSES[name]().exact(scores, targets)
+    gap = abs(losses[:200].mean() - losses[200:].mean())
+    found = loss_parity_difference(
+        targets, scores, sensitive_features=groups, loss=name, task=task_of(name)
+    )
+    assert found == pytest.approx(gap, abs=1e-12)
+
+
+class WrongSlope(LogLoss):
+    def parts(self, scores, targets):
+        parts = super().parts(scores, targets)
+        return parts._replace(slope=2 * parts.slope)
+
+
+class WrongCurvature(LogLoss):
+    def parts(self, scores, targets):
+        parts = super().parts(scores, targets)
+        return parts._replace(curvature=parts.curvature + 0.1)
+
+
+class TooFlat(LogLoss):
+    max_curvature = 0.1
+
+
+class NotConvex(SmoothErrors):
+    is_convex = True
+
+    def __init__(self):
+        super().__init__(3.0, 1.0)
+
+
+class NoLogOdds(Hinge):
+    gives_probabilities = True
+
+
+class OldArrays(SquaredError):
+    def parts(self, scores, targets):
+        return RowParts(0.5 * scores**2, scores, np.ones_like(scores))
+
+
+@pytest.mark.parametrize(
+    ("planted", "breach"),
+    [
+        (WrongSlope, "slope is not the derivative"),
+        (WrongCurvature, "curvature is not the derivative"),
+        (TooFlat, "max_curvature is exceeded"),
+        (NotConvex, "the slope falls"),
+        (NoLogOdds, "not least at the log-odds"),
+        (OldArrays, "not new arrays"),
+    ],
+)
+def test_a_planted_bad_loss_is_refused(planted, breach):
+    assert any(breach in found for found in loss_breaches(planted()))
+
+
+class CautiousLogLoss(LogLoss):
+    """Says that its scores are no log-odds."""
+
+    gives_probabilities = False
+
+
+class RenamedLogLoss(LogLoss):
+    """Log loss under another name."""
+
+
+def test_probabilities_are_a_claim_of_the_loss_and_not_its_name():
+    for made in (RenamedLogLoss(), "log_loss", LogLoss()):
+        assert gives_probabilities(made)
+        assert hasattr(ConstrainedERMClassifier(loss=made), "predict_proba")
+        assert hasattr(PartialParityClassifier(loss=made), "predict_proba")
+    assert isinstance(CautiousLogLoss(), LogLoss)
+    for made in (CautiousLogLoss(), "hinge", Hinge(), "unheard of", 3, LogLoss):
+        assert not gives_probabilities(made)
+        assert not hasattr(ConstrainedERMClassifier(loss=made), "predict_proba")
+        assert not hasattr(PartialParityClassifier(loss=made), "predict_log_proba")
+
+
+def test_a_subclass_predicts_what_log_loss_predicts():
+    X, y, groups = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2, [0, 1] * 100
+    groups = np.random.default_rng(1).permutation(groups)
+    found = [
+        ConstrainedERMClassifier(loss=loss).fit(X, y, sensitive_features=groups).predict_proba(X)
+        for loss in ("log_loss", RenamedLogLoss())
+    ]
+    assert (found[0] == found[1]).all()

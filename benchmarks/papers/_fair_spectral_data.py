@@ -61,8 +61,8 @@ def embed(name: str, W: Any, double: GroupCut, single: GroupCut, k: int, **how: 
         return np.linalg.qr(points / double.scale[:, None])[0], seconds, {}
     problem = single if name == OURS else double
     options = {"shift": how.get("shift")} if name == ADMM else {}
-    solve = EIGEN_SOLVERS[SOLVERS[name]]
-    seconds, found = timed(lambda: solve(problem, k, rng=rng, **options))
+    solver = EIGEN_SOLVERS[SOLVERS[name]](**options)
+    seconds, found = timed(lambda: solver.solve(problem, k, rng=rng))
     return found.vectors.astype(np.float64), seconds, found.history
 
 

@@ -187,9 +187,9 @@ def train(
     if method == "none":
         given |= {"solver": "repair", "max_disparity": 1.0, "scale": "conditional"}
     elif method in BASELINES:
-        given |= {"constraint": method, "solver": "alm", **smooth}
+        given |= {"constraint": method, "solver": "al_lbfgs", **smooth}
     elif method == "alm":
-        given |= {"solver": "alm", **smooth}
+        given |= {"solver": "al_lbfgs", **smooth}
     elif method == "repair":
         given |= {"solver": "repair"}
     else:
@@ -202,7 +202,7 @@ def train(
             # (114) has 2 lambda over the length of the interval, (119) pays for shares of it. The
             # problem has tolerance 0, so max_disparity only says where percentiles lie.
             length = interval[1] - interval[0] if rule == "statistical_parity" else 1.0
-            solver = DC_SOLVERS["penalty"](weight=2 * value / length, step=PENALTY_STEP)
+            solver = DC_SOLVERS["dc_penalty"](weight=2 * value / length, step=PENALTY_STEP)
             given |= {"solver": solver, "max_disparity": 0.05, "scale": "conditional"}
             given["max_iter"] = size.n_steps
     model = PartialParityClassifier(
@@ -351,8 +351,8 @@ def race(
         (k for r, m, k in models if (r, m) == (rule, "idca")), key=lambda k: abs(k - wanted)
     )
     rivals = {
-        "SSG, eps 0.001": DC_SOLVERS["ssg"](eps=1e-3),
-        "SSG, eps 0.005": DC_SOLVERS["ssg"](eps=5e-3),
+        "SSG, eps 0.001": DC_SOLVERS["dc_ssg"](eps=1e-3),
+        "SSG, eps 0.005": DC_SOLVERS["dc_ssg"](eps=5e-3),
     }
     idca = models[rule, "idca", kappa].model
     paths = {f"IDCA, eps {IDCA_EPS}": path(idca, size.n_inner)}

@@ -44,7 +44,7 @@ from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import labels_by_kmeans
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from skfair.solvers import DCADMM, DenseEigh
 
 WITHOUT_O_FSC = (EXACT, ADMM, OURS)
 NO_DATA = {"skipped": "SKFAIR_DATA names no folder with the data"}
@@ -92,12 +92,12 @@ def sensitivity(quick: bool) -> list[dict[str, Any]]:
     for seed in range(SEED, SEED + n_seeds):
         W, groups = make_random_laplacian(n, random_state=seed)
         problem = cut_problem(W, groups, "float64")
-        best = EIGEN_SOLVERS["dense"](problem, k, rng=np.random.RandomState(seed))
+        best = DenseEigh().solve(problem, k, rng=np.random.RandomState(seed))
         # The paper's F of table 4: D^-1/2 (G - 1 z') without the last group, not orthonormal.
         F = problem.scale[:, None] * (groups[:, None] - groups.mean())
         for alpha, rows in runs.items():
             rng = np.random.RandomState(seed)
-            found = EIGEN_SOLVERS["dc_admm"](problem, k, rng=rng, alpha=alpha)
+            found = DCADMM(alpha=alpha).solve(problem, k, rng=rng)
             H, primal = found.vectors, found.history["primal"]
             labels = labels_by_kmeans(H * problem.scale[:, None] * math.sqrt(n), k, 10, rng)
             rows.append(

@@ -1,113 +1,13 @@
 """Mini-batch k-means steps and group swaps on labellings, at a cost that does not depend on n.
 
-Three tuples of arrays travel through all kernels:
-
-``data = (X, center, scale, codes)``: rows (n, d) in float32 or float64, the point that is taken off
-each of them, the number that multiplies the difference, and the group of each row.
-
-``state = (labels, counts, sums)``: cluster of each row, rows per cluster and group (K, J), and the
-sum of the shifted and scaled rows of each cluster (K, d). Centres are sums divided by sizes.
-
-``cells = (order, place, starts)``: the rows of group ``g`` and cluster ``k`` are
-``order[starts[g, k]:starts[g, k + 1]]`` and ``place`` is the inverse of ``order``. If ``order`` is
-empty, nothing is kept sorted: the rows of group ``g`` are then the numbers from ``starts[g, 0]`` to
-``starts[g, -1]``, and a member of a cell is found by walking on from a random row of the group.
-
-``work = (block, scores, lowest, closest, direction, balances)`` is scratch space of the shapes
-(d, b), (b,), (b,), (b,), (d,) and (K,), b being the batch size; a ``log`` of (rows, sources,
-targets) takes down every move. The rule for the target of a swap is an integer: 0 global, 1 local.
+The tuples ``data``, ``state`` and ``cells`` are those of ``swap_rows.py``; ``work = (block, scores,
+lowest, closest, direction, balances)`` is scratch space of the shapes (d, b), (b,), (b,), (b,),
+(d,) and (K,), b being the batch size; a ``log`` of (rows, sources, targets) takes down every move.
+The rule for the target of a swap is an integer: 0 global, 1 local.
 """
 
 import numpy as np
 from numba import njit
-
-
-@njit(cache=True)
-def spread(X, center):
-    """Return the largest absolute difference between an entry of X and the center."""
-    largest = 0.0
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            largest = max(largest, abs(X[i, j] - center[j]))
-    return largest
-
-
-@njit(cache=True)
-def sum_of_squares(X, center, scale):
-    """Return the sum of the squared entries of the shifted and scaled rows."""
-    total = 0.0
-    for i in range(X.shape[0]):
-        row = 0.0
-        for j in range(X.shape[1]):
-            x = (X[i, j] - center[j]) * scale
-            row += x * x
-        total += row
-    return total
-
-
-@njit(cache=True)
-def nearest_rows(data, seeds, block, scores, lowest, labels):
-    """Write into ``labels`` the seed (a row number) that is closest to each row.
-
-    ``block`` (d, b), ``scores`` (b,) and ``lowest`` (b,) are scratch space for b rows at a time.
-    """
-    X, center, scale, _ = data
-    for first in range(0, X.shape[0], lowest.size):
-        n_rows = min(lowest.size, X.shape[0] - first)
-        for b in range(n_rows):
-            lowest[b] = np.inf
-            for j in range(center.size):
-                block[j, b] = (X[first + b, j] - center[j]) * scale
-        for k in range(seeds.size):
-            scores[:n_rows] = 0.0
-            for j in range(center.size):
-                c = (X[seeds[k], j] - center[j]) * scale
-                for b in range(n_rows):
-                    gap = block[j, b] - c
-                    scores[b] += gap * gap
-            for b in range(n_rows):
-                if scores[b] < lowest[b]:
-                    lowest[b] = scores[b]
-                    labels[first + b] = k
-
-
-@njit(cache=True)
-def count_and_sum(data, state):
-    """Compute counts and sums of the state from its labels."""
-    X, center, scale, codes = data
-    labels, counts, sums = state
-    counts[:] = 0
-    sums[:] = 0.0
-    for i in range(X.shape[0]):
-        k = labels[i]
-        counts[k, codes[i]] += 1
-        for j in range(X.shape[1]):
-            sums[k, j] += (X[i, j] - center[j]) * scale
-
-
-@njit(cache=True)
-def sort_cells(data, state, cells, rows):
-    """Sort the rows by group and cluster: write order, place and starts.
-
-    Within a cell they keep the order of ``rows``, a permutation.
-    """
-    codes = data[3]
-    labels, counts, _ = state
-    order, place, starts = cells
-    n_clusters, n_groups = counts.shape
-    filled = np.empty((n_groups, n_clusters), np.int64)
-    total = 0
-    for g in range(n_groups):
-        for k in range(n_clusters):
-            starts[g, k] = total
-            filled[g, k] = total
-            total += counts[k, g]
-        starts[g, n_clusters] = total
-    for i in rows:
-        g, k = codes[i], labels[i]
-        order[filled[g, k]] = i
-        place[i] = filled[g, k]
-        filled[g, k] += 1
 
 
 @njit(cache=True)
@@ -201,21 +101,6 @@ def mean_cost(state, total):
         explained += square / max(size, 1)
         n_rows += size
     return max(total - explained, 0.0) / n_rows
-
-
-@njit(cache=True)
-def direct_cost(data, state):
-    """Return the same mean as ``mean_cost``, by one pass over the rows that cancels no digits."""
-    X, center, scale, _ = data
-    labels, counts, sums = state
-    total = 0.0
-    for i in range(X.shape[0]):
-        k = labels[i]
-        size = cluster_size(counts, k)
-        for j in range(X.shape[1]):
-            gap = (X[i, j] - center[j]) * scale - sums[k, j] / size
-            total += gap * gap
-    return total / X.shape[0]
 
 
 @njit(cache=True)
@@ -407,13 +292,9 @@ def pick_row(data, state, cells, group, k, draw, n_candidates, direction, sign):
             row = np.int64(order[place])
         else:
             while labels[row] != k:
-                row += 1
-                if row == stop:
-                    row = start
+                row = row + 1 if row + 1 < stop else start
             place = row
-        place += 1
-        if place == stop:
-            place = start
+        place = place + 1 if place + 1 < stop else start
         along = 0.0
         for j in range(center.size):
             along += (X[row, j] - center[j]) * direction[j]
@@ -442,9 +323,8 @@ def swap_step(data, state, cells, draws, n_candidates, rule, work, log, n_logged
         direction[j] = sums[low, j] / max(n_low, 1) - sums[target, j] / n_target
     row_in = pick_row(data, state, cells, coming, target, draws[1], n_candidates, direction, 1.0)
     if leaving >= 0:
-        row_out = pick_row(
-            data, state, cells, leaving, low, draws[0], n_candidates, direction, -1.0
-        )
+        out, drawn = leaving, draws[0]
+        row_out = pick_row(data, state, cells, out, low, drawn, n_candidates, direction, -1.0)
         log[0][n_logged], log[1][n_logged], log[2][n_logged] = row_out, low, target
         n_logged += 1
         move_row(data, state, cells, row_out, target)
@@ -513,30 +393,18 @@ def overwrite(target, source):
 
 @njit(cache=True)
 def breed(
-    data,
-    cells,
-    archive,
-    slots,
-    total,
-    pairs,
-    batches,
-    draws,
-    n_candidates,
-    rule,
-    work,
-    spare,
-    log,
-    outcome,
+    data, cells, archive, slots, total, pairs, chance, n_candidates, rule, work, spare, log, outcome
 ):
     """Apply each pair (rows in the k-means step, swaps) to each labelling of an archive.
 
     ``archive`` holds the arrays of the states, stacked; ``slots`` says which are to be used. All
     pairs take the first of the same draws of a labelling: the rows they point to stay in the cache.
-    Moves are made in place and undone. Writes costs, balances and log lengths (labellings, pairs)
-    into ``outcome`` and the moves of each child into ``log`` (labellings, pairs, longest log).
+    ``chance`` holds rows and draws. Moves are made in place and undone. Writes costs, balances and
+    log lengths (labellings, pairs) into ``outcome`` and the moves of each child into ``log``.
     """
     all_labels, all_counts, all_sums = archive
     costs, balances, lengths = outcome
+    batches, draws = chance
     counts, sums = spare
     for p in range(slots.size):
         labels = all_labels[slots[p]]

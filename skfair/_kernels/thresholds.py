@@ -4,84 +4,176 @@ As the threshold falls, one row after another is predicted positive. Each flip c
 the groups that own the row's cell; where a threshold may lie, the rules are checked.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 # Sums of shares that differ by less are the same number, added up in another order.
 ROUNDING = 1e-12
+# How a rule compares rates: the codes of skfair.constraints.comparisons.
+RATIO, LARGEST = 1, 2
+
+
+class SortedRows(NamedTuple):
+    """Rows, or what stands for several of them, for a scan from the highest score down.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n,)
+        Entries by falling score.
+    can_cut : ndarray of shape (n - 1,)
+        Whether a threshold may lie below the first, the second... entry of the order.
+    gains : ndarray of shape (n,)
+        Change of the accuracy when an entry turns positive.
+    cells : ndarray of shape (n_rules, n)
+        Its cell in each rule.
+    steps : ndarray of shape (n_rules, n)
+        Change of the mean of that cell.
+    """
+
+    order: np.ndarray
+    can_cut: np.ndarray
+    gains: np.ndarray
+    cells: np.ndarray
+    steps: np.ndarray
+
+
+class RuleArrays(NamedTuple):
+    """Rules on rates as arrays.
+
+    The sums of rule k are entries ``starts[k]`` to ``starts[k + 1]`` of one array: those of its
+    blocks, and for quotients then as many divisors. Where rates are compared with the overall one,
+    that is the last of its block.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_rules, n_cells + 1)
+        Cell c of rule k owns entries ``indptr[k, c]`` to ``indptr[k, c + 1]`` of the next two.
+    owners, shares : ndarray
+        Sums (counted from ``starts[k]``) that depend on a cell, and its share in them.
+    starts : ndarray of shape (n_rules + 1,)
+        First sum of each rule.
+    first : ndarray
+        First sum of each block, counted from ``starts[k]``, and the end of the last one.
+    first_starts : ndarray of shape (n_rules + 1,)
+        First entry of each rule in ``first``.
+    codes : ndarray of shape (n_rules,)
+        0 for differences, 1 for ratios, 2 for the largest rate.
+    against_overall, are_quotients : ndarray of bool of shape (n_rules,)
+        What rates are compared with, and whether they are sums over divisors.
+    bounds : ndarray of shape (n_rules,)
+        The largest disparity allowed.
+    """
+
+    indptr: np.ndarray
+    owners: np.ndarray
+    shares: np.ndarray
+    starts: np.ndarray
+    first: np.ndarray
+    first_starts: np.ndarray
+    codes: np.ndarray
+    against_overall: np.ndarray
+    are_quotients: np.ndarray
+    bounds: np.ndarray
+
+
+class Found(NamedTuple):
+    """The best threshold that keeps the rules, and the one that misses them least.
+
+    Attributes
+    ----------
+    n_above : int
+        Entries predicted positive; -1 if no threshold keeps the rules.
+    accuracy, excess : float
+        What that gives, and the largest disparity minus its bound.
+    n_nearest : int
+        Entries predicted positive where the excess is least.
+    least_excess : float
+        The excess there.
+    """
+
+    n_above: int
+    accuracy: float
+    excess: float
+    n_nearest: int
+    least_excess: float
 
 
 @njit(cache=True)
-def _largest_disparity(rates, first, comparison):
-    """Return the disparity of one rule: spread within blocks, distance from 0, or largest rate."""
-    worst = 0.0
-    if comparison == 0:  # pairwise: blocks start at ``first``
-        for b in range(first.size - 1):
-            low, high = rates[first[b]], rates[first[b]]
-            for r in range(first[b] + 1, first[b + 1]):
-                low, high = min(low, rates[r]), max(high, rates[r])
-            worst = max(worst, high - low)
-    else:
-        for r in range(rates.size):
-            worst = max(worst, abs(rates[r]))
+def _gap(low, high, code):
+    """Return the disparity of two rates, the smaller first; 0 if it is the larger one."""
+    if code == LARGEST:
+        return high
+    if code == RATIO:
+        return max(1.0 - max(low, 0.0) / high, 0.0) if high > ROUNDING else 0.0
+    return max(high - low, 0.0)
+
+
+@njit(cache=True)
+def _rate(sums, r, n_rates, is_quotient):
+    """Return a rate: a sum, or a sum over its divisor, where 0/0 is 0."""
+    if not is_quotient:
+        return sums[r]
+    divisor = sums[n_rates + r]
+    return min(max(sums[r] / divisor, 0.0), 1.0) if divisor > ROUNDING else 0.0
+
+
+@njit(cache=True)
+def _largest_disparity(sums, first, code, against_overall, is_quotient):
+    """Return the disparity of one rule, the largest of its blocks."""
+    worst, n_rates = 0.0, first[-1]
+    for b in range(first.size - 1):
+        last = first[b + 1] - 1
+        low = _rate(sums, last, n_rates, is_quotient)
+        high = low
+        overall = low
+        for r in range(first[b], last):
+            rate = _rate(sums, r, n_rates, is_quotient)
+            low, high = min(low, rate), max(high, rate)
+        if against_overall:
+            worst = max(worst, _gap(low, overall, code), _gap(overall, high, code))
+        else:
+            worst = max(worst, _gap(low, high, code))
     return worst
 
 
 @njit(cache=True)
-def scan_thresholds(
-    order,
-    can_cut,
-    gains,
-    cells,
-    steps,
-    indptr,
-    owners,
-    shares,
-    starts,
-    first,
-    first_starts,
-    comparisons,
-    bounds,
-    rates,
-    accuracy,
-    out,
-):
-    """Find the best threshold; ``order`` lists rows by falling score.
+def scan_thresholds(rows, rules, sums, accuracy):
+    """Find the best threshold for SortedRows and RuleArrays; return a Found.
 
-    ``can_cut[p - 1]``: whether a threshold may lie below the p-th row of the order. ``gains``:
-    change of accuracy when a row turns positive. Rule k has ``cells[k]``, ``steps[k]`` (change of
-    its cell mean), owners of cell c in ``owners[indptr[k, c] : indptr[k, c + 1]]`` with ``shares``,
-    rates ``rates[starts[k] : starts[k + 1]]`` (changed here), and blocks from
-    ``first[first_starts[k] : first_starts[k + 1]]``. Writes to ``out``: rows predicted positive
-    (-1 if no threshold keeps the rules), accuracy and largest excess over the bounds there; then
-    rows and excess of the threshold of least excess. Of thresholds whose accuracy or excess differs
-    by rounding only, the highest is taken.
+    ``sums`` (changed here) and ``accuracy`` are those with nobody predicted positive. Of thresholds
+    whose accuracy or excess differs by rounding only, the highest is taken.
     """
-    n, n_rules = order.size, starts.size - 1
-    out[0], out[1], out[2], out[3], out[4] = -1.0, -1.0, np.inf, -1.0, np.inf
+    n, n_rules = rows.order.size, rules.starts.size - 1
+    best, best_accuracy, best_excess = -1, -1.0, np.inf
+    nearest, least_excess = -1, np.inf
     for p in range(n + 1):
         if p > 0:
-            i = order[p - 1]
-            accuracy += gains[i]
+            i = rows.order[p - 1]
+            accuracy += rows.gains[i]
             for k in range(n_rules):
-                step = steps[k, i]
+                step = rows.steps[k, i]
                 if step != 0.0:
-                    c = cells[k, i]
-                    for a in range(indptr[k, c], indptr[k, c + 1]):
-                        rates[starts[k] + owners[a]] += step * shares[a]
-        if 0 < p < n and not can_cut[p - 1]:
+                    c = rows.cells[k, i]
+                    for a in range(rules.indptr[k, c], rules.indptr[k, c + 1]):
+                        sums[rules.starts[k] + rules.owners[a]] += step * rules.shares[a]
+        if 0 < p < n and not rows.can_cut[p - 1]:
             continue
-        if accuracy <= out[1] + ROUNDING and out[4] <= 0.0:
+        if accuracy <= best_accuracy + ROUNDING and least_excess <= 0.0:
             continue  # cannot improve on what was found
         excess = -np.inf
         for k in range(n_rules):
             disparity = _largest_disparity(
-                rates[starts[k] : starts[k + 1]],
-                first[first_starts[k] : first_starts[k + 1]],
-                comparisons[k],
+                sums[rules.starts[k] : rules.starts[k + 1]],
+                rules.first[rules.first_starts[k] : rules.first_starts[k + 1]],
+                rules.codes[k],
+                rules.against_overall[k],
+                rules.are_quotients[k],
             )
-            excess = max(excess, disparity - bounds[k])
-        if excess < out[4] - ROUNDING:
-            out[3], out[4] = p, excess
-        if excess <= 0.0 and accuracy > out[1] + ROUNDING:
-            out[0], out[1], out[2] = p, accuracy, excess
+            excess = max(excess, disparity - rules.bounds[k])
+        if excess < least_excess - ROUNDING:
+            nearest, least_excess = p, excess
+        if excess <= 0.0 and accuracy > best_accuracy + ROUNDING:
+            best, best_accuracy, best_excess = p, accuracy, excess
+    return Found(best, best_accuracy, best_excess, nearest, least_excess)

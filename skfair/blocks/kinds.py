@@ -1,6 +1,6 @@
 """Training rows in blocks: what is kept of each, and the table that stands for all of them.
 
-Rows of the same groups and the same class are of one *kind*. Rules, classes and weights depend on
+Rows of the same groups, class and stratum are of one *kind*. Rules, classes and weights depend on
 the kind only, so a block keeps X and the number of the kind of each row; and all that a fit has to
 know beforehand (groups, empty cells, rates as functions of cells) is read from a table of all
 kinds. It is as long as there are kinds, not rows.
@@ -8,7 +8,7 @@ kinds. It is as long as there are kinds, not rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,12 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import Partitions
-from skfair.groups.attributes import check_missing, read_columns
+from skfair.groups.attributes import (
+    CONTROL,
+    SENSITIVE,
+    Columns,
+    Role,
+    check_missing,
+    read_columns,
+)
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.sensitive_columns import keep_columns, take_columns
-from skfair.utils.factorize import IntArray, factorize, first_rows
+from skfair.groups.strata import Strata, read_strata
+from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_weights
 
@@ -39,13 +47,16 @@ class Kinds(NamedTuple):
         Number of rows, and sum of their weights.
     first : ndarray of shape (n_kinds,)
         First row of each kind in its block.
+    controls : list of (name or None, values)
+        Control attributes; none if no control features were given.
     """
 
-    attributes: list[tuple[str | None, Any]]
+    attributes: Columns
     classes: Any
     counts: IntArray
     weights: FloatArray
     first: IntArray
+    controls: Sequence[tuple[str | None, Any]] = ()
 
 
 class _ReadBlock(NamedTuple):
@@ -100,6 +111,8 @@ class Training(NamedTuple):
         Groups of the kinds; its counts are those of the rows.
     classes : ndarray or None
         Class of each kind.
+    strata : Strata or None
+        Strata of the kinds.
     counts, weights : ndarray of shape (n_kinds,)
         Number of rows and sum of weights of each kind.
     first : ndarray of shape (n_kinds,)
@@ -118,6 +131,7 @@ class Training(NamedTuple):
     sizes: list[int]
     groups: GroupEncoding
     classes: Any
+    strata: Strata | None
     counts: IntArray
     weights: FloatArray
     first: IntArray
@@ -148,16 +162,19 @@ def read_training(
     *,
     positions: Any = None,
     sensitive_columns: Any = None,
+    control_columns: Any = None,
     intersectional: bool = True,
     names: Any,
     **check_params: Any,
 ) -> Training:
-    """Read and check aligned blocks of X, y, sensitive_features and sample_weight.
+    """Read and check aligned blocks of X, y, groups, strata and sample_weight.
 
     ``positions`` are the columns of X that the model uses, ``sensitive_columns`` those with the
-    groups, ``names`` the names or positions of the columns that the model uses.
+    groups, ``control_columns`` those with the strata, ``names`` the names or positions of the
+    columns that the model uses.
     """
-    blocks = rows.then(_read_block, positions, sensitive_columns, names, check_params).hold()
+    own_columns = (positions, sensitive_columns, control_columns)
+    blocks = rows.then(_read_block, *own_columns, names, check_params).hold()
     facts = blocks.collect(_facts_of)
     if not any(fact.n_rows for fact in facts):
         raise ValueError("X has no rows.")
@@ -166,11 +183,14 @@ def read_training(
     if not weights.any():
         raise ValueError("sample_weight is zero for every row.")
     groups = encode_kinds([fact.kinds for fact in facts], counts, intersectional)
+    controls = joined_table([fact.kinds.controls for fact in facts if fact.n_rows], CONTROL)
+    strata = None if controls is None else read_strata(controls)
     has_classes = any(fact.kinds.classes is not None for fact in facts)
     classes = join_columns([fact.kinds.classes for fact in facts]) if has_classes else None
     # The same kinds of different blocks become one.
     columns = [("sensitive_features", codes) for codes in groups.codes]
     columns += [] if classes is None else [("y", classes)]
+    columns += [] if strata is None else [("control_features", strata.codes)]
     kind, first, _, _ = distinct_rows(columns, None, counts.size)
     sizes = [fact.n_rows for fact in facts]
     starts = np.cumsum([0, *sizes]).tolist()
@@ -184,6 +204,7 @@ def read_training(
         sizes=sizes,
         groups=replace(groups, codes=groups.codes[:, first]),
         classes=None if classes is None else classes[first],
+        strata=None if strata is None else strata._replace(codes=strata.codes[first]),
         counts=np.bincount(kind, counts, first.size).astype(np.int64),
         weights=np.bincount(kind, weights, first.size).astype(np.float64),
         first=np.concatenate(first_of_block)[first],
@@ -214,25 +235,27 @@ def _read_block(
     block: dict[str, Any],
     positions: Any,
     sensitive_columns: Any,
+    control_columns: Any,
     names: Any,
     check_params: dict[str, Any],
 ) -> _ReadBlock:
     """Check the rows of a block and keep what a fit needs of them."""
     X, y = block["X"], block.get("y")
-    sensitive = block.get("sensitive_features")
-    if sensitive_columns is not None:
-        sensitive = take_columns(X, sensitive_columns)
     n_rows = int(X.shape[0])
-    weights, attributes = None, []
+    weights, attributes, controls = None, [], []
     if n_rows:
         weights = check_weights(block.get("sample_weight"), n_rows, are_all=False)
-        attributes = [] if sensitive is None else read_columns(sensitive)
+        attributes = _attributes_of(block, sensitive_columns, SENSITIVE)
+        controls = _attributes_of(block, control_columns, CONTROL)
     columns = [
         ("sensitive_feature" if name is None else name, values) for name, values in attributes
     ]
     if y is not None:
         y = column_or_1d(y)
         columns.append(("y", y))
+    for name, values in controls:
+        check_missing(factorize(values), "control_feature" if name is None else name, CONTROL)
+        columns.append(("control_feature", values))
     kind, first, counts, sums = distinct_rows(columns, weights, n_rows)
     kinds = Kinds(
         [(name, values[first]) for name, values in attributes],
@@ -240,10 +263,19 @@ def _read_block(
         counts,
         sums,
         first,
+        [(name, values[first]) for name, values in controls],
     )
     rows = X if positions is None else keep_columns(X, positions)
     kind = kind.astype(np.min_scalar_type(max(first.size - 1, 0)))
     return _ReadBlock(_check_rows(rows, names, check_params), kind, weights, kinds)
+
+
+def _attributes_of(block: dict[str, Any], columns: Any, role: Role) -> Columns:
+    """Return the attributes of the rows of a block, from its X if ``columns`` says so."""
+    given = block.get(role.argument)
+    if columns is not None:
+        given = take_columns(block["X"], columns)
+    return [] if given is None else read_columns(given, role)
 
 
 def _check_rows(X: Any, names: Any, check_params: dict[str, Any]) -> Any:
@@ -284,28 +316,33 @@ def _facts_of(block: _ReadBlock) -> _Facts:
 
 def encode_kinds(kinds: list[Kinds], counts: IntArray, intersectional: bool) -> GroupEncoding:
     """Encode the groups of all kinds as those of rows, and count rows."""
-    filled = [one for one in kinds if one.counts.size]
-    widths = {len(one.attributes) for one in filled}
-    if len(widths) > 1:
-        raise ValueError(f"sensitive_features has {listed(sorted(widths))} columns by partition.")
-    if not widths.pop():
+    table = joined_table([one.attributes for one in kinds if one.counts.size], SENSITIVE)
+    if table is None:
         encoding = one_group(counts.size)
     else:
-        names = [name for name, _ in filled[0].attributes]
-        columns = [
-            join_columns([one.attributes[a][1] for one in filled]) for a in range(len(names))
-        ]
-        table: Any = columns[0]
-        if len(columns) > 1 or names[0] is not None:
-            table = {
-                f"sensitive_feature_{a}" if name is None else name: column
-                for a, (name, column) in enumerate(zip(names, columns, strict=True))
-            }
         encoding = encode_groups(table, intersectional=intersectional)
     of_groups = sum(
         np.bincount(codes, counts, encoding.n_groups).astype(np.int64) for codes in encoding.codes
     )
     return replace(encoding, counts=np.asarray(of_groups))
+
+
+def joined_table(blocks: Sequence[Sequence[tuple[str | None, Any]]], role: Role) -> Any:
+    """Put the attributes of blocks one under the other; None if there are none."""
+    widths = {len(columns) for columns in blocks}
+    if len(widths) > 1:
+        raise ValueError(f"{role.argument} has {listed(sorted(widths))} columns by partition.")
+    if not widths.pop():
+        return None
+    names = [name for name, _ in blocks[0]]
+    columns = [join_columns([block[a][1] for block in blocks]) for a in range(len(names))]
+    if len(columns) == 1 and names[0] is None:
+        return columns[0]
+    noun = role.argument.removesuffix("s")
+    return {
+        f"{noun}_{a}" if name is None else name: column
+        for a, (name, column) in enumerate(zip(names, columns, strict=True))
+    }
 
 
 def join_columns(parts: list[Any]) -> Any:

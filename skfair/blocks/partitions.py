@@ -12,17 +12,25 @@ on the number of threads, so sums are the same in every run.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skfair.blocks.running import (
+    Sealed,
+    clear_errors,
+    compute,
+    current_client,
+    homes_of,
+    run_blocks,
+    size_of,
+)
 from skfair.utils.history import count_bytes
 
 # How many results are added up at a time.
@@ -106,8 +114,8 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """Run a function on every block and return what it returns, in the order of the blocks."""
-        found = [one for part in _compute(self._chains(function, shared, each)) for one in part]
-        self._count_bytes(shared, each, _size(found))
+        found = [one for part in compute(self._chains(function, shared, each)) for one in part]
+        self._count_bytes(shared, each, size_of(found))
         return found
 
     def total(
@@ -131,8 +139,8 @@ class Partitions:
                 delayed(combine, pure=False)(tasks[start : start + FAN_IN])
                 for start in range(0, len(tasks), FAN_IN)
             ]
-        found = combine(_compute(tasks))
-        self._count_bytes(shared, each, len(self._runs) * _size(found))
+        found = combine(compute(tasks))
+        self._count_bytes(shared, each, len(self._runs) * size_of(found))
         return found
 
     def keep(self) -> Partitions:
@@ -145,10 +153,10 @@ class Partitions:
 
     def hold(self) -> Partitions:
         """Compute and hold the blocks one by one: the first half of :meth:`keep`."""
-        client = _client()
-        if client is None and sum(self.collect(_size)) > KEPT_BYTES:
+        client = current_client()
+        if client is None and sum(self.collect(size_of)) > KEPT_BYTES:
             return self
-        homes = _homes(client)
+        homes = homes_of(client)
         return self._settled(homes, _even_runs(np.ones(len(self._lists)), len(homes)))
 
     def pack(self) -> Partitions:
@@ -161,8 +169,8 @@ class Partitions:
 
         if not self._is_held:
             return self
-        homes = _homes(_client())
-        sizes = self.collect(_size)
+        homes = homes_of(current_client())
+        sizes = self.collect(size_of)
         lengths: list[int] = []
         runs = []
         for n_blocks in _even_runs(sizes, len(homes)):
@@ -181,7 +189,7 @@ class Partitions:
 
         ends = np.cumsum([0, *runs]).tolist()
         lists: list[Any] = []
-        with _clear_errors():
+        with clear_errors():
             if not homes[0]:
                 lists += persist(*self._lists)
             else:
@@ -242,11 +250,11 @@ class Partitions:
         """
         from dask import delayed
 
-        run = delayed(_run, pure=False, traverse=False)
+        run = delayed(run_blocks, pure=False, traverse=False)
         # A message that is large, or for many lists of a worker, is a node of the graph, so that it
         # travels once to each worker.
-        message: Any = _Sealed((function, shared, combine))
-        if _size(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
+        message: Any = Sealed((function, shared, combine))
+        if size_of(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
             message = delayed(message, traverse=False, pure=False)
         own = [()] * len(self) if each is None else [(one,) for one in each]
         blocks = np.cumsum([0, *self._lengths]).tolist()
@@ -255,14 +263,14 @@ class Partitions:
         for first, end in pairwise(lists):
             task = None
             for k in range(first, end):
-                more = _Sealed(own[blocks[k] : blocks[k + 1]])
+                more = Sealed(own[blocks[k] : blocks[k + 1]])
                 task = run(blocks[k], message, self._lists[k], more, task)
             tasks.append(task)
         return tasks
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
         """Count what a call has sent and got back, one message for each thread with blocks."""
-        sent = len(self._runs) * _size(shared) + (0 if each is None else _size(list(each)))
+        sent = len(self._runs) * size_of(shared) + (0 if each is None else size_of(list(each)))
         count_bytes(sent + n_back)
 
 
@@ -272,19 +280,6 @@ def _even_runs(sizes: Any, n_runs: int) -> list[int]:
     run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
     lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
     return lengths
-
-
-def _homes(client: Any) -> list[str]:
-    """Return one entry for each thread: the address of its worker, if there are workers yet."""
-    from dask.system import CPU_COUNT
-
-    if client is None:
-        return [""] * CPU_COUNT
-    with _clear_errors():
-        if client.status == "closed":
-            raise ConnectionError("the client is closed")
-        threads = client.nthreads()
-    return [address for address in sorted(threads) for _ in range(threads[address])] or [""]
 
 
 def align(**columns: Any) -> Partitions:
@@ -394,51 +389,6 @@ def meta_of(X: Any) -> Any:
     return np.empty((0, int(X.shape[1])), X.dtype)
 
 
-class _Sealed:
-    """Something that Dask need not search for collections, which takes milliseconds."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
-
-
-def _run(first: int, message: Any, blocks: list[Any], more: Any, before: Any = None) -> Any:
-    """Run a function on the blocks of a list; an error says which block it was.
-
-    ``before`` is what was found in the lists before this one.
-    """
-    function, shared, combine = message.content
-    results = []
-    for i, own in enumerate(more.content):
-        # What is held is replaced by its equal, so that it is copied once and not in every pass.
-        blocks[i] = block = _aligned(blocks[i])
-        number = first + i
-        try:
-            results.append(function(block, *shared, *own))
-        except (ValueError, TypeError) as error:
-            if str(error).startswith("Partition "):
-                raise
-            raise type(error)(f"Partition {number}: {error}") from error
-    if combine is None:
-        return results if before is None else before + results
-    return combine(results if before is None else [before, *results])
-
-
-def _aligned(block: Any) -> Any:
-    """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
-
-    Blocks (named tuples) that were on disk or on another worker come back at odd addresses, as
-    views of one piece of memory. All are copied, since a single view would keep that piece alive.
-    """
-    if not hasattr(block, "_fields") or all(map(_is_aligned, block)):
-        return block
-    return type(block)(*(part.copy() if hasattr(part, "shape") else part for part in block))
-
-
-def _is_aligned(part: Any) -> bool:
-    numbers = part.data if hasattr(part, "indptr") else part  # CSR
-    return not isinstance(numbers, np.ndarray) or numbers.flags.aligned
-
-
 def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
     """Put the parts of one block together and check that they have the same rows."""
     lengths = {name: _n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
@@ -491,69 +441,3 @@ def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:
     take = values.iloc if hasattr(values, "iloc") else values
     ends = np.cumsum([0, *sizes])
     return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]
-
-
-def _client() -> Any:
-    """Return the client of the cluster that Dask would use, or None."""
-    try:
-        from distributed import get_client
-    except ImportError:
-        return None
-    from dask.base import get_scheduler
-
-    scheduler = get_scheduler()
-    if scheduler is not None and not hasattr(scheduler, "__self__"):
-        return None  # another scheduler was chosen
-    try:
-        return get_client()
-    except ValueError:
-        return None
-
-
-def _compute(tasks: list[Any]) -> list[Any]:
-    from dask import compute
-
-    with _clear_errors():
-        return list(compute(*tasks, optimize_graph=False))
-
-
-# What errors of a cluster that is gone are called; "distributed" may not be installed.
-_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedClientError")
-
-
-@contextlib.contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Say what to do when the cluster is gone."""
-    try:
-        yield
-    except Exception as error:
-        name, said = type(error).__name__, str(error)
-        is_lost = name in _LOST or "after closing" in said  # the latter in older versions
-        if is_lost or isinstance(error, TimeoutError | ConnectionError):
-            raise ConnectionError(
-                f"The connection to the Dask cluster was lost ({name}: {said[:200]}). The "
-                "estimator is as it was before; start a client and call it again."
-            ) from error
-        if name == "KilledWorker":
-            raise MemoryError(
-                f"Workers of the Dask cluster died repeatedly on the same block ({error}), most "
-                "likely for want of memory. Use smaller partitions or more memory per worker."
-            ) from error
-        raise
-
-
-def _size(value: Any) -> int:
-    """Return the number of bytes of arrays in a structure, and 8 for anything else."""
-    if value is None or isinstance(value, type):
-        return 0
-    if isinstance(value, tuple | list):
-        return sum(_size(one) for one in value)
-    if isinstance(value, dict):
-        return sum(_size(one) for one in value.values())
-    if hasattr(value, "memory_usage"):
-        return int(np.sum(value.memory_usage(deep=True)))
-    if hasattr(value, "data") and hasattr(value, "indices"):  # CSR
-        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
-    if hasattr(value, "nbytes"):
-        return int(value.nbytes)
-    return sum(_size(one) for one in vars(value).values()) if hasattr(value, "__dict__") else 8

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.utils.factorize import IntArray
+from skfair._typing import FloatArray, IntArray
 
 # Scores are told apart up to this number of different ones; beyond it there are so many bins.
 N_BINS = 1 << 16

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks import score_bins
 from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
@@ -44,7 +44,7 @@ from skfair.blocks.score_bins import (
 )
 from skfair.groups.attributes import read_columns
 from skfair.groups.encoding import GroupEncoding
-from skfair.utils.factorize import IntArray, factorize
+from skfair.utils.factorize import factorize
 from skfair.utils.text import plural
 from skfair.utils.validation import check_labels, check_scores, check_weights, one_dimensional
 
@@ -54,7 +54,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_KINDS = 1 << 16
 
 # Arguments of metrics with one value per row, besides groups and weights.
-_ROW_ARGUMENTS = ("y_true", "y_pred", "y_score", "labels")
+_ROW_ARGUMENTS = ("y_true", "y_pred", "y_score", "labels", "control_features")
+
+# Names of the columns of control features begin with this among the labels.
+_CONTROL = "control_features: "
 
 
 class WeightedRows(NamedTuple):
@@ -78,6 +81,12 @@ class WeightedRows(NamedTuple):
     weights: FloatArray
     squares: FloatArray
     bins: Bins | None = None
+
+    @property
+    def control_features(self) -> dict[str, Any] | None:
+        """The columns of control features; None if none were given."""
+        marked = [name for name in self.columns if name.startswith(_CONTROL)]
+        return {name.removeprefix(_CONTROL): self.columns[name] for name in marked} or None
 
     def resolution(self, codes: IntArray | None = None) -> float:
         """Return the largest share of a group (or of a code) in one bin of several scores."""
@@ -115,8 +124,8 @@ class LazyRows:
     labels, numbers : mapping of str to collection
         Columns by the name of the argument: those whose distinct values count, and those that are
         numbers. Labels may be None.
-    sensitive_features, sample_weight : collection
-        Groups and weights of the rows.
+    sensitive_features, control_features, sample_weight : collection
+        Groups, strata and weights of the rows; columns of control features are read as labels.
     intersectional : bool, default=True
         Whether attributes are crossed.
     needs_groups : bool, default=True
@@ -139,11 +148,13 @@ class LazyRows:
         numbers: Mapping[str, Any] | None = None,
         *,
         sensitive_features: Any,
+        control_features: Any = None,
         sample_weight: Any = None,
         intersectional: bool = True,
         needs_groups: bool = True,
     ) -> None:
         labels = {name: one for name, one in (labels or {}).items() if one is not None}
+        labels |= _control_columns(control_features)
         numbers = dict(numbers or {})
         for name, one in numbers.items():
             if one is None:
@@ -258,6 +269,7 @@ def accepts_dask(
                 {name: given[name] for name in labels},
                 {} if number is None else {number: given[number]},
                 sensitive_features=given["sensitive_features"],
+                control_features=given.get("control_features"),
                 sample_weight=given["sample_weight"],
                 intersectional=given.get("intersectional", True),
             )
@@ -268,13 +280,32 @@ def accepts_dask(
                 found = rows.binned(binned, asked)
             else:
                 found = rows.kinds()
-            given |= {name: found.columns.get(name) for name in _ROW_ARGUMENTS if name in given}
+            few = {**found.columns, "control_features": found.control_features}
+            given |= {name: few.get(name) for name in _ROW_ARGUMENTS if name in given}
             given |= {"sensitive_features": found.groups, "sample_weight": found.weights}
             return function(*call.args, **call.kwargs)
 
         return cast(Function, wrapper)
 
     return decorate
+
+
+def _control_columns(control_features: Any) -> dict[str, Any]:
+    """Split control features, in memory or in blocks, into columns that are read as labels."""
+    if control_features is None:
+        return {}
+    if not is_lazy(control_features):
+        read = enumerate(read_columns(control_features))
+        columns = [(str(j) if name is None else name, one) for j, (name, one) in read]
+    elif isinstance(control_features, Mapping):
+        columns = [(str(name), one) for name, one in control_features.items()]
+    elif control_features.ndim < 2:
+        columns = [("", control_features)]
+    elif hasattr(control_features, "columns"):
+        columns = [(str(name), control_features[name]) for name in control_features.columns]
+    else:
+        columns = [(str(j), control_features[:, j]) for j in range(control_features.shape[1])]
+    return {f"{_CONTROL}{name}": one for name, one in columns}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
@@ -290,7 +321,8 @@ def _read(
     weights = block.get("sample_weight")
     if not n_rows:
         weights = None if weights is None else np.empty(0)
-        nothing = Kinds([], None, *(np.empty(0, kind) for kind in (np.int64, float, np.int64)))
+        no_rows = np.empty(0, np.int64)
+        nothing = Kinds([], None, no_rows, np.empty(0), no_rows)
         numbers = {name: np.empty(0) for name in number_names}
         labels = {name: np.empty(0) for name in label_names}
         return _Block(np.empty(0, np.uint8), numbers, weights, labels, nothing, np.empty(0))

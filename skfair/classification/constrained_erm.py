@@ -13,45 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray
-from skfair.base import FitData, fit_method, report_iterations
-from skfair.blocks.kinds import Training
-from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.estimators.classes import read_classes
-from skfair.estimators.erm import ConstrainedERMBase
-from skfair.losses import make_loss
-from skfair.problems.erm.in_blocks import LinearScores, PartitionedERM
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
+from skfair._typing import Seed
+from skfair.base import fit_method
+from skfair.blocks.partitions import by_block, is_lazy
+from skfair.estimators.classes import (
+    accuracy_in_blocks,
+    classification_task,
+    has_probabilities,
+    read_classes,
+)
+from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
+from skfair.estimators.erm_problem import LossChoice, RuleChoice, SolverChoice
 from skfair.utils.text import listed
-
-_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
-
-
-def _has_probabilities(estimator: ConstrainedERMClassifier) -> bool:
-    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
-        raise AttributeError(
-            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
-            "log-odds."
-        )
-    return True
-
-
-def _right_and_all(block: dict[str, Any], model: ConstrainedERMClassifier) -> tuple[float, float]:
-    """Return the weight of right predictions in a block, and the weight of all."""
-    weights = block.get("sample_weight")
-    weights = np.ones(len(block["y"])) if weights is None else np.asarray(weights)
-    right = model.predict(block["X"]) == np.asarray(block["y"])
-    return float(weights @ right), float(weights.sum())
 
 
 class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
@@ -123,6 +100,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold the control features. They are numbers and stay in the model.
 
     Attributes
     ----------
@@ -211,6 +190,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     __metadata_request__partial_fit = {"sensitive_features": True}
 
     _task = "classification"
+    _reads_blocks = True
 
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
@@ -220,25 +200,26 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     def __init__(
         self,
-        constraint: Any = "demographic_parity",
+        constraint: RuleChoice = "demographic_parity",
         max_disparity: float = 0.05,
         *,
-        loss: Any = "log_loss",
+        loss: LossChoice = "log_loss",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
         fit_intercept: bool = True,
-        solver: Any = "auto",
+        solver: SolverChoice = "auto",
         enforce: str = "strict",
         temperatures: Any = (1, 2, 4, 8, 16),
         max_iter: int | None = None,
         tol: float = 1e-6,
-        class_weight: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
         refine: bool = True,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
+        control_columns: Any = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -258,10 +239,17 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.control_columns = control_columns
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        control_features: Any = None,
     ) -> ConstrainedERMClassifier:
         """Fit the model under its rules.
 
@@ -275,6 +263,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             Weights of the rows, in the loss and in the rates.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, such as the department, for rules that hold within each of their
+            levels; several columns are crossed.
 
         Returns
         -------
@@ -282,25 +273,20 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The fitted estimator.
         """
         self.__dict__.pop("_stream", None)
-        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        problem: RuledProblem
-        if is_lazy(X, y, *given.values()):
-            problem = self._partitioned_problem(self._read_training(X, y, **given, **_CHECKS))
-        else:
-            data = self._read_fit_data(X, y, **given, **_CHECKS)
-            self.classes_ = read_classes(data.y)
-            problem = self._classification_problem(data)
-        with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda theta: self._state(problem, theta)
-        ) as callback:
-            found = self._optimise(problem, self._warm_theta(problem), callback)
-        self._set_model(self._state(problem, found.result.theta, found.shift, found.scale))
-        if isinstance(problem, PartitionedERM):
-            scores: Any = LinearScores(self.coef_[0], float(self.intercept_[0]))
-        else:
-            scores = self._raw_scores(data.X)
-        self._store_solution(problem, found, scores)
-        return self
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            **ROW_CHECKS,
+        )
+        self.classes_ = read_classes(data.y)
+        task = classification_task(data, self.classes_, self.loss, self.class_weight)
+        problem = self._build(data, task)
+        solver = self._choose(problem)
+        found = self._solve(problem, solver, task, X, y)
+        return self._report(data, task, problem, solver, found)
 
     @fit_method
     def partial_fit(
@@ -336,29 +322,25 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self : ConstrainedERMClassifier
             The estimator.
         """
-        if not hasattr(self, "_stream"):
-            data = self._read_fit_data(
+        if hasattr(self, "_stream"):
+            data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
+        else:
+            self._refuse_lazy(X, y, sensitive_features, sample_weight)
+            data = self._read(
                 X,
                 y,
                 sensitive_features=sensitive_features,
                 sample_weight=sample_weight,
-                **_CHECKS,
+                **ROW_CHECKS,
             )
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
-        else:
-            data = self._read_part(X, y, sensitive_features, sample_weight)
         strangers = np.setdiff1d(data.y, self.classes_)
         if strangers.size:
             raise ValueError(
                 f"y has the labels {listed(strangers.tolist())}, which are not among the classes "
                 f"{listed(self.classes_.tolist())}. Pass classes= in the first call."
             )
-        problem = self._classification_problem(data)
-        self._advance(problem)
-        theta = self._stream.training.solution
-        self._set_model(self._state(problem, theta))
-        self.multipliers_ = self._stream.training.solution_multipliers
-        self._store_disparities(problem, self._raw_scores(data.X))
+        self._advance(data, classification_task(data, self.classes_, self.loss, self.class_weight))
         return self
 
     @by_block()
@@ -376,7 +358,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The scores.
         """
         check_is_fitted(self)
-        X = self._read_features(X, **_CHECKS)
+        X = self._read_features(X, **ROW_CHECKS)
         return self._raw_scores(X)
 
     @by_block(dtype=lambda model: model.classes_.dtype)
@@ -415,11 +397,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         """
         if not is_lazy(X, y, sample_weight):
             return float(super().score(X, y, sample_weight))
-        rows = align(X=X, y=y, sample_weight=sample_weight)
-        right, total = rows.total(_right_and_all, without_rows(self))
-        return float(right / total)
+        return accuracy_in_blocks(self, X, y, sample_weight)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return probabilities of both classes.
@@ -440,7 +420,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         positive = expit(self.decision_function(X))
         return np.column_stack([1 - positive, positive])
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
@@ -457,49 +437,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
-
-    def _classification_problem(self, data: FitData) -> ConstrainedERM:
-        """Build the problem with targets -1 and 1."""
-        return self._make_problem(
-            data,
-            np.where(data.y == self.classes_[1], 1.0, -1.0),
-            make_loss(self.loss, self._task),
-            tuple(self.classes_.tolist()),
-            self._loss_weights(data.y, data.sample_weight),
-        )
-
-    def _partitioned_problem(self, data: Training) -> PartitionedERM:
-        """Build the problem of rows in blocks."""
-        self.classes_ = read_classes(data.classes)
-        return self._make_partitioned(
-            data,
-            np.where(data.classes == self.classes_[1], 1.0, -1.0),
-            make_loss(self.loss, self._task),
-            tuple(self.classes_.tolist()),
-            np.asarray(self._loss_weights(data.classes, data.weights)),
-        )
-
-    def _loss_weights(self, y: NDArray[Any], sample_weight: FloatArray | None) -> FloatArray | None:
-        """Return the weights of rows in the loss: class times sample weights."""
-        if self.class_weight is None:
-            return sample_weight
-        codes = (y == self.classes_[1]).astype(np.intp)
-        of_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
-        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} must give weights >= 0, not all of them 0."
-            )
-        weights = of_class[codes]
-        return weights if sample_weight is None else weights * sample_weight
-
-    def _state(
-        self, problem: RuledProblem, theta: FloatArray, shift: float = 0.0, scale: float = 1.0
-    ) -> dict[str, Any]:
-        """Return the attributes that prediction needs."""
-        parameters = problem.model_part(theta)
-        return self._store_model(problem.model, parameters, scale=scale, shift=scale * shift)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

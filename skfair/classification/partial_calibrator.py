@@ -7,38 +7,38 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from scipy.special import expit
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils import get_tags, indexable
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+)
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_y, check_array, has_fit_parameter
+from sklearn.utils.validation import _check_y, has_fit_parameter
 
 from skfair._typing import FloatArray, IntArray
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.enforcement.promise import REPAIRABLE, Promise, make_promise
+from skfair.enforcement.promise import Promise, make_promise
 from skfair.estimators.classes import read_classes
+from skfair.estimators.inner_scores import (
+    RESPONSES,
+    as_rows,
+    cross_fitted_scores,
+    fitted,
+    scores_of,
+)
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive_columns import column_positions, take_columns
-from skfair.utils.response import get_response
 from skfair.utils.warn import warn_user
-
-_RESPONSES = {
-    "auto": ("decision_function", "predict_proba"),
-    "decision_function": ("decision_function",),
-    "predict_proba": ("predict_proba",),
-}
-# Probabilities of 0 and 1 become finite scores.
-_TINY = 1e-300
 
 
 def _has_probabilities(calibrator: PartialParityCalibrator) -> bool:
@@ -166,11 +166,11 @@ class PartialParityCalibrator(
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
-        "constraint": [StrOptions(set(REPAIRABLE))],
+        "constraint": [str],  # _check_rule says more
         "max_disparity": [Interval(Real, 0, None, closed="left")],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object"],
-        "response_method": [StrOptions(set(_RESPONSES))],
+        "response_method": [StrOptions(set(RESPONSES))],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
         "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "n_jobs": [Integral, None],
@@ -230,9 +230,10 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
+        self._check_rule()
         if is_lazy(X, y, sample_weight, sensitive_features):
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
-        X, y = indexable(_as_rows(X), _check_y(y, estimator=self))
+        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         data = self._read_fit_data(
             X,
             y,
@@ -245,13 +246,31 @@ class PartialParityCalibrator(
         if self.sensitive_columns is not None and self.drop_sensitive:
             sensitive_features = take_columns(X, self.sensitive_columns)
         row_params = self._row_params(data.sample_weight, sensitive_features)
-        self.estimator_ = _fitted(self._inner(), data.X, data.y, row_params, None)
-        if self.cv is None or isinstance(self._inner(), FrozenEstimator):
-            scores = self._scores_of(self.estimator_, data.X)
+        inner = self._inner()
+        self.estimator_ = fitted(inner, data.X, data.y, row_params)
+        if self.cv is None or isinstance(inner, FrozenEstimator):
+            scores = self._scores(data.X)
         else:
-            scores = self._cross_fitted(data.X, data.y, row_params)
+            scores = cross_fitted_scores(
+                inner,
+                data.X,
+                data.y,
+                row_params,
+                cv=self.cv,
+                n_jobs=self.n_jobs,
+                response_method=self.response_method,
+                pos_label=self.classes_[1],
+            )
         self._settle(promise, scores, is_repaired=True)
         return self
+
+    def _check_rule(self) -> None:
+        names = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
+        if self.constraint not in names:
+            raise InvalidParameterError(
+                f"The 'constraint' parameter of PartialParityCalibrator must be a rule that maps "
+                f"can keep: {', '.join(map(repr, names))}. Got {self.constraint!r} instead."
+            )
 
     def _fit_lazily(
         self, X: Any, y: Any, sample_weight: Any, sensitive_features: Any
@@ -275,10 +294,9 @@ class PartialParityCalibrator(
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
         self.groups_ = np.array(kinds.groups.names, dtype=object)
         self._group_levels = kinds.groups.levels
-        kinds.groups.warn_small(stacklevel=4)
-        self.estimator_ = _fitted(
-            inner, X, y, self._row_params(sample_weight, sensitive_features), None
-        )
+        kinds.groups.warn_small()
+        row_params = self._row_params(sample_weight, sensitive_features)
+        self.estimator_ = fitted(inner, X, y, row_params)
         scores = align(X=X).to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
@@ -337,7 +355,6 @@ class PartialParityCalibrator(
             np.where(y == self.classes_[1], 1.0, -1.0),
             weights,
             tuple(self.classes_.tolist()),
-            by_class=PARTIAL_RULES[self.constraint].by_class,
             behind=behind,
         )
 
@@ -359,39 +376,12 @@ class PartialParityCalibrator(
             )
         return taken
 
-    def _cross_fitted(self, X: Any, y: Any, row_params: dict[str, Any]) -> FloatArray:
-        """Return scores of every row by an estimator that was fitted without it."""
-        try:
-            splits = list(check_cv(self.cv, y, classifier=True).split(X, y))
-        except TypeError as error:
-            raise TypeError(
-                "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
-                f"Got {self.cv!r}."
-            ) from error
-        fitted = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(self._inner(), X, y, row_params, train) for train, _ in splits
-        )
-        scores = np.full(len(y), np.nan)
-        for one, (_, test) in zip(fitted, splits, strict=True):
-            scores[test] = self._scores_of(one, _safe_indexing(X, test))
-        if np.isnan(scores).any():
-            raise ValueError("cv leaves rows without a score: every row must be in one test part.")
-        return scores
-
-    def _scores_of(self, estimator: Any, X: Any) -> FloatArray:
-        """Return scores of the positive class; probabilities as log-odds."""
-        wanted = _RESPONSES[self.response_method]
-        scores = np.asarray(
-            get_response(estimator, X, wanted, pos_label=self.classes_[1]), dtype=np.float64
-        )
-        if not hasattr(estimator, "decision_function") or wanted == ("predict_proba",):
-            scores = logit(np.clip(scores, _TINY, 1 - np.finfo(np.float64).epsneg))
-        assert_all_finite(scores, estimator_name=type(estimator).__name__, input_name="scores")
-        return scores
+    def _scores(self, X: Any) -> FloatArray:
+        return scores_of(self.estimator_, X, self.response_method, self.classes_[1])
 
     def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
-        X = self._read_features(_as_rows(X), skip_check_array=True)
-        return self._scores_of(self.estimator_, X)
+        X = self._read_features(as_rows(X), skip_check_array=True)
+        return self._scores(X)
 
     @available_if(_has_probabilities)
     @by_block(n_columns=lambda self: 2)
@@ -435,21 +425,4 @@ def _as_one_block(y: Any) -> Any:
 def _scores_of_block(block: dict[str, Any], calibrator: PartialParityCalibrator) -> FloatArray:
     if not block["X"].shape[0]:
         return np.empty(0)
-    return calibrator._scores_of(calibrator.estimator_, _as_rows(block["X"]))
-
-
-def _as_rows(X: Any) -> Any:
-    """Return frames and sparse matrices as they are, anything else as a 2-d array."""
-    if hasattr(X, "columns") or sparse.issparse(X):
-        return X
-    return check_array(X, dtype=None, ensure_all_finite=False)
-
-
-def _fitted(
-    estimator: Any, X: Any, y: Any, row_params: dict[str, Any], rows: IntArray | None
-) -> Any:
-    """Return a clone of the estimator fitted on some rows (all if None)."""
-    if rows is not None:
-        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
-        row_params = {name: _safe_indexing(values, rows) for name, values in row_params.items()}
-    return clone(estimator).fit(X, y, **row_params)
+    return calibrator._scores(as_rows(block["X"]))

@@ -20,8 +20,9 @@ from sklearn.utils.metaestimators import available_if
 from skfair._typing import FloatArray, IntArray
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
-from skfair.estimators.classes import read_classes
-from skfair.estimators.partial_fitting import WIDTHS, PartialFitting
+from skfair.estimators.classes import has_probabilities, read_classes
+from skfair.estimators.partial_fitting import PartialFitting
+from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
@@ -31,15 +32,6 @@ _CHECKS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "order": "C",
 }
-
-
-def _has_probabilities(estimator: PartialParityClassifier) -> bool:
-    if estimator.loss != "log_loss" and type(estimator.loss).__name__ != "LogLoss":
-        raise AttributeError(
-            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
-            "log-odds."
-        )
-    return True
 
 
 class PartialParityClassifier(PartialPrediction, PartialFitting):
@@ -73,11 +65,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
         (:func:`skfair.metrics.partial_ccdf_gap` for statistical parity).
-    solver : {"auto", "repair", "alm", "idca", "ssg", "penalty"} or object, default="auto"
+    solver : str or Solver, default="auto"
         "repair" fits the model without the rule and maps its scores, one monotone map per group;
-        needs the group at prediction. "alm" is an augmented Lagrangian on the smooth rule. "idca",
-        "ssg" and "penalty" are the algorithms of the paper, for comparison. "auto" is "repair" if
-        the model is group-aware, else "alm".
+        needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth rule, and
+        other solvers of :mod:`skfair.solvers` that draw no batches, such as "plada", solve it too.
+        "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison. "auto" is
+        "repair" if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "squared_error", an object of :mod:`skfair.losses`, or
         for rankings "auc" and "partial_auc" (false positive ranks within ``interval``).
@@ -109,7 +102,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     max_iter : int, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-4
-        Largest residual of the first-order conditions.
+        Largest residual of the first-order conditions, ``kkt_residual_``.
     random_state : int, RandomState instance or None, default=None
         Passed to solvers; those of the package draw no random numbers.
     intersectional : bool, default=True
@@ -152,7 +145,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint limits.
     kkt_residual_ : float
-        Largest of the residuals (28)-(30) of the smooth problem at its solution.
+        Largest of the residuals (28)-(30) of the smooth problem at its solution, as in
+        :class:`ConstrainedERMClassifier`.
     objective_ : float
         Mean loss plus penalty of the model, before its scores were mapped.
     n_iter_ : int
@@ -327,7 +321,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         X = self._read_features(X, **_CHECKS)
         return group_scores(self.coef_, self.intercept_, X, codes)
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return probabilities of both classes.
 

@@ -7,15 +7,12 @@ others are those of safairkm and of the method it compares with.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -23,25 +20,38 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import FloatArray
+from skfair._typing import Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import count_balances, data_balances, representation_rules
-from skfair.cluster.other_solvers import OTHER_SOLVERS, check_solver
-from skfair.cluster.prediction import PricePredictionMixin, squared_unit_of
-from skfair.cluster.rows import check_lazy_solver, rows_in_blocks, rows_in_memory
+from skfair.cluster.limits import representation_rules
+from skfair.cluster.prediction import PricePredictionMixin
+from skfair.cluster.results import (
+    center_attributes,
+    clustering_attributes,
+    warn_of_result,
+)
+from skfair.cluster.rows import Rows, rows_in_blocks, rows_in_memory
+from skfair.cluster.solver_choice import chosen_solver
 from skfair.cluster.starts import starting_centers
+from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
-from skfair.solvers.clustering.prices import Assignment, PriceClustering, assign, cluster_by_prices
-from skfair.utils.validation import check_weights
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    check_limits,
+    check_rows_here,
+    go_on,
+)
+from skfair.utils.warn import warn_user
 
 
 class FairKMeans(
+    StreamMixin,
     PricePredictionMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -74,37 +84,38 @@ class FairKMeans(
     share_bounds : float or dict, default=None
         Limits on shares instead of a balance: a dict of group -> (lower, upper), or a factor f that
         keeps every share r of the sample within [f r, r / f].
-    solver : {"prices", "swap", "variational", "smooth"}, default="prices"
-        - "prices": our own, by the dual of the assignment problem; cheapest and exact.
-        - "swap": stochastic k-means steps and group swaps, Algorithm 2 of [1]_; keeps
-          ``min_balance`` whenever swaps can. One attribute, no sample weights.
-        - "variational": penalises the Kullback-Leibler fairness error with ``fairness_weight``
-          [2]_; needs ``min_balance=None``. One attribute.
-        - "smooth": alternating gradients on a smooth relaxation, Algorithm 4 of [1]_; trades by
-          ``n_kmeans_steps`` and ``n_swap_steps``, needs ``min_balance=None``. One attribute.
+    solver : {"prices", "swap", "variational", "smooth"} or object, default="prices"
+        A name, or an object with parameters of its own, for example ``Swap(n_swap_steps=8)``.
+
+        - "prices", :class:`~skfair.solvers.Prices`: our own, by the dual of the assignment
+          problem; cheapest and exact.
+        - "swap", :class:`~skfair.solvers.Swap`: stochastic k-means steps and group swaps,
+          Algorithm 2 of [1]_; keeps ``min_balance`` whenever swaps can. One attribute, no sample
+          weights.
+        - "variational", :class:`~skfair.solvers.Variational`: penalises the Kullback-Leibler
+          fairness error with ``fairness_weight`` [2]_; needs ``min_balance=None``. One attribute.
+        - "smooth", :class:`~skfair.solvers.Smooth`: alternating gradients on a smooth relaxation,
+          Algorithm 4 of [1]_; trades by ``n_kmeans_steps`` and ``n_swap_steps``, needs
+          ``min_balance=None``. One attribute.
     init : {"k-means++", "random"} or array-like, default="k-means++"
         How the starting centres are chosen, or the centres, (n_clusters, n_features).
     n_init : "auto" or int, default="auto"
-        Number of runs, of which the cheapest is kept. Each run starts twice: from plain k-means,
+        Number of runs, of which the cheapest is kept ("variational" and "smooth": that of least
+        objective, which weighs fairness too). Each run starts twice: from plain k-means,
         and from k-means on the points relative to their group's mean. "auto" is one run whose
         starts are the best of three.
-    n_kmeans_steps : int, default=20
-        Rows per k-means step of "swap"; weight of the cost in "smooth".
-    n_swap_steps : int, default=4
-        Swaps after each k-means step of "swap"; weight of the balance in "smooth".
-    swap_target : {"local", "global"}, default="local"
-        Whether "swap" exchanges with the cluster nearest to the least balanced one, (5) of [1]_,
-        or with the one that has most to give, (4).
-    swap_candidates : "auto" or int, default="auto"
-        How many rows "swap" compares per exchange; "auto" lets the number grow.
-    batch_size : int or None, default=1024
-        Rows per gradient of "smooth"; None takes all.
-    fairness_weight : float, default=1.0
-        Weight of the fairness error in "variational"; larger is fairer and costs more.
+    n_kmeans_steps, n_swap_steps, swap_target, swap_candidates, batch_size, fairness_weight : object
+        Fields of :class:`~skfair.solvers.Swap`, :class:`~skfair.solvers.Smooth` and
+        :class:`~skfair.solvers.Variational`.
+
+        .. deprecated:: 0.2
+            Pass an object with these fields as ``solver``.
     max_iter : int, default=100
         Largest number of rounds per run.
     tol : float, default=1e-4
         A run ends when the centres move by less, relative to the variance of the features.
+        "swap" and "variational" compare their objectives instead, "smooth" only reports whether
+        the centres rest; see there.
     random_state : int, RandomState instance or None, default=None
         Seed.
     n_jobs : int, default=None
@@ -193,7 +204,7 @@ class FairKMeans(
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
-        "solver": [StrOptions({"prices", *OTHER_SOLVERS})],
+        "solver": [str, ClusteringSolver],
         "init": [StrOptions({"k-means++", "random"}), "array-like"],
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "n_kmeans_steps": [Interval(Integral, 0, None, closed="left")],
@@ -216,7 +227,7 @@ class FairKMeans(
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
-        solver: str = "prices",
+        solver: str | ClusteringSolver = "prices",
         init: Any = "k-means++",
         n_init: Any = "auto",
         n_kmeans_steps: int = 20,
@@ -227,7 +238,7 @@ class FairKMeans(
         fairness_weight: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
@@ -282,42 +293,48 @@ class FairKMeans(
             "dtype": [np.float64, np.float32],
             "order": "C",
         }
+        solver = chosen_solver(self)
         is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
+        check_rows_here(solver, is_elsewhere)
         if is_elsewhere:
-            check_lazy_solver(self.solver)
             rows = rows_in_blocks(self._read_training(X, **options))
         else:
             rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
-        groups = rows.groups
-        check_solver(self.solver, groups, self.min_balance, self.share_bounds)
-        rules = self._rules(groups, rows.sums, rows.person)
-        self._check_enough_rows(rows.n_samples)
+        check_limits(
+            solver,
+            rows.groups.n_attributes,
+            has_weights=rows.has_weights,
+            min_balance=self.min_balance,
+            has_share_bounds=self.share_bounds is not None,
+        )
+        rules = self._rules(rows)
+        rows.check_enough(self.n_clusters)
         problem = rows.problem(rules, self.n_clusters)
         rng = check_random_state(self.random_state)
-        is_one = self.n_init == "auto" or not isinstance(self.init, str)
-        n_runs = 1 if is_one else int(self.n_init)
+        is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
+        n_runs = 1 if is_single else int(self.n_init)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_runs)
         with report_iterations(
-            self, X, y, max_iter=None, attributes=lambda c: self._centers_state(problem, c)
+            self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
         ) as callback:
             if n_runs == 1 or is_elsewhere or self.n_jobs in (None, 1):
-                runs = [self._run(problem, groups, seed, callback) for seed in seeds]
+                runs = [self._run(problem, solver, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
-                    delayed(self._run)(problem, groups, seed) for seed in seeds
+                    delayed(self._run)(problem, solver, seed) for seed in seeds
                 )
-        best = min(runs, key=lambda run: (run.violation, run.cost))
-        self._store(problem, groups, best)
+        best = min(runs, key=lambda run: run.standing)
+        self.__dict__.update(clustering_attributes(problem, rows.groups, best))
+        warn_of_result(problem, best, self.balance_, self.max_iter)
         return self
 
-    def _rules(self, groups: GroupEncoding, sums: FloatArray, person: float) -> Rules:
+    def _rules(self, rows: Rows) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
+        groups = rows.groups
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
-            warnings.warn(
+            warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
-                "active and this is plain k-means.",
-                UserWarning,
-                stacklevel=6,
+                "active and this is plain k-means."
             )
         return representation_rules(
             groups,
@@ -325,249 +342,69 @@ class FairKMeans(
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
-            sums=sums,
-            person=person,
+            sums=rows.sums,
+            largest_weight=rows.largest_weight,
         )
-
-    def _check_enough_rows(self, n_samples: int) -> None:
-        if n_samples < self.n_clusters:
-            raise ValueError(f"n_samples={n_samples} should be >= n_clusters={self.n_clusters}.")
 
     def _run(
         self,
         problem: RepresentationProblem,
-        groups: GroupEncoding,
+        solver: ClusteringSolver,
         seed: int,
-        callback: Callable[[Any], bool] | None = None,
-    ) -> PriceClustering:
+        callback: Callable[[Any], bool] = go_on,
+    ) -> Clustering:
         """Start from plain k-means and run the solver once."""
         rng = check_random_state(seed)
-        starts = self._starts(problem, rng)
-        if self.solver == "prices":
-            return cluster_by_prices(
-                problem,
-                starts,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                random_state=rng,
-                callback=callback,
-            )
-        beta = None
-        if self.min_balance is not None:
-            attained = data_balances(groups, groups.sums(problem.weights))[0]
-            beta = self.min_balance * (attained if self.relative_balance else 1.0)
-        solve = OTHER_SOLVERS[self.solver]
-        runs = [solve(self, problem, groups, beta, start, rng, callback) for start in starts]
-        return min(runs, key=lambda run: (run.violation, run.cost))
+        n_trials = 3 if isinstance(self.n_init, str) else 1
+        starts = starting_centers(problem, self.init, n_trials, rng)
+        return solver.cluster(
+            problem,
+            starts,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=rng,
+            callback=callback,
+        )
 
-    def _starts(
-        self, problem: RepresentationProblem, rng: np.random.RandomState
-    ) -> list[FloatArray]:
-        """Return scaled starting centres: the given ones, or those of :func:`starting_centers`."""
-        if isinstance(self.init, str):
-            n_trials = 3 if self.n_init == "auto" else 1
-            return starting_centers(problem, self.init, n_trials, rng)
-        init = check_array(self.init, dtype=np.float64, input_name="init")
-        expected = (self.n_clusters, problem.X.shape[1])
-        if init.shape != expected:
-            raise ValueError(f"init has the shape {init.shape}, expected {expected}.")
-        return [np.asarray((init - problem.mean) / problem.scale)]
-
-    def _centers_state(self, problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
-        """Return the attributes that prediction needs, for monitors of a run."""
-        return {
-            "cluster_centers_": problem.unscaled(centers).astype(problem.X.dtype),
-            "_scaled_prices": np.zeros((self.n_clusters, len(self.groups_))),
-            "_units": (problem.mean, problem.scale),
-            "_scaled_centers": np.asarray(centers, dtype=np.float64),
-        }
-
-    def _store(
-        self,
+    @classmethod
+    def from_clustering(
+        cls,
         problem: RepresentationProblem,
         groups: GroupEncoding,
-        found: PriceClustering,
-        *,
-        is_final: bool = True,
-    ) -> None:
-        """Store the result of a fit, and warn if the limits are not met."""
-        for name, value in self._centers_state(problem, found.centers).items():
-            setattr(self, name, value)
-        self.labels_ = problem.label_rows(found.labels)
-        squared_unit = squared_unit_of(problem.scale)
-        total = squared_unit * problem.total_weight
-        self.inertia_ = found.cost * total
-        by_rule = -(found.multipliers @ problem.group_rules)
-        self._scaled_prices = by_rule if found.prices is None else found.prices
-        with np.errstate(over="ignore"):  # data near the end of the range of floats
-            self.prices_ = self._scaled_prices * squared_unit
-        # In the order in which the rules were made, which is that of a stream's later parts.
-        self._multipliers = np.empty_like(found.multipliers)
-        self._multipliers[:, problem.rule_order] = found.multipliers
-        self.group_counts_ = problem.counts(found.labels) @ problem.membership.T
-        self.cluster_balances_ = count_balances(self.group_counts_, groups)
-        self.balance_ = float(self.cluster_balances_.min())
-        self.lower_bound_ = found.lower_bound * total
-        bound = found.lower_bound
-        self.assignment_gap_ = (found.cost_at_bound - bound) / bound if bound > 0 else 0.0
-        self.n_iter_ = found.n_iter
-        self.history_ = found.history
-        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
-        self.status_ = "infeasible" if missed > 0 else found.status
-        if not is_final:
-            return
-        if missed > 0:
-            warnings.warn(
-                f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
-                f"{problem.person:g}); the balance reached is {self.balance_:.4g}. Ask for a "
-                "smaller min_balance or wider share_bounds, or for fewer clusters.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        elif found.status == "max_iter":
-            warnings.warn(
-                f"The centres still move after max_iter={self.max_iter} rounds. The limits are "
-                "met; increase max_iter or tol for a cheaper clustering.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
-    @fit_method
-    def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        clustering: Clustering,
+        reader: SensitiveFeaturesMixin,
+        **parameters: Any,
     ) -> FairKMeans:
-        """Go on with the next part of a stream.
-
-        The first part is clustered as by ``fit`` and must contain every group. Each further part is
-        assigned so that the limits hold for everything seen so far; then the centres move to the
-        running means and the prices are averaged. ``labels_`` are those of the last part,
-        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
+        """Return a fitted estimator from a clustering that a solver found.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The next rows.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        problem : RepresentationProblem
+            The points and the rules that the clustering was made under.
+        groups : GroupEncoding
+            The groups of the points.
+        clustering : Clustering
+            What the solver returned.
+        reader : estimator
+            The one that read the training data: new rows are read in the same way.
+        **parameters : object
+            Parameters of the estimator; those of the reader are taken from there.
 
         Returns
         -------
-        self : FairKMeans
-            The estimator.
+        model : FairKMeans
+            Fitted.
         """
-        if is_lazy(X, sensitive_features, sample_weight):
-            raise TypeError(
-                "partial_fit takes one part of a stream in memory, got a Dask collection. Pass "
-                "its partitions one by one, computed, or the whole collection to fit."
-            )
-        if not hasattr(self, "cluster_centers_"):
-            return self.fit(
-                X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-            )
-        groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
-        weights = check_weights(sample_weight, rows.shape[0])
-        seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
-        rules = representation_rules(
-            replace(groups, counts=seen),
-            self.n_clusters,
-            min_balance=self.min_balance,
-            relative_balance=self.relative_balance,
-            share_bounds=self.share_bounds,
-            sums=seen,
-            person=1.0 if weights is None else float(weights.max()),
+        model = cls(
+            problem.n_clusters,
+            intersectional=reader.intersectional,
+            sensitive_columns=reader.sensitive_columns,
+            drop_sensitive=reader.drop_sensitive,
+            **parameters,
         )
-        problem = RepresentationProblem(
-            rows,
-            groups,
-            rules,
-            self.n_clusters,
-            weights,
-            before=self.group_counts_,
-            units=self._units,
-        )
-        found = assign(problem, self._scaled_centers, multipliers=self._multipliers)
-        self._absorb(problem, groups, found)
-        return self
-
-    def _absorb(
-        self, problem: RepresentationProblem, groups: GroupEncoding, found: Assignment
-    ) -> None:
-        """Add an assigned part of a stream to the counts, the means and the prices."""
-        first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
-        before = self.group_counts_[:, first].sum(axis=1)
-        means, mass = problem.means(found.labels)
-        share = mass / np.where(before + mass > 0, before + mass, 1.0)
-        centers = self._scaled_centers + share[:, None] * (means - self._scaled_centers)
-        for name, value in self._centers_state(problem, centers).items():
-            setattr(self, name, value)
-        # The latest thirty parts or so decide: early prices belong to centres that have moved on.
-        step = max(0.03, problem.total_weight / (before.sum() + problem.total_weight))
-        self._multipliers = self._multipliers + step * (found.multipliers - self._multipliers)
-        self._scaled_prices = -(self._multipliers @ problem.group_rules)
-        self.prices_ = self._scaled_prices * squared_unit_of(problem.scale)
-        self.labels_ = problem.label_rows(found.labels)
-        self.group_counts_ = (
-            self.group_counts_ + problem.counts(found.labels) @ problem.membership.T
-        )
-        self.cluster_balances_ = count_balances(self.group_counts_, groups)
-        self.balance_ = float(self.cluster_balances_.min())
-        total = squared_unit_of(problem.scale) * problem.total_weight
-        self.inertia_ = found.cost * total
-        self.lower_bound_ = found.lower_bound * total
-        self.n_iter_ += 1
+        model._read_like(reader)
+        model.__dict__.update(clustering_attributes(problem, groups, clustering))
+        return model
 
     # Written out, since set_output wraps only what a class itself defines.
     transform = PricePredictionMixin.transform
-
-    def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> NDArray[np.int32]:
-        """Cluster X within the limits and return the labels.
-
-        Parameters
-        ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
-            The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        return fitted.labels_
-
-    def fit_transform(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> NDArray[Any]:
-        """Cluster X within the limits and return the distances to the centres.
-
-        Parameters
-        ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
-            The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            Euclidean distances.
-        """
-        fitted = self.fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        return fitted.transform(X)

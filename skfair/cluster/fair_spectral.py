@@ -7,7 +7,6 @@ turn the embedding into labels, store the result. The embedding is that of fair_
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,43 +15,29 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skfair._typing import FloatArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.cluster.limits import (
-    attribute_balances,
-    count_balances,
-    data_balances,
-    representation_rules,
-)
-from skfair.cluster.rounding import (
-    labels_by_kmeans,
-    labels_by_pivots,
-    rounding_starts,
-    unit_rows,
-)
+from skfair.cluster.cut_prediction import CutPrediction, remember
+from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
+from skfair.cluster.limits import representation_rules
+from skfair.cluster.rounding import Rounding, label_attributes
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import CostProblem, Rules
-from skfair.problems.cut.affinity import Affinity, FactoredAffinity
-from skfair.problems.cut.build import AFFINITIES, FACTORED, GRAPHS, PRECOMPUTED, build_affinity
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.cut.affinity import Affinity, Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.clustering.fair_cut import Cut, is_costly, linearised_cut, round_to_rules
-from skfair.solvers.clustering.prices import assign
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
-
-# Up to this many rows a direct eigen-solver takes milliseconds.
-_SMALL = 1000
-# A constraint that is missed by more than this is not kept: rounding in float32 is far below it.
-_KEPT = 1e-4
-# Numbers of a block of weights of new rows.
-_BLOCK = 1 << 22
+from skfair.solvers.clustering.fair_cut import Cut
+from skfair.solvers.eigen.base import EigenSolver
+from skfair.solvers.parameters import check_parameters
+from skfair.utils.warn import warn_user
 
 
 def _knows_new_rows(self: FairSpectralClustering) -> bool:
-    if isinstance(self.affinity, str) and self.affinity in GRAPHS:
+    if not affinity_kind(self.affinity).weighs_new_rows:
         raise AttributeError(
             f"affinity={self.affinity!r} is a graph of the rows of fit and says nothing of new "
             "rows. Use a kernel, 'nystroem' or 'landmark' to predict."
@@ -81,7 +66,7 @@ class FairSpectralClustering(
         Number of clusters.
     n_components : int, default=None
         Number of eigenvectors of the embedding; None takes ``n_clusters``.
-    affinity : str or callable, default="rbf"
+    affinity : str, callable or Affinity, default="rbf"
         - "rbf" or any other kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a
           callable: a dense matrix of weights, which must not be negative.
         - "nearest_neighbors": a sparse graph of the ``n_neighbors`` nearest rows.
@@ -103,13 +88,15 @@ class FairSpectralClustering(
         Neighbours per row, or landmarks per row.
     n_landmarks : int, default=500
         Number of landmarks; more are closer to the exact kernel and cost more.
-    solver : {"auto", "lanczos", "dense", "arpack", "dc_admm"}, default="auto"
-        - "lanczos": block Lanczos under the constraint; the fastest.
-        - "dense": exact, O(n^3); for factored affinities O(n n_landmarks^2).
-        - "arpack": one vector at a time, to machine precision (the s-FSC algorithm).
-        - "dc_admm": Algorithm 1 of [1]_, a reproduction. It enforces F'MH = 0 instead of F'H = 0
-          and warns if the constraint is missed.
-        - "auto": "dense" up to 1000 rows and for factored affinities, else "lanczos".
+    solver : str or eigen-solver, default="auto"
+        The name of a solver or, to set its parameters, an object of :mod:`skfair.solvers`.
+
+        - "lanczos", ``Lanczos()``: block Lanczos under the constraint; the fastest.
+        - "dense", ``DenseEigh()``: exact, O(n^3); for factored affinities O(n n_landmarks^2).
+        - "arpack", ``Arpack()``: one vector at a time, to machine precision (the s-FSC algorithm).
+        - "dc_admm", ``DCADMM()``: Algorithm 1 of [1]_, a reproduction. It enforces F'MH = 0 instead
+          of F'H = 0 and warns if the constraint is missed.
+        - "auto", ``AutoEigen()``: "dense" up to 1000 rows and for factors, else "lanczos".
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
         How the embedding becomes labels. Only "fair" keeps the limits.
     min_balance : float or None, default=0.8
@@ -126,13 +113,8 @@ class FairSpectralClustering(
         on graphs of neighbours.
     n_init : int, default=10
         Number of runs of k-means on the embedding.
-    tol : float, default=3e-3
-        "lanczos" ends when its residuals are below this share of the largest eigenvalue.
-    max_iter : int, default=None
-        Largest number of iterations of the solver; None is 300 steps of "lanczos", 300 restarts of
-        "arpack", 10 iterations of "dc_admm".
-    block_size : int, default=None
-        Columns that "lanczos" multiplies at a time; None chooses by the affinity.
+    tol, max_iter, block_size : float or int, default=3e-3, None, None
+        Tolerance, largest number of iterations and block size of eigen-solvers given by name.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the affinity and of its products.
     random_state : int, RandomState instance or None, default=None
@@ -228,14 +210,14 @@ class FairSpectralClustering(
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "affinity": [StrOptions(AFFINITIES), callable],
+        "affinity": [str, callable, Affinity],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Real],
         "kernel_params": [dict, None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", *EIGEN_SOLVERS})],
+        "solver": [str, EigenSolver],
         "assign_labels": [StrOptions({"fair", "kmeans", "cluster_qr"})],
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
         "relative_balance": ["boolean"],
@@ -254,22 +236,24 @@ class FairSpectralClustering(
     # New rows may be assigned by the prices of their groups, so prediction takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
-    _similarity: Any
-    _members: NDArray[Any]
+    labels_: NDArray[np.int32]
+    group_counts_: FloatArray
+    balance_: float
+    _prediction: CutPrediction
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
         n_components: int | None = None,
-        affinity: Any = "rbf",
+        affinity: Choice = "rbf",
         gamma: float | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
         n_neighbors: int = 10,
         n_landmarks: int = 500,
-        solver: str = "auto",
+        solver: str | EigenSolver = "auto",
         assign_labels: str = "fair",
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
@@ -280,7 +264,7 @@ class FairSpectralClustering(
         max_iter: int | None = None,
         block_size: int | None = None,
         dtype: str = "float32",
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
@@ -312,11 +296,10 @@ class FairSpectralClustering(
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        is_name = isinstance(self.affinity, str)
-        tags.input_tags.sparse = not (is_name and self.affinity in FACTORED)
-        tags.input_tags.pairwise = is_name and self.affinity in PRECOMPUTED
+        kind = affinity_kind(self.affinity)
+        tags.input_tags.sparse, tags.input_tags.pairwise = kind.reads_sparse, kind.is_pairwise
         return tags
 
     @fit_method
@@ -339,7 +322,12 @@ class FairSpectralClustering(
         self : FairSpectralClustering
             The fitted estimator.
         """
-        if self.sensitive_columns is not None and self.affinity in PRECOMPUTED:
+        affinity = make_affinity(self.affinity, self.get_params(deep=False))
+        check_parameters(affinity)
+        solver = choose_solver(
+            self.solver, tol=self.tol, max_iter=self.max_iter, block_size=self.block_size
+        )
+        if self.sensitive_columns is not None and affinity.is_pairwise:
             raise ValueError(
                 f"affinity={self.affinity!r} has no columns that could hold "
                 f"sensitive_columns={self.sensitive_columns!r}. Pass sensitive_features to fit."
@@ -353,40 +341,28 @@ class FairSpectralClustering(
             order="C",
             ensure_min_samples=2,
         )
-        if data.X.shape[0] < self.n_clusters:
-            raise ValueError(
-                f"n_samples={data.X.shape[0]} should be >= n_clusters={self.n_clusters}."
-            )
-        rng = check_random_state(self.random_state)
         rules = self._rules(data.groups)
-        built = build_affinity(
-            data.X,
-            affinity=self.affinity,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            n_neighbors=self.n_neighbors,
-            n_landmarks=self.n_landmarks,
-            dtype=self.dtype,
-            n_jobs=self.n_jobs,
-            rng=rng,
-        )
-        problem = GroupCut(built.affinity, data.groups)
-        self._check_sizes(problem)
+        rng = check_random_state(self.random_state)
+        weights = affinity.build(data.X, dtype=self.dtype, rng=rng)
+        problem = GroupCut(weights, data.groups)
+        n_vectors = self.n_clusters if self.n_components is None else self.n_components
+        check_room(problem, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
-            found = self._solve(problem, rng, callback)
-        self._store_embedding(problem, found)
-        cut = self._label(problem, found.spare, data.groups, rules, rng)
+            embedding = embed(problem, n_vectors, solver, rng, callback)
+        self._store_embedding(problem, embedding)
+        rounding = Rounding(self.n_clusters, self.assign_labels, self.row_normalize, self.n_init)
+        spare = embedding.found.spare
+        cut = rounding.cut(problem, self.embedding_, spare, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
-        self.affinity_matrix_ = getattr(built.affinity, "weights", None)
-        self._similarity = built.similarity
-        if built.similarity is not None:
-            self._remember(cut, built.affinity, data.groups, rules)
+        self.affinity_matrix_ = weights.matrix
+        if weights.new_rows is not None:
+            self._prediction = remember(weights.new_rows, weights, cut, data.groups, rules)
         return self
 
     def _rules(self, groups: GroupEncoding) -> Rules:
         """Turn the limits into rules; only fair labels have any."""
+        if groups.n_samples < (k := self.n_clusters):
+            raise ValueError(f"n_samples={groups.n_samples} should be >= n_clusters={k}.")
         min_balance, share_bounds = self.min_balance, self.share_bounds
         if self.assign_labels != "fair":
             min_balance, share_bounds = None, None
@@ -399,69 +375,12 @@ class FairSpectralClustering(
             sums=groups.sums(),
         )
 
-    def _check_sizes(self, problem: GroupCut) -> None:
-        """Raise if the rows have no room for the embedding; warn if some are left out."""
-        n, k = problem.n_samples, self._n_vectors
-        n_alone = n - problem.n_connected
-        if n_alone:
-            warnings.warn(
-                f"{n_alone} of {n} rows have no edges (degree 0), so the embedding has no place "
-                "for them. Connect them, for example with more neighbours, or drop them.",
-                UserWarning,
-                stacklevel=5,
-            )
-        if k > problem.n_free:
-            raise ValueError(
-                f"An embedding of {k} dimensions is not possible: {problem.n_connected} rows with "
-                f"edges minus {problem.basis.shape[1]} group constraints leave {problem.n_free}. "
-                "Ask for fewer clusters, or merge groups."
-            )
-
-    @property
-    def _n_vectors(self) -> int:
-        return self.n_clusters if self.n_components is None else self.n_components
-
-    def _solve(self, problem: GroupCut, rng: np.random.RandomState, callback: Any) -> EigenResult:
-        """Find the leading eigenvectors with the solver asked for."""
-        name = self.solver
-        if name == "auto":
-            is_direct = problem.n_samples <= _SMALL or isinstance(
-                problem.affinity, FactoredAffinity
-            )
-            name = "dense" if is_direct else "lanczos"
-        found: EigenResult = EIGEN_SOLVERS[name](
-            problem,
-            self._n_vectors,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            block_size=self.block_size,
-            rng=rng,
-            callback=callback,
-        )
-        if found.status == "max_iter":
-            warnings.warn(
-                f"solver={name!r} has not converged in {found.n_iter} iterations; the embedding "
-                "is rough. Increase max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return found
-
-    def _store_embedding(self, problem: GroupCut, found: EigenResult) -> None:
-        """Store what the solver found, polished to double precision."""
-        H = np.asarray(found.vectors, dtype=np.float64)
-        residual, _ = problem.residuals(H)
-        if residual <= _KEPT:  # up to rounding, which is taken away
-            H = problem.polished(H)
-        else:
-            warnings.warn(
-                f"solver={self.solver!r} misses the group constraint: |Q'H| is {residual:.2g}, "
-                f"{np.sqrt(H.shape[1]):.2g} at most. Use solver='lanczos', which keeps it.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self.fairness_residual_, self.orthogonality_residual_ = problem.residuals(H)
-        self.embedding_ = (H * problem.scale[:, None]).astype(self.dtype)
+    def _store_embedding(self, problem: GroupCut, embedding: Embedding) -> None:
+        """Store the embedding and what the solver says of it."""
+        found = embedding.found
+        self.embedding_ = (embedding.vectors * problem.scale[:, None]).astype(self.dtype)
+        self.fairness_residual_ = embedding.fairness_residual
+        self.orthogonality_residual_ = embedding.orthogonality_residual
         self.eigenvalues_ = found.values
         self.spectral_cost_ = float(found.values.size - found.values.sum())
         self.n_iter_ = found.n_iter
@@ -469,75 +388,18 @@ class FairSpectralClustering(
         self.history_ = found.history
         self.status_ = found.status
 
-    def _points(self, embedding: NDArray[Any]) -> NDArray[Any]:
-        """Return what is clustered: rows of the embedding, of length 1 if wanted."""
-        if self.row_normalize:
-            return unit_rows(embedding)
-        # k-means judges its progress relative to the spread, which should not be tiny.
-        largest = float(np.abs(self.embedding_).max())
-        return embedding / embedding.dtype.type(largest or 1.0)
-
-    def _label(
-        self,
-        problem: GroupCut,
-        spare: NDArray[Any] | None,
-        groups: GroupEncoding,
-        rules: Rules,
-        rng: np.random.RandomState,
-    ) -> Cut:
-        """Turn the embedding into labels; return their cut."""
-        points = self._points(self.embedding_)
-        if self.assign_labels == "cluster_qr":
-            labels = labels_by_pivots(points, self.n_clusters)
-        else:
-            labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
-        if not rules.matrix.size:
-            return Cut(problem.affinity, labels, self.n_clusters)
-        others = []
-        if spare is not None and not is_costly(problem.affinity):
-            # More vectors than clusters see splits that the limits favour but the cut does not.
-            wide = np.concatenate([self.embedding_, spare * problem.scale[:, None]], axis=1)
-            k = self._n_vectors
-            widths = {min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}
-            others = [self._points(wide[:, :width].astype(self.dtype)) for width in sorted(widths)]
-        starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
-        costs = CostProblem(groups, rules, self.n_clusters)
-        return round_to_rules(problem.affinity, costs, starts, rng).cut
-
     def _store_labels(self, cut: Cut, groups: GroupEncoding, rules: Rules) -> None:
         """Store labels and what can be said of them; warn if the limits are not met."""
-        self.labels_ = cut.labels.astype(np.int32)
-        self.ncut_ = cut.value
-        counts = groups.cross_counts(cut.labels, self.n_clusters).T
-        self.group_counts_ = counts
-        self.cluster_balances_ = count_balances(counts, groups)
-        self.balance_ = float(self.cluster_balances_.min())
-        self.average_balance_ = float(self.cluster_balances_.mean())
-        of_data = data_balances(groups, groups.sums())
-        self.relative_balance_ = float((attribute_balances(counts, groups) / of_data).min())
-        missed = rules.violation_beyond(counts, 1.0)
+        self.__dict__.update(label_attributes(cut, groups))
+        missed = rules.violation_beyond(self.group_counts_, 1.0)
         if missed > 0:
             self.status_ = "infeasible"
-            warnings.warn(
+            warn_user(
                 f"The limits on the labels are missed by {missed:.4g} in all; the balance reached "
                 f"is {self.balance_:.4g}. Ask for a smaller min_balance or wider share_bounds, or "
                 "for fewer clusters.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
-
-    def _remember(self, cut: Cut, affinity: Affinity, groups: GroupEncoding, rules: Rules) -> None:
-        """Keep what the assignment of new rows needs."""
-        members = np.eye(self.n_clusters, dtype=affinity.dtype)[self.labels_]
-        self._members = members
-        if isinstance(affinity, FactoredAffinity):
-            self._members = affinity.gather(members)
-        self._cut_terms = cut.terms
-        self._prices = np.zeros((self.n_clusters, groups.n_groups))
-        if rules.matrix.size:
-            problem = CostProblem(groups, rules, self.n_clusters)
-            found = assign(problem, cut.linearised(), search_counts=False)
-            self._prices = -(found.multipliers @ problem.group_rules)
 
     @available_if(_knows_new_rows)
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
@@ -564,15 +426,7 @@ class FairSpectralClustering(
         rows = self._read_features(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
         )
-        labels = np.empty(rows.shape[0], np.int32)
-        for part in gen_batches(rows.shape[0], max(1, _BLOCK // self._members.shape[0])):
-            links = np.asarray(self._similarity(rows[part]) @ self._members, dtype=np.float64)
-            costs = linearised_cut(links, links.sum(axis=1), *self._cut_terms)
-            if codes is not None:
-                for attribute in codes:
-                    costs += self._prices.T[attribute[part]]
-            labels[part] = costs.argmin(axis=1)
-        return labels
+        return self._prediction.labels(rows, codes)
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import Rules, balance_rules, share_rules
+from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
@@ -33,7 +33,7 @@ def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
 
 def count_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
     """Balance of each cluster, from its counts by group: the smallest over the attributes."""
-    return attribute_balances(counts, groups).min(axis=1)
+    return np.asarray(attribute_balances(counts, groups).min(axis=1))
 
 
 def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
@@ -54,11 +54,11 @@ def representation_rules(
     relative_balance: bool,
     share_bounds: Any,
     sums: FloatArray,
-    person: float = 1.0,
+    largest_weight: float = 1.0,
 ) -> Rules:
     """Check the limits against the data and return them as rules.
 
-    ``sums`` is the total weight of each group, ``person`` the largest weight of a row. Limits that
+    ``sums`` is the total weight of each group, ``largest_weight`` that of a row. Limits that
     no clustering can meet are errors that name what can be met.
     """
     if share_bounds is not None:
@@ -68,9 +68,11 @@ def representation_rules(
                 "min_balance=None together with share_bounds."
             )
         lower, upper = _read_share_bounds(share_bounds, groups, sums)
-        return share_rules(groups, lower, upper, person)
+        return share_rules(groups, lower, upper, largest_weight)
+    if min_balance is None:
+        return Rules.none(groups.n_groups)
     if not min_balance or groups.n_groups == groups.n_attributes:
-        return Rules(np.zeros((0, groups.n_groups)), np.zeros(0))
+        return Rules.none(groups.n_groups, np.full(groups.n_attributes, float(min_balance)))
     check_number(min_balance, "min_balance", 0, 1)
     attained = data_balances(groups, sums)
     if relative_balance:
@@ -85,7 +87,7 @@ def representation_rules(
                 "set relative_balance=True to ask for a share of what the data allow."
             )
     check_group_sizes(groups, n_clusters)
-    return balance_rules(groups, betas, person)
+    return balance_rules(groups, betas, largest_weight)
 
 
 def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:

@@ -17,18 +17,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray
-from skfair.base import Callback, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair._typing import FloatArray, Seed
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.other_solvers import as_clustering, check_solver
-from skfair.cluster.rows import check_lazy_solver, rows_in_blocks, rows_in_memory
+from skfair.cluster.rows import rows_in_blocks, rows_in_memory
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.fronts import hypervolume, nondominated
-from skfair.problems.clustering.representation import RepresentationProblem, Rules, balance_rules
-from skfair.solvers.clustering.price_front import FrontPoint, price_front
+from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import (
+    ClusteringSolver,
+    FrontPoint,
+    check_limits,
+    check_rows_here,
+    clustering_solver,
+)
 from skfair.utils.validation import check_number, check_numbers
 
 # Exact proportion is seldom possible for whole people; just below it usually is.
@@ -54,11 +60,14 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     balances : int or array-like, default=41
         Number of balances that are asked for, evenly spread, or these balances themselves as shares
         of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
-    solver : {"prices", "swap"}, default="prices"
-        - "prices": a warm-started sweep of the method of :class:`FairKMeans`.
-        - "swap": a list of labellings improved by k-means steps and swaps, Algorithm 3 of
-          safairkm, for ``max_iter`` iterations; ``balances``, ``init`` and ``n_init`` are not used.
-          One attribute, no sample weights.
+    solver : {"prices", "swap"} or object, default="prices"
+        A name, or an object such as ``Swap(max_points=50)``.
+
+        - "prices", :class:`~skfair.solvers.Prices`: a warm-started sweep of the method of
+          :class:`FairKMeans`.
+        - "swap", :class:`~skfair.solvers.Swap`: a list of labellings improved by k-means
+          steps and swaps, Algorithm 3 of safairkm, for ``max_iter`` iterations; ``balances``,
+          ``init`` and ``n_init`` are not used. One attribute, no sample weights.
     init : {"k-means++", "random"}, default="k-means++"
         How plain k-means, where the sweeps start, is seeded.
     n_init : int, default=2
@@ -129,7 +138,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "balances": [Interval(Integral, 2, None, closed="left"), "array-like"],
-        "solver": [StrOptions({"prices", "swap"})],
+        "solver": [str, ClusteringSolver],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"k-means++", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -142,11 +151,11 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         n_clusters: int = 8,
         *,
         balances: Any = 41,
-        solver: str = "prices",
+        solver: str | ClusteringSolver = "prices",
         init: str = "k-means++",
         n_init: int = 2,
         max_iter: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
@@ -190,75 +199,48 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             "dtype": [np.float64, np.float32],
             "order": "C",
         }
-        if is_lazy(X, sensitive_features, sample_weight):
-            check_lazy_solver(self.solver)
+        solver = clustering_solver(self.solver)
+        is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
+        check_rows_here(solver, is_elsewhere)
+        if is_elsewhere:
             rows = rows_in_blocks(self._read_training(X, **options))
         else:
             rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
         groups = rows.groups
         targets = self._targets()
         attained = data_balances(groups, rows.sums)
-        model = FairKMeans(
-            self.n_clusters,
-            intersectional=self.intersectional,
-            sensitive_columns=self.sensitive_columns,
-            drop_sensitive=self.drop_sensitive,
-        )
-        model._check_enough_rows(rows.n_samples)
+        rows.check_enough(self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
-        if self.solver == "swap":
-            check_solver("swap", groups, None, None)
+        check_limits(
+            solver,
+            groups.n_attributes,
+            has_weights=rows.has_weights,
+            min_balance=None,
+            has_share_bounds=False,
+        )
 
         def rules_of(target: float) -> Rules:
             return balance_rules(groups, min(target, _NEARLY_ONE) * attained)
 
+        def starts(rng: np.random.RandomState) -> list[FloatArray]:
+            runs = [starting_centers(problem, self.init, 3, rng) for _ in range(self.n_init)]
+            return [start for run in runs for start in run]
+
         problem = rows.problem(rules_of(1.0), self.n_clusters)
-        rng = check_random_state(self.random_state)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            if self.solver == "swap":
-                points = self._swap_points(problem, groups, rules_of(0.0), rng, callback)
-            else:
-                starts = [
-                    start
-                    for _ in range(self.n_init)
-                    for start in starting_centers(problem, self.init, 3, rng)
-                ]
-                points = price_front(
-                    problem, rules_of, targets, starts, random_state=rng, callback=callback
-                )
-        self._store(problem, groups, attained, model, points)
+            points = solver.front(
+                problem,
+                rules_of,
+                targets,
+                starts,
+                max_iter=self.max_iter,
+                random_state=check_random_state(self.random_state),
+                callback=callback,
+            )
+        self._store(problem, groups, attained, points)
         return self
-
-    def _swap_points(
-        self,
-        problem: RepresentationProblem,
-        groups: GroupEncoding,
-        no_rules: Rules,
-        rng: np.random.RandomState,
-        callback: Callback,
-    ) -> list[FrontPoint]:
-        """Run the list version of the swap method."""
-        from skfair.solvers.clustering.swap_front import swap_front
-
-        if np.any(problem.weights != 1):
-            raise ValueError("solver='swap' knows no sample_weight. Use solver='prices'.")
-        front = swap_front(
-            problem.X,
-            groups.codes[0],
-            self.n_clusters,
-            groups.n_groups,
-            max_iter=self.max_iter,
-            random_state=rng,
-            callback=callback,
-        )
-        free = problem.with_rules(no_rules)
-        labels = [row.astype(np.int64) for row in front.labels]
-        return [
-            FrontPoint(0.0, no_rules, as_clustering(free, row, None, 1, "converged", {}))
-            for row in labels
-        ]
 
     def _targets(self) -> FloatArray:
         """Return the relative balances to ask for, the two ends included."""
@@ -277,7 +259,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         problem: RepresentationProblem,
         groups: GroupEncoding,
         attained: FloatArray,
-        template: FairKMeans,
         points: list[FrontPoint],
     ) -> None:
         """Keep the points that no other dominates, each with a model that can predict."""
@@ -290,17 +271,16 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         )
         kept = np.flatnonzero(nondominated(costs, relative))
         kept = kept[np.argsort(costs[kept])]
-        models = []
-        for i in kept:
-            model = copy(template)
-            for name in ("n_features_in_", "feature_names_in_", "groups_", "model_features_"):
-                if hasattr(self, name):
-                    setattr(model, name, getattr(self, name))
-            model._group_levels, model._model_positions = self._group_levels, self._model_positions
-            model.set_params(min_balance=float(min(relative[i], 1.0)))
-            limited = problem.with_rules(points[i].rules)
-            model._store(limited, groups, points[i].clustering, is_final=False)
-            models.append(model)
+        models = [
+            FairKMeans.from_clustering(
+                problem.with_rules(points[i].rules),
+                groups,
+                points[i].clustering,
+                self,
+                min_balance=float(min(relative[i], 1.0)),
+            )
+            for i in kept
+        ]
         small = np.min_scalar_type(max(self.n_clusters - 1, 1))
         self.labels_ = _stacked([model.labels_ for model in models]).astype(small)
         for model in models:

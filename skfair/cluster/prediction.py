@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,19 +18,29 @@ from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import representation_rules
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
-from skfair.problems.clustering.representation import RepresentationProblem
-from skfair.solvers.clustering.prices import assign
+from skfair.problems.clustering.points import RepresentationProblem, Units
+from skfair.solvers.clustering.assignment import assign
 from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
 
 # Rows of X whose distances are computed at a time.
 _CHUNK = 1 << 14
+# What an estimator keeps of how it read its training data.
+_READING = (
+    "n_features_in_",
+    "feature_names_in_",
+    "groups_",
+    "model_features_",
+    "_group_levels",
+    "_model_positions",
+)
 
 
 class PricePredictionMixin(SensitiveFeaturesMixin):
     """Prediction, transformation and exact assignment at fitted centres and prices.
 
     The estimator sets ``cluster_centers_``, ``_scaled_centers`` and ``_scaled_prices`` in the units
-    ``_units`` (origin, length), and has the limits of :class:`FairKMeans` as parameters.
+    ``_units``, and has the limits of :class:`FairKMeans` as parameters.
     """
 
     # Members of a group may be assigned by their prices, so prediction takes the groups.
@@ -44,7 +53,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     cluster_centers_: NDArray[Any]
     _scaled_centers: FloatArray
     _scaled_prices: FloatArray
-    _units: tuple[FloatArray, float]
+    _units: Units
 
     @by_block(dtype=np.int32)
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
@@ -98,7 +107,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
         out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
         for part, distances in self._scaled_distances(rows):
-            out[part] = np.sqrt(distances) * self._units[1]
+            out[part] = np.sqrt(distances) * self._units.scale
         return out
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -128,7 +137,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         for part, distances in self._scaled_distances(rows):
             nearest = distances.min(axis=1).astype(np.float64)
             total += float(nearest.sum() if weights is None else weights[part] @ nearest)
-        return -total * squared_unit_of(self._units[1])
+        return -total * self._units.squared
 
     def assign(
         self,
@@ -188,19 +197,76 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             relative_balance=self.relative_balance,
             share_bounds=share_bounds,
             sums=groups.sums(weights),
-            person=1.0 if weights is None else float(weights.max()),
+            largest_weight=1.0 if weights is None else float(weights.max()),
         )
         problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
-        centers = (self.cluster_centers_ - problem.mean) / problem.scale
-        found = assign(problem, centers, exact=True)
-        missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+        centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale
+        labels = assign(problem, centers, exact=True).labels
+        counts = problem.counts(labels)
+        missed = problem.rules.violation_beyond(counts, problem.largest_weight)
         if missed > 0:
-            warnings.warn(
+            warn_user(
                 f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
-        return found.labels.astype(np.int32)
+        return np.asarray(labels, dtype=np.int32)
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Cluster X within the limits and return the labels.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        fitted: Any = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.labels_
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """Cluster X within the limits and return the distances to the centres.
+
+        Parameters
+        ----------
+        X : array-like or Dask collection of shape (n_samples, n_features)
+            The rows to cluster.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            Euclidean distances.
+        """
+        fitted: Any = self.fit(  # type: ignore[attr-defined]
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        return fitted.transform(X)
+
+    def _read_like(self, reader: SensitiveFeaturesMixin) -> None:
+        """Read new rows as another estimator of the same training data does."""
+        known = vars(reader)
+        vars(self).update({name: known[name] for name in _READING if name in known})
 
     def _scaled_distances(self, X: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
@@ -222,8 +288,3 @@ def _score_block(block: dict[str, Any], model: PricePredictionMixin) -> float:
     if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
         return 0.0
     return model.score(block["X"], sample_weight=weights)
-
-
-def squared_unit_of(scale: float) -> float:
-    """Square a unit of length, cut off at the range of floats."""
-    return min(float(scale) * float(scale), float(np.finfo(np.float64).max))

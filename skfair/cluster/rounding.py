@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,83 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import IntArray
+from skfair.cluster.limits import attribute_balances, count_balances, data_balances
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
-from skfair.solvers.clustering.prices import assign
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.clustering.assignment import assign
+from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How the rows of an embedding become labels; the fields are parameters of the estimator."""
+
+    n_clusters: int
+    assign_labels: str
+    row_normalize: bool
+    n_init: int
+
+    def cut(
+        self,
+        problem: GroupCut,
+        embedding: NDArray[Any],
+        spare: NDArray[Any] | None,
+        groups: GroupEncoding,
+        rules: Rules,
+        rng: np.random.RandomState,
+    ) -> Cut:
+        """Turn an embedding into labels that keep the rules; ``spare`` are further eigenvectors."""
+        largest = float(np.abs(embedding).max())
+        points = self._points(embedding, largest)
+        if self.assign_labels == "cluster_qr":
+            labels = labels_by_pivots(points, self.n_clusters)
+        else:
+            labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
+        if not rules.matrix.size:
+            return Cut(problem.weights, labels, self.n_clusters)
+        others = []
+        if spare is not None and not is_costly(problem.weights):
+            # More vectors than clusters see splits that the limits favour but the cut does not.
+            wide = np.concatenate([embedding, spare * problem.scale[:, None]], axis=1)
+            k = embedding.shape[1]
+            widths = {min(width, wide.shape[1]) for width in (k + 1, 2 * k)} - {k}
+            others = [
+                self._points(wide[:, :width].astype(embedding.dtype), largest)
+                for width in sorted(widths)
+            ]
+        starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
+        costs = CostProblem(groups, rules, self.n_clusters)
+        return round_to_rules(problem.weights, costs, starts, rng).cut
+
+    def _points(self, embedding: NDArray[Any], largest: float) -> NDArray[Any]:
+        """Return what is clustered: rows of the embedding, of length 1 if wanted."""
+        if self.row_normalize:
+            return unit_rows(embedding)
+        # k-means judges its progress relative to the spread, which should not be tiny.
+        points: NDArray[Any] = embedding / embedding.dtype.type(largest or 1.0)
+        return points
+
+
+def label_attributes(cut: Cut, groups: GroupEncoding) -> dict[str, Any]:
+    """Return what an estimator says of its labels."""
+    counts = groups.cross_counts(cut.labels, cut.volume.size).T
+    balances = count_balances(counts, groups)
+    of_data = data_balances(groups, groups.sums())
+    return {
+        "labels_": cut.labels.astype(np.int32),
+        "ncut_": cut.value,
+        "group_counts_": counts,
+        "cluster_balances_": balances,
+        "balance_": float(balances.min()),
+        "average_balance_": float(balances.mean()),
+        "relative_balance_": float((attribute_balances(counts, groups) / of_data).min()),
+    }
 
 
 def unit_rows(points: NDArray[Any]) -> NDArray[Any]:
@@ -35,7 +107,7 @@ def labels_by_kmeans(
         # Fewer distinct points than clusters: some stay empty, as the balances will say.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points)
-    return model.labels_.astype(np.int64)
+    return np.asarray(model.labels_, dtype=np.int64)
 
 
 def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
@@ -48,7 +120,7 @@ def labels_by_pivots(points: NDArray[Any], n_clusters: int) -> IntArray:
     left, _, right = svd(points[pivots[:n_clusters], :].T)
     k = min(left.shape[0], right.shape[0])
     rotated = points @ left[:, :k] @ right[:k]
-    return np.abs(rotated).argmax(axis=1)
+    return np.asarray(np.abs(rotated).argmax(axis=1))
 
 
 def rounding_starts(
@@ -81,4 +153,4 @@ def _assigned(
 ) -> IntArray:
     """Assign points to the means of clusters under the rules."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
-    return assign(problem, problem.means(labels)[0], search_counts=False).labels
+    return np.asarray(assign(problem, problem.means(labels)[0], search_counts=False).labels)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from skfair.base import FitData
 from skfair.blocks.kinds import Training
 from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.in_blocks import PartitionedProblem
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
+from skfair.problems.clustering.points import RepresentationProblem
 
 
 class Rows(NamedTuple):
@@ -24,19 +25,27 @@ class Rows(NamedTuple):
         Groups of the rows, or of the kinds of rows in blocks.
     sums : ndarray of shape (n_groups,)
         Weight of each group.
-    person : float
+    largest_weight : float
         Largest weight of a row.
     n_samples : int
         Number of rows.
+    has_weights : bool
+        Whether rows weigh more or less than 1.
     problem : callable
         Makes the problem for rules and a number of clusters.
     """
 
     groups: GroupEncoding
     sums: NDArray[np.float64]
-    person: float
+    largest_weight: float
     n_samples: int
+    has_weights: bool
     problem: Callable[[Rules, int], RepresentationProblem]
+
+    def check_enough(self, n_clusters: int) -> None:
+        """Raise if there are fewer rows than clusters."""
+        if self.n_samples < n_clusters:
+            raise ValueError(f"n_samples={self.n_samples} should be >= n_clusters={n_clusters}.")
 
 
 def rows_in_memory(data: FitData) -> Rows:
@@ -47,6 +56,7 @@ def rows_in_memory(data: FitData) -> Rows:
         data.groups.sums(weights),
         1.0 if weights is None else float(weights.max()),
         data.X.shape[0],
+        weights is not None and bool(np.any(weights != 1)),
         lambda rules, k: RepresentationProblem(data.X, data.groups, rules, k, weights),
     )
 
@@ -58,14 +68,6 @@ def rows_in_blocks(training: Training) -> Rows:
         training.groups.sums(training.weights),
         training.person,
         training.n_samples,
+        training.person != 1 or training.weights.sum() != training.n_samples,
         lambda rules, k: PartitionedProblem(training, rules, k),
     )
-
-
-def check_lazy_solver(name: str) -> None:
-    """Raise if a solver cannot work on Dask collections."""
-    if name != "prices":
-        raise ValueError(
-            f"solver={name!r} needs the rows in memory, got a Dask collection. Use "
-            "solver='prices', or compute() the collections."
-        )

@@ -9,23 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
 
 from skfair._typing import FloatArray
-from skfair.problems.clustering.representation import RepresentationProblem
+from skfair.problems.clustering.points import RepresentationProblem
 
 # Starting centres are sought on at most this many points.
 _START_SAMPLE = 10_000
 
 
 def starting_centers(
-    problem: RepresentationProblem, init: str, n_trials: int, rng: np.random.RandomState
+    problem: RepresentationProblem, init: Any, n_trials: int, rng: np.random.RandomState
 ) -> list[FloatArray]:
-    """Return the centres of two plain k-means runs on (a sample of) the points.
+    """Return the (scaled) centres that were given, or those of two plain k-means runs.
 
-    The first run sees the points as they are. The second sees them relative to the mean of their
-    cell: its clusters hold the groups in nearly equal shares, because what sets the groups apart is
-    taken away, which is the better start when the limits are strict. Their means follow.
+    The first run sees (a sample of) the points as they are. The second sees them relative to the
+    mean of their cell: its clusters hold the groups in nearly equal shares, because what sets the
+    groups apart is taken away, which is the better start when the limits are strict. Their means
+    follow.
     """
+    if not isinstance(init, str):
+        return [_given_centers(problem, init)]
     part = problem.sample(_START_SAMPLE, rng)
     points, weights, cells = part.scaled(slice(None)), part.weights, part.cells
     starts = [
@@ -50,6 +54,15 @@ def starting_centers(
         if mass.min() > 0:
             starts.append((member.T @ points) / mass[:, None])
     return [start.astype(np.float64) for start in starts]
+
+
+def _given_centers(problem: RepresentationProblem, init: Any) -> FloatArray:
+    """Check the centres that a user gave, and scale them."""
+    centers = check_array(init, dtype=np.float64, input_name="init")
+    expected = (problem.n_clusters, problem.X.shape[1])
+    if centers.shape != expected:
+        raise ValueError(f"init has the shape {centers.shape}, expected {expected}.")
+    return np.asarray((centers - problem.units.mean) / problem.units.scale)
 
 
 def _plain_kmeans(

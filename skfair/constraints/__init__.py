@@ -1,30 +1,50 @@
-"""Fairness rules in score space: one file per rule.
+"""Fairness rules in score space: on rates, on losses, on scores.
 
 A rule is passed to an estimator by name or, with parameters of its own, as an object. New rules
-subclass :class:`Constraint`; see the developer guide.
+subclass :class:`RateParity` or :class:`Constraint`; see the developer guide.
 """
 
-from skfair.constraints.accuracy_parity import AccuracyParity
 from skfair.constraints.base import CONSTRAINTS, Constraint
-from skfair.constraints.bounded_group_loss import BoundedGroupLoss
-from skfair.constraints.demographic_parity import DemographicParity
-from skfair.constraints.equal_opportunity import EqualOpportunity
-from skfair.constraints.equalized_odds import EqualizedOdds
-from skfair.constraints.false_positive_parity import FalsePositiveParity
-from skfair.constraints.loss_parity import ClassLossParity, LossParity, PositiveLossParity
-from skfair.constraints.mean_score_parity import MeanScoreParity
+from skfair.constraints.conditional import ConditionalOn
+from skfair.constraints.losses import (
+    BoundedGroupLoss,
+    ClassLossParity,
+    LossParity,
+    PositiveLossParity,
+)
+from skfair.constraints.rates import (
+    AccuracyParity,
+    BoundedFalseNegativeRate,
+    BoundedFalsePositiveRate,
+    BoundedSelectionRate,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FalseNegativeParity,
+    FalsePositiveParity,
+    PredictiveParity,
+    RateParity,
+)
+from skfair.constraints.scores import MeanScoreParity
 
 __all__ = [
     "DemographicParity",
     "EqualOpportunity",
     "FalsePositiveParity",
+    "FalseNegativeParity",
     "EqualizedOdds",
     "AccuracyParity",
+    "PredictiveParity",
     "LossParity",
     "PositiveLossParity",
     "ClassLossParity",
-    "BoundedGroupLoss",
     "MeanScoreParity",
+    "BoundedSelectionRate",
+    "BoundedFalsePositiveRate",
+    "BoundedFalseNegativeRate",
+    "BoundedGroupLoss",
+    "ConditionalOn",
+    "RateParity",
     "Constraint",
     "CONSTRAINTS",
 ]

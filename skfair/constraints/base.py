@@ -9,57 +9,33 @@ is in two cells and the gradient of any combination of rules is one pull-back. B
 into rates of groups and compares them. ``phi`` is the *moment*: a sigmoid of the score for rates
 (its *temperature* T makes it as steep as needed), the loss, or the score itself.
 
-A rule is a subclass of :class:`Constraint` that says what is averaged (:meth:`Constraint.moment`)
-and over which rows (``given``); :meth:`Constraint.prepare` does the rest and returns a
-:class:`BoundConstraint`, all that problems and solvers see.
-
-Pairwise rules on J > 2 groups of one attribute bound the largest minus the smallest rate. They cost
-J rows, not J (J - 1) / 2: a *centre*, a parameter of its own, lies within half the bound of all.
+A rule is a subclass of :class:`Constraint` that says what is averaged (:meth:`Constraint.moment`),
+over which rows (``given``) and how groups are compared (``comparison``). :meth:`Constraint.prepare`
+does the rest and returns a :class:`~skfair.constraints.bound.BoundConstraint`, all that problems
+and solvers see.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skfair._typing import FloatArray
-from skfair.constraints.bound import BoundConstraint, Comparison
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.cells import Given, TrainingRows, make_given, split_into_cells
+from skfair.constraints.comparisons import Comparison, make_comparison
 from skfair.constraints.moments import Moment
-from skfair.groups.encoding import GroupEncoding
+from skfair.losses import Loss
 from skfair.utils.registry import Registry
 
-Given = Literal["all", "positive", "negative", "class"]
+__all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
 
 CONSTRAINTS: Registry[type[Constraint]] = Registry("constraint", "skfair.constraints")
-
-
-class TrainingRows(NamedTuple):
-    """What a rule may know of the training data.
-
-    Attributes
-    ----------
-    groups : GroupEncoding
-        The groups of the rows.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1 for classification, real numbers for regression.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    loss : Loss
-        The loss that is minimised (an object with ``parts`` and ``exact``).
-    class_names : tuple or None
-        Names of the negative and the positive class; None for regression.
-    """
-
-    groups: GroupEncoding
-    targets: FloatArray
-    sample_weight: FloatArray | None
-    loss: Any
-    class_names: tuple[Any, Any] | None
 
 
 class Constraint(ABC, BaseEstimator):
@@ -76,8 +52,18 @@ class Constraint(ABC, BaseEstimator):
     ----------
     given : {"all", "positive", "negative", "class"}
         Rows that count: all of them, those of one true class, or each class by itself.
+    comparison : {"difference", "ratio", "bounded"}
+        How the rates of groups become the disparity: by differences, by ratios, or not at all:
+        then the largest rate is bounded.
+    among_counted : bool
+        Whether the rate of a group is the share of its positive class among the rows that the
+        moment counts, instead of the share of the rows that it counts.
     tasks : frozenset of {"classification", "regression"}
         Where the rule makes sense.
+    metric : str or None
+        Name of the function of :mod:`skfair.metrics` that measures the rule.
+    within_strata : bool
+        Whether groups are compared within the levels of an allowed attribute.
 
     Examples
     --------
@@ -94,8 +80,11 @@ class Constraint(ABC, BaseEstimator):
     RejectionParity(reference='overall')
     """
 
-    given: Given = "all"
+    given: str | Given = "all"
+    comparison: str | Comparison = "difference"
+    among_counted: bool = False
     tasks: frozenset[str] = frozenset({"classification"})
+    within_strata: bool = False
 
     def __init__(
         self,
@@ -121,9 +110,36 @@ class Constraint(ABC, BaseEstimator):
         """
 
     @property
-    def comparison(self) -> Comparison:
-        """How the rates of groups become one number."""
-        return self.reference
+    def metric(self) -> str | None:
+        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        return None
+
+    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
+        """Return the arguments that make the metric measure this rule.
+
+        Parameters
+        ----------
+        loss : str or Loss
+            The loss that is minimised.
+        pos_label : label, default=None
+            The positive class; None for regression.
+
+        Returns
+        -------
+        options : dict
+            Keyword arguments.
+        """
+        return {"reference": self.reference} if "reference" in self.get_params() else {}
+
+    def compared(self) -> Comparison:
+        """Return how the rates of groups become one number.
+
+        Returns
+        -------
+        comparison : Comparison
+            An object that says so.
+        """
+        return make_comparison(self.comparison, self.reference)
 
     def prepare(self, rows: TrainingRows, max_disparity: float) -> BoundConstraint:
         """Bind the rule to training rows.
@@ -140,74 +156,75 @@ class Constraint(ABC, BaseEstimator):
         bound : BoundConstraint
             Cells, moments and bounds.
         """
-        bound = max_disparity if self.max_disparity is None else self.max_disparity
-        if self.reference not in ("pairwise", "overall"):
-            raise ValueError(f"reference must be 'pairwise' or 'overall', got {self.reference!r}.")
-        if not isinstance(bound, Real) or not bound >= 0:
-            raise ValueError(f"max_disparity must be >= 0, got {bound!r}.")
-        bound_rule = _bind(self, rows, float(bound))
-        if bound_rule.moment.is_rate and 1 < bound < np.inf:
-            raise ValueError(
-                f"max_disparity={bound:g} limits nothing: rates differ by at most 1. Pass a share, "
-                "0.05 for 5 %."
-            )
-        return bound_rule
+        limit = max_disparity if self.max_disparity is None else self.max_disparity
+        return bind(self, make_given(self.given), rows, limit, type(self).__name__)
 
 
-def _bind(rule: Constraint, rows: TrainingRows, max_disparity: float) -> BoundConstraint:
-    """Split the rows into cells and say how their means become rates."""
-    groups, weights = rows.groups, rows.sample_weight
-    by_class = rule.given != "all"
-    classes = (rows.targets > 0).astype(np.int64) if by_class else None
-    split = groups.cells(classes, 2 if by_class else 1, weights)
-    counted = [0] if not by_class else {"positive": [1], "negative": [0]}.get(rule.given, [0, 1])
-    _check_cells(rule, rows, counted if by_class else None)
-    is_counted = np.isin(split.classes, counted) & (split.weights > 0)
-    number = np.cumsum(is_counted) - 1  # new number of each cell that counts
-    cells = np.where(is_counted, number, 0)[split.codes]
-    inverse = np.where(is_counted, 1 / np.where(is_counted, split.weights, 1.0), 0.0)
-    row_weights = inverse[split.codes]
-    if weights is not None:
-        row_weights *= weights
-
-    cell_weights = split.weights[is_counted]
-    cell_classes = split.classes[is_counted]
-    membership = sparse.csr_array(split.membership[:, is_counted]) * cell_weights[None, :]
-    rates, overall, names, blocks = [], [], [], []
-    for position, label in enumerate(counted):
-        in_class = (cell_classes == label).astype(float)
-        members = sparse.csr_array(membership * in_class[None, :])
-        totals = np.asarray(members.sum(axis=1)).ravel()
-        rates.append(sparse.diags_array(1 / np.where(totals > 0, totals, 1.0)) @ members)
-        mean = sparse.csr_array((cell_weights * in_class / (cell_weights @ in_class))[None, :])
-        overall.append(sparse.vstack([mean] * groups.n_groups))
-        suffix = f", y={rows.class_names[label]}" if by_class and rows.class_names else ""
-        names += [name + suffix for name in groups.names]
-        blocks.append(groups.attribute_of_group + position * groups.n_attributes)
-    return BoundConstraint(
-        name=type(rule).__name__,
+def bind(
+    rule: Constraint, given: Given, rows: TrainingRows, limit: float, name: str
+) -> BoundConstraint:
+    """Bind a rule to training rows that are split as ``given`` says."""
+    comparison = rule.compared()
+    if not isinstance(limit, Real) or not limit >= 0:
+        raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
+    table = split_into_cells(rows, given, among_counted=rule.among_counted)
+    bound = BoundConstraint(
+        name=name,
         moment=rule.moment(rows),
-        cells=cells,
-        row_weights=row_weights,
-        rates=sparse.csr_array(sparse.vstack(rates)),
-        overall=sparse.csr_array(sparse.vstack(overall)),
-        rate_names=tuple(names),
-        blocks=np.concatenate(blocks),
-        comparison=rule.comparison,
-        max_disparity=max_disparity,
+        cells=table.cells,
+        row_weights=table.row_weights,
+        rates=table.rates,
+        overall=table.overall,
+        quotients=table.quotients,
+        rate_names=table.names,
+        blocks=table.blocks,
+        comparison=comparison,
+        max_disparity=float(limit),
     )
+    if bound.moment.is_rate and 1 < limit < np.inf:
+        raise ValueError(
+            f"max_disparity={limit:g} limits nothing: rates differ by at most 1. Pass a share, "
+            "0.05 for 5 %."
+        )
+    if not bound.upper.size and rows.groups.n_groups > rows.groups.n_attributes:
+        raise ValueError(
+            "No stratum has rows of two groups, so there is nothing to compare. Pass "
+            "control_features with fewer levels, or a rule without strata."
+        )
+    return bound
 
 
-def _check_cells(rule: Constraint, rows: TrainingRows, counted: list[int] | None) -> None:
-    """Raise if a group, or one of the group-class cells that count, is empty."""
-    if counted is None or rows.class_names is None:
-        rows.groups.check_nonempty(sample_weight=rows.sample_weight)
-        return
-    classes = (rows.targets > 0).astype(np.int64)
-    rows.groups.check_nonempty(classes, rows.class_names, rows.sample_weight, counted)
+Rule = TypeVar("Rule", bound=type[Constraint])
+
+_PARAMETERS = {
+    "max_disparity": """max_disparity : float, default=None
+    The bound of this rule; None for that of the estimator.""",
+    "reference": """reference : {"pairwise", "overall"}, default="pairwise"
+    What a group is compared with: the other groups of its attribute, or all rows.""",
+    "comparison": """comparison : {"difference", "ratio"}, default="difference"
+    What the bound is on: the difference of two rates, or 1 minus the smaller over the larger, so
+    that 0.2 asks for a ratio of at least 0.8, the 80 % rule.""",
+}
 
 
-def make_constraints(constraint: Any, task: str) -> list[Constraint]:
+def documented(rule: Rule) -> Rule:
+    """Add to the docstring of a rule what it shares with others: metric, parameters, example."""
+    metric = rule().metric
+    parts = [inspect.cleandoc(rule.__doc__ or "")]
+    if metric is not None:
+        parts.append(f"Measured by :func:`skfair.metrics.{metric}`.")
+    shared = [_PARAMETERS[name] for name in inspect.signature(rule).parameters]
+    parts.append("\n".join(["Parameters", "----------", *shared]))
+    call = f"{rule.__name__}(max_disparity=0.1)"
+    example = [f">>> from skfair.constraints import {rule.__name__}", f">>> {call}", call]
+    parts.append("\n".join(["Examples", "--------", *example]))
+    rule.__doc__ = "\n\n".join(parts) + "\n"
+    return rule
+
+
+def make_constraints(
+    constraint: str | Constraint | Sequence[str | Constraint], task: str
+) -> list[Constraint]:
     """Return the rules that a user means by a name, a rule, or a list of them.
 
     Examples
@@ -222,8 +239,9 @@ def make_constraints(constraint: Any, task: str) -> list[Constraint]:
             "constraint is an empty list, so nothing would be limited. Name a rule, or use a model "
             "of scikit-learn."
         )
-    rules = [CONSTRAINTS[one]() if isinstance(one, str) else one for one in given]
-    for rule in rules:
+    rules: list[Constraint] = []
+    for one in given:
+        rule = CONSTRAINTS[one]() if isinstance(one, str) else one
         if not isinstance(rule, Constraint):
             raise ValueError(
                 f"constraint must be a name, a skfair.constraints.Constraint or a list of them, "
@@ -235,4 +253,5 @@ def make_constraints(constraint: Any, task: str) -> list[Constraint]:
             raise ValueError(
                 f"constraint={rule!r} is not for {task}. Choose from {', '.join(fitting)}."
             )
+        rules.append(rule)
     return rules

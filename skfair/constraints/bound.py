@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.cells import Quotients
+from skfair.constraints.comparisons import Comparison, Rows
 from skfair.constraints.moments import Moment
 
-Comparison = Literal["pairwise", "overall", "bounded"]
+Interval = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +33,16 @@ class BoundConstraint:
     rates : sparse array of shape (n_rates, n_cells)
         Turns cell means into the rates of groups.
     overall : sparse array of shape (n_rates, n_cells)
-        Turns cell means into the rate that each group's rate is compared with under "overall".
+        Turns cell means into the rate that each group's rate may be compared with.
+    quotients : tuple of Quotients or None
+        Rates and overall rates that are quotients; ``rates`` and ``overall`` are then linear
+        approximations for solvers, and whatever is reported is exact.
     rate_names : tuple of str
         Name of the group (and class) of each rate.
     blocks : ndarray of shape (n_rates,)
-        Rates of one block, an attribute within a class, are compared with each other.
-    comparison : {"pairwise", "overall", "bounded"}
-        Largest minus smallest rate; largest distance to the overall rate; largest rate.
+        Rates of one block, an attribute within a class or stratum, are compared with each other.
+    comparison : Comparison
+        How rates become one number.
     max_disparity : float
         The bound on it.
     """
@@ -49,6 +53,7 @@ class BoundConstraint:
     row_weights: FloatArray
     rates: sparse.csr_array
     overall: sparse.csr_array
+    quotients: tuple[Quotients, Quotients] | None
     rate_names: tuple[str, ...]
     blocks: IntArray
     comparison: Comparison
@@ -60,95 +65,69 @@ class BoundConstraint:
         return int(self.rates.shape[1])
 
     @cached_property
-    def _block_sizes(self) -> IntArray:
-        return np.bincount(self.blocks)
+    def _rows(self) -> Rows:
+        return self.comparison.rows(self.blocks, self.rate_names, self.max_disparity)
 
     @cached_property
-    def _centered_blocks(self) -> IntArray:
-        """Blocks of more than two rates under pairwise comparison: they need a centre."""
-        if self.comparison != "pairwise":
-            return np.empty(0, np.int64)
-        return np.flatnonzero(self._block_sizes > 2)
-
-    @property
-    def n_centers(self) -> int:
-        """Number of centres, which are parameters of the problem."""
-        return self._centered_blocks.size
-
-    @cached_property
-    def _compared(self) -> tuple[sparse.csr_array, IntArray, FloatArray]:
-        """Matrix of the constraint rows, the centre of each (-1 for none), half-widths."""
-        if self.comparison == "bounded":
-            n_rates = len(self.rate_names)
-            return self.rates, np.full(n_rates, -1), np.full(n_rates, self.max_disparity)
-        if self.comparison == "overall":
-            keep = np.flatnonzero(self._block_sizes[self.blocks] > 1)
-            matrix = sparse.csr_array((self.rates - self.overall)[keep])
-            return matrix, np.full(keep.size, -1), np.full(keep.size, self.max_disparity)
-        first = np.flatnonzero(np.diff(self.blocks, prepend=-1))
-        pairs = first[self._block_sizes == 2]
-        members = np.flatnonzero(self._block_sizes[self.blocks] > 2)
-        position = np.full(self._block_sizes.size, -1)
-        position[self._centered_blocks] = np.arange(self.n_centers)
-        matrix = sparse.vstack(
-            [self.rates[pairs + 1] - self.rates[pairs], self.rates[members]], format="csr"
-        )
-        centers = np.concatenate([np.full(pairs.size, -1), position[self.blocks[members]]])
-        widths = np.where(centers < 0, 1.0, 0.5) * self.max_disparity
-        return sparse.csr_array(matrix), centers, widths
-
-    @cached_property
-    def row_names(self) -> tuple[str, ...]:
-        """What each constraint row compares."""
-        names = np.array(self.rate_names, dtype=object)
-        if self.comparison == "bounded":
-            return tuple(names)
-        if self.comparison == "overall":
-            kept = names[self._block_sizes[self.blocks] > 1]
-            return tuple(f"{name} - overall" for name in kept)
-        first = np.flatnonzero(np.diff(self.blocks, prepend=-1))
-        pairs = first[self._block_sizes == 2]
-        members = names[self._block_sizes[self.blocks] > 2]
-        return (
-            *(f"{names[p + 1]} - {names[p]}" for p in pairs),
-            *(f"{name} - middle" for name in members),
-        )
-
-    @property
     def matrix(self) -> sparse.csr_array:
         """Shape (n_constraints, n_cells): what is kept between ``lower`` and ``upper``."""
-        return self._compared[0]
+        rows = self._rows
+        matrix = sparse.csr_array(rows.of_rates @ self.rates + rows.of_overall @ self.overall)
+        matrix.sort_indices()  # products add up in the order of the cells
+        return matrix
 
     @property
     def centers(self) -> IntArray:
         """The centre that each constraint row is measured from; -1 for none."""
-        return self._compared[1]
+        return self._rows.centers
+
+    @property
+    def n_centers(self) -> int:
+        """Number of centres, which are parameters of the problem."""
+        return int(self.centers.max(initial=-1)) + 1
 
     @property
     def lower(self) -> FloatArray:
         """Lower bounds of the constraint rows."""
-        if self.comparison == "bounded":
-            return np.full(self.upper.size, -np.inf)
-        return -self.upper
+        return self._rows.lower
 
     @property
     def upper(self) -> FloatArray:
         """Upper bounds of the constraint rows."""
-        return self._compared[2]
+        return self._rows.upper
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """What each constraint row compares."""
+        return self._rows.names
 
     def means(self, values: FloatArray) -> FloatArray:
         """Average a value per row over each cell."""
         weighted = self.row_weights * values
         return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
 
+    def rates_between(self, low: FloatArray, high: FloatArray) -> tuple[Interval, Interval]:
+        """Return bounds of rates and of overall rates, given bounds of the cell means."""
+        if self.quotients is not None:
+            rates, overall = self.quotients
+            return rates.between(low, high), overall.between(low, high)
+        return (self.rates @ low, self.rates @ high), (self.overall @ low, self.overall @ high)
+
+    def row_values(self, means: FloatArray) -> FloatArray:
+        """Return the exact values of the constraint rows: of quotients, not the linear ones."""
+        if self.quotients is None:
+            return np.asarray(self.matrix @ means)
+        (rates, _), (overall, _) = self.rates_between(means, means)
+        return np.asarray(self._rows.of_rates @ rates + self._rows.of_overall @ overall)
+
     def differences(self, scores: FloatArray) -> FloatArray:
-        """Return each group's strict rate minus the overall one; under "bounded" the rate."""
+        """Return each group's strict rate minus the overall one; of bounded rates the rate."""
         return self.differences_of_means(self.means(self.moment.strict(scores)))
 
     def differences_of_means(self, means: FloatArray) -> FloatArray:
         """Return the differences that cell means amount to."""
-        reference = 0.0 if self.comparison == "bounded" else self.overall @ means
-        return np.asarray(self.rates @ means - reference)
+        (rates, _), (overall, _) = self.rates_between(means, means)
+        return np.asarray(self.comparison.by_group(rates, overall))
 
     def disparity(self, scores: FloatArray) -> float:
         """Return the strict disparity, the number that ``max_disparity`` bounds."""
@@ -156,16 +135,11 @@ class BoundConstraint:
 
     def disparity_of_means(self, means: FloatArray) -> float:
         """Return the disparity that cell means amount to."""
-        rates = self.rates @ means
-        if not rates.size:
-            return 0.0
-        if self.comparison == "bounded":
-            return float(rates.max())
-        if self.comparison == "overall":
-            return float(np.abs(rates - self.overall @ means).max())
-        first = np.flatnonzero(np.diff(self.blocks, prepend=-1))
-        spread = np.maximum.reduceat(rates, first) - np.minimum.reduceat(rates, first)
-        return float(spread.max())
+        return float(self.least_disparity(means, means))
+
+    def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the least disparity of cell means between bounds of shape (n_cells, ...)."""
+        return self.comparison.least(*self.rates_between(low, high), self.blocks)
 
     def scaled(self, factor: float) -> BoundConstraint:
         """Return the rule with its bound multiplied, for targets in other units."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
+from skfair.losses import Loss
 
 
 class Moment(ABC):
@@ -56,7 +57,7 @@ class Rate(Moment):
         self, scores: FloatArray, temperature: float, rows: IntArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
-        factor: Any = temperature
+        factor: float | FloatArray = temperature
         if self.signs is not None:
             factor = temperature * (self.signs if rows is None else self.signs[rows])
         value = expit(factor * scores)
@@ -79,7 +80,7 @@ class MeanLoss(Moment):
 
     unit = "loss"
 
-    def __init__(self, loss: Any, targets: FloatArray) -> None:
+    def __init__(self, loss: Loss, targets: FloatArray) -> None:
         self.loss = loss
         self.targets = targets
 

@@ -6,15 +6,25 @@ the tabular generator, the fetchers and the local loader all return, so that a s
 for one of them runs on the others.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import validate_params
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def checks(constraints: dict[str, list[Any]]) -> Callable[[_Function], _Function]:
+    """Decorate a function: its parameters are checked as scikit-learn checks its own."""
+    decorator = validate_params(constraints, prefer_skip_nested_validation=True)
+    return cast(Callable[[_Function], _Function], decorator)
 
 
 def split_counts(n_samples: int, shares: Sequence[float]) -> npt.NDArray[np.int64]:

@@ -11,25 +11,44 @@ becomes groups are decisions; they are taken once, and documented here.
 import os
 from typing import Any
 
-from sklearn.utils._param_validation import validate_params
-
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
+from skfair.datasets._packing import checks
+from skfair.utils.text import filler
 
 _DataHome = str | os.PathLike[str] | None
 
-_validated = validate_params(
+_fill_doc = filler(
+    {
+        "arguments": """data_home : str, path-like or None, default=None
+    Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
+cache : bool, default=True
+    Keep the download in ``data_home``; later calls then need no network.
+as_frame : bool, default=True
+    Return pandas objects; False returns arrays (of dtype object where words occur).
+return_X_y : bool, default=False
+    Return ``(data, target, sensitive_features)`` instead of the Bunch.""",
+        "returns": """dataset : Bunch
+    ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
+    ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
+    ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
+    ``DESCR``.""",
+        "raises": """ConnectionError
+    When OpenML cannot be reached and ``data_home`` holds no copy.""",
+    }
+)
+_validated = checks(
     {
         "data_home": [str, os.PathLike, None],
         "cache": ["boolean"],
         "as_frame": ["boolean"],
         "return_X_y": ["boolean"],
     },
-    prefer_skip_nested_validation=True,
 )
 
 
 @_validated
+@_fill_doc
 def fetch_adult(
     *,
     data_home: _DataHome = None,
@@ -44,27 +63,15 @@ def fetch_adult(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----
@@ -89,6 +96,7 @@ def fetch_adult(
 
 
 @_validated
+@_fill_doc
 def fetch_bank(
     *,
     data_home: _DataHome = None,
@@ -104,27 +112,15 @@ def fetch_bank(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----
@@ -149,6 +145,7 @@ def fetch_bank(
 
 
 @_validated
+@_fill_doc
 def fetch_compas(
     *,
     data_home: _DataHome = None,
@@ -164,27 +161,15 @@ def fetch_compas(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----
@@ -209,6 +194,7 @@ def fetch_compas(
 
 
 @_validated
+@_fill_doc
 def fetch_german_credit(
     *,
     data_home: _DataHome = None,
@@ -224,27 +210,15 @@ def fetch_german_credit(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----
@@ -268,6 +242,7 @@ def fetch_german_credit(
 
 
 @_validated
+@_fill_doc
 def fetch_communities_crime(
     *,
     data_home: _DataHome = None,
@@ -284,27 +259,15 @@ def fetch_communities_crime(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----
@@ -329,6 +292,7 @@ def fetch_communities_crime(
 
 
 @_validated
+@_fill_doc
 def fetch_acs_income(
     *,
     data_home: _DataHome = None,
@@ -344,27 +308,15 @@ def fetch_acs_income(
 
     Parameters
     ----------
-    data_home : str, path-like or None, default=None
-        Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-    cache : bool, default=True
-        Keep the download in ``data_home``; later calls then need no network.
-    as_frame : bool, default=True
-        Return pandas objects; False returns arrays (of dtype object where words occur).
-    return_X_y : bool, default=False
-        Return ``(data, target, sensitive_features)`` instead of the Bunch.
+    %(arguments)s
 
     Returns
     -------
-    dataset : Bunch
-        ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
-        ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
-        ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
-        ``DESCR``.
+    %(returns)s
 
     Raises
     ------
-    ConnectionError
-        When OpenML cannot be reached and ``data_home`` holds no copy.
+    %(raises)s
 
     Notes
     -----

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, validate_params
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils._sparse import _align_api_if_sparse
 
 from skfair._typing import IntArray
+from skfair.datasets._packing import checks
 from skfair.utils.validation import check_numbers
 
 # Random numbers drawn at once: 2**21 doubles are 16 MB.
@@ -35,7 +36,7 @@ _OUTPUT_PARAMS = {
 }
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -45,7 +46,6 @@ _OUTPUT_PARAMS = {
         "shuffle": ["boolean"],
         **_OUTPUT_PARAMS,
     },
-    prefer_skip_nested_validation=True,
 )
 def make_fair_sbm(
     n_samples: int = 5000,
@@ -164,20 +164,19 @@ def make_fair_sbm(
         other_group = groups[rows, None] != groups[None, columns]
         # 0: both the same, 1: same group, 2: same cluster, 3: neither, the order of a, b, c, d.
         kind = other_cluster.view(np.int8) + 2 * other_group.view(np.int8)
-        return uniform < edge_probability[kind]
+        return np.asarray(uniform < edge_probability[kind])
 
     adjacency = _symmetric(n_samples, is_edge, rng, sparse_output, dtype)
     return adjacency, labels, groups
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "density": [Interval(Real, 0, 1, closed="right")],
         "group_probability": [Interval(Real, 0, 1, closed="neither")],
         **_OUTPUT_PARAMS,
     },
-    prefer_skip_nested_validation=True,
 )
 def make_random_laplacian(
     n_samples: int = 5000,
@@ -259,7 +258,7 @@ def _edge_probabilities(
         )
     if scale is None:
         # log(1) = 0: a single node has no edges anyway.
-        return np.minimum(array * (math.log(n_samples) / n_samples) ** 0.1, 1.0)
+        return np.asarray(np.minimum(array * (math.log(n_samples) / n_samples) ** 0.1, 1.0))
     scaled = array * scale
     if (scaled > 1).any():
         raise ValueError(

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
-from skfair.datasets._packing import pack_dataset, split_counts
+from skfair.datasets._packing import checks, pack_dataset, split_counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ the application alone and that the applications do not depend on sex or ethnicit
 """
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "bias": [Interval(Real, 0, None, closed="left")],
@@ -67,7 +67,6 @@ the application alone and that the applications do not depend on sex or ethnicit
         "return_X_y": ["boolean"],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
 )
 def make_loans(
     n_samples: int = 1000,

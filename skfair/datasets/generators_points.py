@@ -14,10 +14,10 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import FloatArray, IntArray
-from skfair.datasets._packing import split_counts
+from skfair.datasets._packing import checks, split_counts
 
 # variant -> (points per blob, centres, standard deviation, group of each blob)
 _BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]] = {
@@ -33,13 +33,12 @@ _BLOBS: dict[str, tuple[list[int], list[tuple[float, float]], float, list[int]]]
 }
 
 
-@validate_params(
+@checks(
     {
         "variant": [StrOptions(set(_BLOBS))],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
 )
 def make_grouped_blobs(
     variant: str = "equal",
@@ -118,7 +117,7 @@ def make_grouped_blobs(
     return X, groups
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 4, None, closed="left")],
         "separation": [Interval(Real, 0, None, closed="left")],
@@ -127,7 +126,6 @@ def make_grouped_blobs(
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
 )
 def make_elliptical(
     n_samples: int = 400,
@@ -201,7 +199,7 @@ def make_elliptical(
     return _maybe_shuffled(X, labels, groups, shuffle, rng)
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 9, None, closed="left")],
         "cluster_std": [Interval(Real, 0, None, closed="left")],
@@ -209,7 +207,6 @@ def make_elliptical(
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
 )
 def make_three_groups(
     n_samples: int = 577,

@@ -16,22 +16,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 
-from skfair.datasets._packing import split_counts
+from skfair.datasets._packing import checks, split_counts
 from skfair.utils.validation import check_numbers
 
 _DEFAULT_DISTRIBUTIONS: Mapping[Hashable, tuple[float, float]] = {"a": (0.5, 1.0), "b": (-0.5, 1.0)}
 
 
-@validate_params(
+@checks(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "distributions": [Mapping, None],
         "group_shares": ["array-like", None],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
 )
 def make_group_scores(
     n_samples: int = 1000,

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import validate_params
 from sklearn.utils._sparse import _align_api_if_sparse
 
-from skfair.datasets._packing import pack_dataset
+from skfair.datasets._packing import checks, pack_dataset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,13 +30,12 @@ _VARIABLE = "SKFAIR_DATA"
 _INDEX = "datasets.json"
 
 
-@validate_params(
+@checks(
     {
         "name": [str],
         "folder": [str, os.PathLike, None],
         "return_X_y": ["boolean"],
     },
-    prefer_skip_nested_validation=True,
 )
 def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -> Any:
     """Load one data set of a local folder.
@@ -139,7 +137,7 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     return dataset
 
 
-@validate_params({"folder": [str, os.PathLike, None]}, prefer_skip_nested_validation=True)
+@checks({"folder": [str, os.PathLike, None]})
 def local_datasets(folder: _Folder = None) -> list[str]:
     """List the data sets of a local folder.
 
@@ -225,7 +223,8 @@ def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | Non
 def _groups(frame: "pd.DataFrame", spec: Mapping[str, Any]) -> "pd.Series":
     """Return the group name of every row for one sensitive attribute."""
     if "column" in spec:
-        return frame[spec["column"]].astype(str)
+        column: pd.Series = frame[spec["column"]].astype(str)
+        return column
     names = spec.get("labels", {"True": spec["rule"], "False": "not"})
     holds: Any = frame.eval(spec["rule"], engine="python")
     groups: pd.Series = holds.map({True: names["True"], False: names["False"]})

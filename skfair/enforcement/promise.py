@@ -1,66 +1,31 @@
-"""What the estimators for partial fairness share: the promise, and repaired scores.
+"""The promise of the estimators for partial fairness: what is limited, measured and certified.
 
 A :class:`Promise` says what is limited, in the units of the metric that measures it; it is read
 from the parameters and the groups, and everything that is certified is measured by it, with
-:mod:`skfair.metrics`. :func:`repair_scores` turns any scores into scores that keep it.
+:mod:`skfair.metrics`. What it must know of a rule, the rule says itself
+(:class:`skfair.constraints.partial.PartialRule`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from skfair import metrics
 from skfair._typing import FloatArray
 from skfair.blocks.weighted_rows import WeightedRows
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, Surrogate
-from skfair.enforcement.repair import (
-    Blocks,
-    GroupMaps,
-    band_maps,
-    choose_cuts,
-    score_blocks,
-    shift_maps,
-)
-from skfair.enforcement.strict_partial import EXACT
+from skfair.constraints.partial import PARTIAL_RULES, PartialRows, PartialRule, Surrogate
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
-from skfair.metrics import (
-    partial_ccdf_gap,
-    partial_demographic_parity_gap,
-    partial_equal_opportunity_gap,
-    partial_equalized_odds_gap,
-    partial_group_auc_gap,
-    partial_statistical_parity_gap,
-)
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
-# Rules that repair can keep.
-REPAIRABLE = (
-    "statistical_parity",
-    "demographic_parity",
-    "group_auc",
-    "equal_opportunity",
-    "equalized_odds",
-)
-RATE_RULES: dict[str, Callable[..., float]] = {
-    "demographic_parity": partial_demographic_parity_gap,
-    "equal_opportunity": partial_equal_opportunity_gap,
-    "equalized_odds": partial_equalized_odds_gap,
-}
-# Rules whose disparity is a share of something.
-SCALED = ("statistical_parity", *RATE_RULES)
-_BISECTIONS = 12
-# Room for the noise of new rows, in units of sqrt(1 / n_k + 1 / n_k') within the interval: two
-# distributions that are alike differ by 0.87 of it on average. Shares at the thresholds stay below
-# the bound by the first number (half the bound at most), which costs accuracy, 0.05 points on a9a;
-# elsewhere by the second as well, which costs none. Without any room the disparity of test rows
-# there is 0.03 above the bound.
-ROOM, ROOM_ELSEWHERE = 0.5, 3.0
 _FLOOR_SAMPLES = 20
+# An interval, several, or these by group: what :class:`Intervals` reads.
+IntervalLike = Sequence[Any] | Mapping[Any, Any] | FloatArray
 
 
 class Promise(NamedTuple):
@@ -68,12 +33,14 @@ class Promise(NamedTuple):
 
     Attributes
     ----------
-    rule : str
+    name : str
         Name of the rule.
+    rule : PartialRule
+        The rule.
     interval : object
         The interval as the user gave it.
-    scale : {"conditional", "ccdf"}
-        Whether disparities are shares of the interval, or of the whole groups.
+    is_ccdf : bool
+        Whether disparities are shares of the whole groups, not of the interval.
     bound : float
         The disparity allowed.
     groups : GroupEncoding
@@ -83,16 +50,17 @@ class Promise(NamedTuple):
     weights : ndarray of shape (n_samples,) or None
         Weights of the rows.
     intervals : Intervals
-        The intervals on which shares have to agree: those of the user, or under "ccdf" for
-        statistical parity all of them together, longer by the bound, since the ranks of other
-        groups at their thresholds lie there.
+        The intervals on which shares have to agree: those of the user, or all of them together,
+        longer by the bound, where groups are compared at thresholds (``compares_thresholds``):
+        the ranks of other groups at their thresholds lie there.
     behind : WeightedRows or None
         Set if the rows are few weighted ones that stand for those of Dask collections.
     """
 
-    rule: str
-    interval: Any
-    scale: str
+    name: str
+    rule: PartialRule
+    interval: IntervalLike
+    is_ccdf: bool
     bound: float
     groups: GroupEncoding
     targets: FloatArray
@@ -100,17 +68,50 @@ class Promise(NamedTuple):
     intervals: Intervals
     behind: WeightedRows | None = None
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        interval: IntervalLike,
+        scale: str,
+        bound: float,
+        groups: GroupEncoding,
+        targets: FloatArray,
+        weights: FloatArray | None = None,
+        behind: WeightedRows | None = None,
+    ) -> Self:
+        """Read a promise from parameters."""
+        rule, is_ccdf = PARTIAL_RULES[name](), scale == "ccdf"
+        own = Intervals(interval, groups.levels)
+        made = cls(name, rule, interval, is_ccdf, bound, groups, targets, weights, own, behind)
+        return made.with_bound(bound)
+
+    def with_bound(self, bound: float) -> Self:
+        """Return the promise with another bound."""
+        intervals = self._longer(bound) if self.compares_thresholds else self.intervals
+        return self._replace(bound=float(bound), intervals=intervals)
+
+    def _longer(self, length: float) -> Intervals:
+        return Intervals(self.interval, self.groups.levels).widened(length)
+
+    def _seen_longer(self, length: float) -> Self:
+        """Return the promise on an interval of the user's that is longer."""
+        return self._replace(interval=_pairs(self._longer(length)))
+
     @property
     def is_vacuous(self) -> bool:
         """Whether no attribute has two groups to compare."""
         return self.groups.n_groups == self.groups.n_attributes
 
     @property
+    def compares_thresholds(self) -> bool:
+        """Whether groups are compared at thresholds, not at ranks."""
+        return self.is_ccdf and self.rule.ccdf_metric is not None
+
+    @property
     def unit(self) -> float:
         """Units of the disparity that a share of the intervals is."""
-        if self.scale == "conditional" or self.rule not in SCALED:
-            return 1.0
-        return float(self.intervals.lengths[0])
+        return float(self.intervals.lengths[0]) if self.is_ccdf and self.rule.is_share else 1.0
 
     @property
     def tolerance(self) -> float:
@@ -120,7 +121,7 @@ class Promise(NamedTuple):
     def percentiles(self, n_percentiles: int) -> FloatArray:
         """Return where smooth rules are imposed, as shares of the intervals."""
         middles = (np.arange(n_percentiles) + 0.5) / n_percentiles
-        if self.rule != "statistical_parity" or self.scale == "conditional":
+        if not self.compares_thresholds:
             return middles * max(0.0, 1 - self.tolerance)
         # As in the paper: equally spaced in the interval that the user gave.
         pairs = np.unique(
@@ -135,35 +136,31 @@ class Promise(NamedTuple):
         """Return the disparity of scores whose decision threshold is 0."""
         if self.is_vacuous:
             return 0.0
-        if self.rule not in REPAIRABLE:
+        if self.rule.metric is None:
             return self._surrogate_value(scores)
         given: dict[str, Any] = {
             "sensitive_features": self.groups,
             "interval": self.interval,
             "sample_weight": self.weights,
         }
-        if self.rule == "statistical_parity":
-            if self.scale == "conditional":
-                return partial_statistical_parity_gap(None, scores, **given)
-            try:
-                return partial_ccdf_gap(None, scores, **given)
-            except ValueError:  # ties: no threshold of some group lies in the interval
-                pairs = [tuple(pair) for pair in self.intervals.bounds[0].tolist()]
-                given["interval"] = pairs
-                return partial_statistical_parity_gap(None, scores, **given, normalize=False)
-        if self.rule == "group_auc":
-            return partial_group_auc_gap(None, scores, **given)
-        if self.rule == "demographic_parity":
-            return self.unit * partial_demographic_parity_gap(None, scores, **given)
-        gap = RATE_RULES[self.rule]
-        return self.unit * gap(
-            self.targets > 0, scores, **given, rank_within="class", pos_label=True
-        )
+        positive = None
+        if self.rule.classes:
+            positive = self.targets > 0
+            given |= {"rank_within": "class", "pos_label": bool(self.rule.classes[-1])}
+        metric = getattr(metrics, self.rule.metric)
+        if not self.is_ccdf or self.rule.ccdf_metric is None:
+            return float(self.unit * metric(positive, scores, **given))
+        ccdf_metric = getattr(metrics, self.rule.ccdf_metric)
+        try:
+            return float(ccdf_metric(positive, scores, **given))
+        except ValueError:  # ties: no threshold of some group lies in the interval
+            given["interval"] = _pairs(self.intervals)
+            return float(metric(positive, scores, **given, normalize=False))
 
     def _surrogate_value(self, scores: FloatArray) -> float:
-        """Return what a comparator of the paper limits: its quadratic surrogate."""
+        """Return what a rule without a metric limits: the largest of its values."""
         rows = self.rows(0, np.empty(0), 0.0)
-        bound = PARTIAL_RULES[self.rule]().prepare(rows, Surrogate("ramp", 0.5))[0]
+        bound = self.rule.prepare(rows, Surrogate("ramp", 0.5))[0]
         return float(bound.evaluate(scores, np.empty(0)).values.max())
 
     def rows(self, attribute: int, percentiles: FloatArray, threshold: float) -> PartialRows:
@@ -182,11 +179,11 @@ class Promise(NamedTuple):
 
     def floor(self) -> float:
         """Return the smallest disparity that the numbers of rows let one ask for."""
-        if self.rule not in REPAIRABLE or self.rule == "group_auc":
+        if not self.rule.is_share:
             return 0.0
         counts = self.counts()
-        if self.scale == "conditional":
-            return float((1 / (counts * self.intervals.lengths[:, None])).max())
+        if not self.is_ccdf:
+            counts = counts * self.intervals.lengths[:, None]
         return float((1 / counts).max())
 
     def counts(self) -> FloatArray:
@@ -194,11 +191,11 @@ class Promise(NamedTuple):
         counted = None if self.weights is None else (self.weights > 0).astype(float)
         if self.behind is not None:
             counted = np.where(self.behind.weights > 0, self.behind.counts, 0.0)
-        if self.rule not in ("equal_opportunity", "equalized_odds"):
+        if not self.rule.classes:
             return np.asarray(self.groups.sums(counted), dtype=float)[:, None]
         classes = (self.targets > 0).astype(np.int64)
         table = self.groups.cross_counts(classes, 2, counted)
-        return np.asarray(table[:, 1:] if self.rule == "equal_opportunity" else table, dtype=float)
+        return np.asarray(table[:, list(self.rule.classes)], dtype=float)
 
     def kept_by_bins(self) -> tuple[Promise, float]:
         """Return what to keep by rows in bins so that all rows keep this promise, and the gap.
@@ -208,16 +205,16 @@ class Promise(NamedTuple):
         shares differ by at most that much more than the bins show; probabilities that one group
         outranks the other, by twice as much. Rates at thresholds between bins are exact.
         """
-        if self.behind is None or self.is_vacuous or self.rule in RATE_RULES:
+        if self.behind is None or self.is_vacuous or self.rule.limits_decisions:
             return self, 0.0
         error = share = self.behind.resolution()
         promise = self
-        if self.rule == "group_auc" or self.scale == "conditional":
+        if self.compares_thresholds:
+            # The ranks of all rows may lie in the interval where those of the bins do not.
+            promise = self._seen_longer(share)
+        else:
             lengths = Intervals(self.interval, self.groups.levels).lengths
-            error = share / float(lengths.min()) * (2 if self.rule == "group_auc" else 1)
-        else:  # the ranks of all rows may lie in the interval where those of the bins do not
-            wider = Intervals(self.interval, self.groups.levels).widened(share)
-            promise = self._replace(interval=[tuple(pair) for pair in wider.bounds[0].tolist()])
+            error = share / float(lengths.min()) * (1 if self.rule.is_share else 2)
         if error > 0.5 * self.bound:
             warn_user(
                 f"Bins of scores hold up to {share:.2g} of a group, which leaves the disparity of "
@@ -228,9 +225,14 @@ class Promise(NamedTuple):
         return promise._replace(bound=max(self.bound - error, error)), error
 
 
+def _pairs(intervals: Intervals) -> list[Any]:
+    """Return intervals that are the same for all groups as a user would write them."""
+    return [tuple(pair) for pair in intervals.bounds[0].tolist()]
+
+
 def make_promise(
-    rule: str,
-    interval: Any,
+    name: str,
+    interval: IntervalLike,
     scale: str,
     max_disparity: float,
     groups: GroupEncoding,
@@ -238,11 +240,9 @@ def make_promise(
     weights: FloatArray | None,
     class_names: Sequence[Any],
     *,
-    uses_interval: bool = True,
-    by_class: bool = False,
     behind: WeightedRows | None = None,
 ) -> Promise:
-    """Read the promise from parameters and groups; raise or warn where it makes no sense.
+    """Read the promise of a fit from parameters and groups; raise or warn where it makes no sense.
 
     Returns
     -------
@@ -250,22 +250,18 @@ def make_promise(
         With a bound that the numbers of rows allow.
     """
     groups.check_nonempty(sample_weight=weights)
-    if by_class:
+    rule = PARTIAL_RULES[name]
+    if rule.by_class:
         classes = (targets > 0).astype(np.int64)
-        needed = [1] if rule == "equal_opportunity" else None
-        groups.check_nonempty(classes, class_names, weights, needed)
-    intervals = Intervals(interval, groups.levels)
-    if scale == "ccdf" and rule == "statistical_parity":
-        intervals = intervals.widened(max_disparity)
-    elif scale == "ccdf" and rule in RATE_RULES and np.ptp(intervals.lengths) > 1e-12:
+        groups.check_nonempty(classes, class_names, weights, list(rule.classes) or None)
+    promise = Promise.of(name, interval, scale, max_disparity, groups, targets, weights, behind)
+    intervals, is_ccdf = promise.intervals, promise.is_ccdf
+    if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > 1e-12:
         raise ValueError(
             "scale='ccdf' compares shares of whole groups, so the intervals of all groups must be "
             f"equally long; got {interval!r}. Use scale='conditional'."
         )
-    promise = Promise(
-        rule, interval, scale, float(max_disparity), groups, targets, weights, intervals, behind
-    )
-    if uses_interval:
+    if rule.uses_interval:
         _check_rows_inside(promise)
     if promise.is_vacuous and groups.levels.attributes:
         warn_user(
@@ -279,10 +275,7 @@ def make_promise(
             f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
             "interval or merge small groups.",
         )
-        promise = promise._replace(bound=floor)
-        if scale == "ccdf" and rule == "statistical_parity":
-            wider = Intervals(interval, groups.levels).widened(floor)
-            promise = promise._replace(intervals=wider)
+        promise = promise.with_bound(floor)
     return promise
 
 
@@ -300,125 +293,6 @@ def _check_rows_inside(promise: Promise) -> None:
         f"The interval {promise.interval!r} holds less than one row of a group. Rows inside it: "
         f"{listed(rows)}. Choose a longer interval or merge small groups."
     )
-
-
-class Repaired(NamedTuple):
-    """Maps of the groups, and what they are good for.
-
-    Attributes
-    ----------
-    maps : GroupMaps
-        From scores to scores whose decision threshold is 0.
-    bound : float
-        The disparity that is kept: larger than asked only where ties leave no choice.
-    """
-
-    maps: GroupMaps
-    bound: float
-
-
-def repair_scores(
-    promise: Promise,
-    scores: FloatArray,
-    threshold: float | None,
-    *,
-    min_gap: float = 0.0,
-    n_knots: int | None = None,
-) -> Repaired:
-    """Return monotone maps of the groups after which the promise is kept.
-
-    Parameters
-    ----------
-    promise : Promise
-        What is limited; the groups must not overlap.
-    scores : ndarray of shape (n_samples,)
-        Scores of the rows of the promise.
-    threshold : float or None
-        Decision threshold; None for the most accurate.
-    min_gap : float, default=0.0
-        Scores that are closer count as tied.
-    n_knots : int, default=None
-        Largest number of knots of a map.
-
-    Returns
-    -------
-    repaired : Repaired
-        The maps, and the bound that they keep. O(n log n + n G).
-    """
-    groups, codes = promise.groups, promise.groups.codes[0]
-    blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
-
-    def thresholds(levels: Sequence[Sequence[FloatArray]], tolerance: float) -> FloatArray:
-        chosen = choose_cuts(blocks, levels, tolerance, threshold).thresholds
-        bins = None if promise.behind is None else promise.behind.bins
-        return chosen if bins is None else bins.between(chosen)
-
-    if groups.n_groups == 1:
-        cuts = thresholds([[np.zeros(blocks[0].ends.size)]], 1.0)
-        return Repaired(shift_maps(blocks, cuts), promise.bound)
-    if promise.rule not in ("statistical_parity", "group_auc"):
-        cuts = thresholds(_levels(promise, blocks), promise.tolerance)
-        return Repaired(shift_maps(blocks, cuts), promise.bound)
-
-    as_they_are = np.inf if threshold is None else promise.measure(scores - threshold)
-    unmoved = shift_maps(blocks, np.full(groups.n_groups, threshold or 0.0))
-    if as_they_are <= promise.bound:
-        return Repaired(unmoved, promise.bound)
-    sizes = groups.sums(promise.weights) * promise.intervals.lengths
-    noise = float(np.sqrt(np.sort(1 / sizes)[-2:].sum()))
-
-    def bands(tolerance: float, n_knots: int | None = None) -> tuple[GroupMaps, float]:
-        aim = max(tolerance - ROOM * noise, 0.5 * tolerance)
-        maps, _ = band_maps(
-            blocks,
-            thresholds(_levels(promise, blocks), aim),
-            promise.intervals,
-            aim,
-            margin=ROOM_ELSEWHERE * noise,
-            n_knots=n_knots,
-        )
-        return maps, promise.measure(maps(scores, codes))
-
-    tolerance = promise.tolerance
-    if promise.rule == "group_auc":
-        tolerance = _widest(bands, promise.bound)
-    maps, kept = bands(tolerance)
-    if as_they_are < kept > promise.bound + EXACT:  # ties: better not to move them
-        maps, kept = unmoved, as_they_are
-    elif n_knots is not None:
-        maps, _ = bands(tolerance, n_knots)
-    return Repaired(maps, _kept_or_warned(promise, kept))
-
-
-def _widest(bands: Callable[[float], tuple[GroupMaps, float]], bound: float) -> float:
-    """Look for the widest bands that keep a bound: those of the bound do, and mostly wider ones."""
-    low, high = bound, 1.0
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if bands(middle)[1] <= bound else (low, middle)
-    return low
-
-
-def _kept_or_warned(promise: Promise, kept: float) -> float:
-    """Return the bound, or with a warning the disparity that ties do not let one go below."""
-    if kept <= promise.bound + EXACT:
-        return promise.bound
-    warn_user(
-        f"Tied scores leave no way below a {promise.rule} disparity of {kept:.4g} on the training "
-        f"data; max_disparity={promise.bound:g} was asked. Finer scores, a longer interval or "
-        "merged groups would help."
-    )
-    return kept
-
-
-def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]]:
-    """Return, for each comparison and group, the share of the interval above each cut."""
-    share = promise.intervals.share
-    by_class = {
-        "equal_opportunity": ["positive"],
-        "equalized_odds": ["positive", "negative"],
-    }.get(promise.rule, ["ends"])
-    return [[share(getattr(one, kind), g) for g, one in enumerate(blocks)] for kind in by_class]
 
 
 def simulated_floor(promise: Promise) -> float:
@@ -447,12 +321,10 @@ def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> floa
     epsilon = np.sqrt(np.log(2 * counts.size / (1 - confidence)) / (2 * counts)).max(axis=1)
     if promise.is_vacuous:
         return 0.0
-    if promise.scale == "conditional":
+    if not promise.is_ccdf:
         epsilon = epsilon / promise.intervals.lengths
-    elif promise.rule == "statistical_parity":
-        own = Intervals(promise.interval, promise.groups.levels)
-        wider = own.widened(float(epsilon.max())).bounds[0]
-        promise = promise._replace(interval=[tuple(pair) for pair in wider.tolist()])
+    elif promise.compares_thresholds:
+        promise = promise._seen_longer(float(epsilon.max()))
     return min(1.0, promise.measure(scores) + float(np.sort(epsilon)[-2:].sum()))
 
 
@@ -465,7 +337,7 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
         "or let the model use the group (group_aware=True), which makes the bound exact."
     )
     warn_user(
-        f"No model was found whose {promise.rule} disparity on the training data is at most "
+        f"No model was found whose {promise.name} disparity on the training data is at most "
         f"{promise.bound:g}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
     )

@@ -17,14 +17,15 @@ with wider steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
+from skfair.enforcement.rounds import Place, Rounds, SolveOptions
 from skfair.problems.partial.problem import PartialParityProblem
-from skfair.solvers.base import SolverResult
+from skfair.solvers.base import Solver, SolverResult
 
 ROUNDS = 8
 # Factor on the width of the steps per round, and the least width, as parts of the first.
@@ -54,35 +55,107 @@ class PartialResult(NamedTuple):
         Its measured disparity.
     n_solves : int
         Number of problems that were solved.
+    is_precise : bool
+        Whether its solver runs until it has converged.
     """
 
     problem: PartialParityProblem
     result: SolverResult
     disparity: float
     n_solves: int
+    is_precise: bool
 
 
-class _Candidate(NamedTuple):
-    rank: tuple[float, float]  # excess of the disparity, and minus the quality
+class _Solved(NamedTuple):
+    """A smooth problem, its solution, and what the scores of that are good for."""
+
     problem: PartialParityProblem
-    tolerance: float
-    surrogate: Surrogate
     result: SolverResult
+    excess: float  # of the measured disparity
+    quality: float
     disparity: float
+    spread: float  # of the scores
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The smaller, the better."""
+        return self.excess, -self.quality
+
+
+class Target(NamedTuple):
+    """What is asked of scores, and what they are compared by.
+
+    Attributes
+    ----------
+    measure : callable
+        Disparity of scores.
+    quality : callable
+        Their accuracy.
+    max_disparity : float
+        Largest disparity.
+    """
+
+    measure: Callable[[FloatArray], float]
+    quality: Callable[[FloatArray], float]
+    max_disparity: float
+
+
+class _Tightened(Rounds[PartialParityProblem]):
+    """One form of the problem, under tolerances and steps that follow what is measured."""
+
+    def __init__(
+        self,
+        form: PartialParityProblem,
+        surrogate: Surrogate,
+        width: float,
+        target: Target,
+        spread: float,
+        solved: list[_Solved],
+    ) -> None:
+        self.form, self.surrogate, self.target = form, surrogate, target
+        self.spread, self.solved = spread, solved
+        self.tolerance, self.width = form.tolerance, width
+        self.narrowed, self.ratio, self.n_done = 1.0, 1.0, 0
+
+    def bounded(self) -> PartialParityProblem:
+        """Return the form with the present tolerance and steps."""
+        steps = self.surrogate.narrowed(self.width * self.narrowed * self.ratio)
+        return self.form.limited(self.tolerance, steps)
+
+    def keep(self, problem: PartialParityProblem, result: SolverResult) -> bool:
+        """Measure the scores."""
+        scores = problem.evaluate(result.theta).scores
+        disparity = self.target.measure(scores)
+        excess = max(disparity - self.target.max_disparity - EXACT, 0.0)
+        quality = self.target.quality(scores)
+        self.solved.append(_Solved(problem, result, excess, quality, disparity, _spread(scores)))
+        return True
+
+    def move(self, problem: PartialParityProblem, result: SolverResult) -> bool:
+        """Multiply the tolerance by what was asked over what was measured; narrow the steps."""
+        self.n_done += 1
+        last, limit = self.solved[-1], self.target.max_disparity
+        is_used_up = last.disparity >= USED * limit or not np.any(result.multipliers)
+        if not last.excess and (is_used_up or self.n_done > PATIENCE):
+            return False
+        wanted = AIM * limit / max(last.disparity, 1e-3 * limit, EXACT)
+        self.tolerance *= float(np.clip(wanted, 0.3, 1.5))
+        self.narrowed = max(NARROWEST, NARROWING * self.narrowed)
+        if self.spread:
+            self.ratio = max(last.spread / self.spread, 1e-6)
+        return True
 
 
 def solve_partially(
     problems: Sequence[PartialParityProblem],
-    solver: Any,
+    solver: Solver,
     theta_model: FloatArray,
     surrogate: Surrogate,
+    target: Target,
     *,
-    measure: Callable[[FloatArray], float],
-    quality: Callable[[FloatArray], float],
-    max_disparity: float,
     retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
-    **params: Any,
+    **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the best solution whose measured disparity is within its bound.
 
@@ -90,16 +163,14 @@ def solve_partially(
     ----------
     problems : sequence of PartialParityProblem
         Forms of the problem, one after the other.
-    solver : object
-        Has ``solve``.
+    solver : Solver
+        Solves each.
     theta_model : ndarray
         Parameters of the model to start from.
     surrogate : Surrogate
         The steps of the first round, for scores that are spread as those of ``theta_model``.
-    measure, quality : callable
-        Disparity and accuracy of scores.
-    max_disparity : float
-        Largest measured disparity.
+    target : Target
+        What is asked of scores.
     retries : sequence of PartialParityProblem, default=()
         Problems that are solved while no solution within the bound is found.
     n_rounds : int, default=8
@@ -112,47 +183,21 @@ def solve_partially(
     found : PartialResult
         The most accurate solution within the bound, else the one of least disparity.
     """
-    candidates: list[_Candidate] = []
-    spread = _spread(problems[0], theta_model)
+    solved: list[_Solved] = []
+    spread = _spread(problems[0].model.forward(theta_model)[0])
     attempts = [(problem, 1.0) for problem in problems]
     attempts += [(problem, width) for problem in retries for width in RETRY_WIDTHS]
-    for k, (problem, first) in enumerate(attempts):
-        if candidates and candidates[-1].result.status == "stopped":
+    for k, (form, width) in enumerate(attempts):
+        if solved and solved[-1].result.status == "stopped":
             break
-        if k >= len(problems) and min(candidates, key=_rank).rank[0] <= 0:
+        if k >= len(problems) and any(not one.excess for one in solved):
             break
-        tolerance, narrowed, ratio = problem.tolerance, 1.0, 1.0
-        theta = lam = None
-        for n_done in range(1, n_rounds + 1):
-            step = surrogate.narrowed(first * narrowed * ratio)
-            problem.set_surrogate(step)
-            problem.set_tolerance(tolerance)
-            theta = problem.start(theta_model) if theta is None else theta
-            result = solver.solve(problem, theta, lam, **params)
-            theta, lam = result.theta, result.multipliers
-            scores = problem.evaluate(theta).scores
-            disparity = measure(scores)
-            excess = max(disparity - max_disparity - EXACT, 0.0)
-            rank = (excess, -quality(scores))
-            candidates.append(_Candidate(rank, problem, tolerance, step, result, disparity))
-            is_used_up = disparity >= USED * max_disparity or not np.any(lam) or n_done > PATIENCE
-            if result.status == "stopped" or (not excess and is_used_up):
-                break
-            wanted = AIM * max_disparity / max(disparity, 1e-3 * max_disparity, EXACT)
-            tolerance *= float(np.clip(wanted, 0.3, 1.5))
-            narrowed = max(NARROWEST, NARROWING * narrowed)
-            if spread:
-                ratio = max(float(scores.std()) / spread, 1e-6)
-    best = min(candidates, key=_rank)
-    best.problem.set_tolerance(best.tolerance)
-    best.problem.set_surrogate(best.surrogate)
-    return PartialResult(best.problem, best.result, best.disparity, len(candidates))
+        rounds = _Tightened(form, surrogate, width, target, spread, solved)
+        start = Place(rounds.bounded().start(theta_model), None)
+        rounds.run(solver, start, n_rounds, params)
+    best = min(solved, key=lambda one: one.rank)
+    return PartialResult(best.problem, best.result, best.disparity, len(solved), solver.is_precise)
 
 
-def _rank(candidate: _Candidate) -> tuple[float, float]:
-    return candidate.rank
-
-
-def _spread(problem: PartialParityProblem, theta_model: FloatArray) -> float:
-    """Return the standard deviation of scores."""
-    return float(problem.model.forward(theta_model)[0].std())
+def _spread(scores: FloatArray) -> float:
+    return float(scores.std())

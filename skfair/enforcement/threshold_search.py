@@ -15,14 +15,14 @@ the share of one bin, one in several thousand of those rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock
-from skfair.enforcement.thresholds import RateTable, SortedRows, Threshold, threshold_at
+from skfair.enforcement.thresholds import RateTable, Threshold, ThresholdScan, threshold_at
 from skfair.problems.erm.in_blocks import (
     LinearScores,
     PartitionedERM,
@@ -30,6 +30,9 @@ from skfair.problems.erm.in_blocks import (
     Task,
     pieces_of,
 )
+
+if TYPE_CHECKING:
+    from skfair._kernels.thresholds import SortedRows
 
 # Bins of the first pass, and about how many new ones of each pass that splits some of them (fewer
 # where there are many cells); rows that are looked at to choose the first ones, rows that are
@@ -39,6 +42,8 @@ N_SAMPLED = 1 << 14
 MAX_FETCHED = 100_000
 MAX_PASSES = 3
 _ROUNDING = 1e-12
+
+T = TypeVar("T", bound=np.generic)
 
 
 class Bins(NamedTuple):
@@ -116,37 +121,25 @@ class ThresholdSearch:
         accuracy = self._accuracy_without + change
         excess = np.full(accuracy.size, -np.inf)
         least_inside = np.full(bins.n.size, -np.inf)
-        for k, start in enumerate(self._start_means):
+        for k, (rule, start) in enumerate(zip(self._table.rules, self._start_means, strict=True)):
             rises, falls = bins.rises[k], bins.falls[k]
             means = start[:, None] + _from_above(rises + falls)
             bound = self._table.bounds[k]
-            excess = np.maximum(excess, self._disparity(k, means, means) - bound)
+            excess = np.maximum(excess, rule.least_disparity(means, means) - bound)
             above = means[:, 1:]
-            inside = self._disparity(k, above + falls, above + rises)
+            inside = rule.least_disparity(above + falls, above + rises)
             least_inside = np.maximum(least_inside, inside - bound)
         can_cut = _gaps(bins) > min_gap
         is_kept = can_cut & (excess <= 0)
         can_be_split = (bins.n > 1) & (bins.highest > bins.lowest)
         if not is_kept.any():
-            return can_be_split & (least_inside <= excess[can_cut].min() + _ROUNDING)
+            return np.asarray(can_be_split & (least_inside <= excess[can_cut].min() + _ROUNDING))
         best = accuracy[is_kept].max()
         at = np.flatnonzero(is_kept & (accuracy >= best - _ROUNDING)).max()
         at_most = accuracy[1:] + bins.gains
         # Of equally accurate thresholds the highest is taken.
         needed = np.where(np.arange(bins.n.size) >= at, best - _ROUNDING, best + _ROUNDING)
-        return can_be_split & (least_inside <= 0) & (at_most > needed)
-
-    def _disparity(self, k: int, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return the least disparity of rule k if its cell means lie between bounds; by column."""
-        rule, matrix = self._table.rules[k], self._table.matrices[k]
-        positive, negative = matrix.maximum(0), matrix.minimum(0)
-        lowest = np.asarray(positive @ low + negative @ high)
-        highest = np.asarray(positive @ high + negative @ low)
-        if rule.comparison != "pairwise":
-            return np.maximum(np.maximum(lowest, -highest), 0.0).max(axis=0)
-        first = np.flatnonzero(np.diff(rule.blocks, prepend=-1))
-        spread = np.maximum.reduceat(lowest, first) - np.minimum.reduceat(highest, first)
-        return np.maximum(spread, 0.0).max(axis=0)
+        return np.asarray(can_be_split & (least_inside <= 0) & (at_most > needed))
 
     def _assembled(
         self, bins: Bins, is_open: NDArray[np.bool_], inside: _Inside, min_gap: float
@@ -155,6 +148,8 @@ class ThresholdSearch:
 
         A closed bin becomes one entry per cell, between which no threshold may lie.
         """
+        from skfair._kernels.thresholds import SortedRows
+
         closed = np.flatnonzero((bins.n > 0) & ~is_open)
         n_rules = len(self._table.rules)
         depth = max((rule.n_cells for rule in self._table.rules), default=1)
@@ -197,7 +192,7 @@ def _gaps(bins: Bins) -> FloatArray:
     """Return the gap between the scores of bins from b on and those below; inf at the ends."""
     above = np.append(np.minimum.accumulate(bins.lowest[::-1])[::-1], np.inf)
     below = np.append(-np.inf, np.maximum.accumulate(bins.highest))
-    return above - below
+    return np.asarray(above - below)
 
 
 def _ends(bins: Bins, is_open: NDArray[np.bool_], n_bins: int) -> FloatArray:
@@ -242,7 +237,7 @@ class _Split:
     def merged(self, old: Bins, inside: Bins) -> Bins:
         """Return all bins: the closed ones as they were, and the new ones."""
 
-        def put(closed: Any, new: Any) -> Any:
+        def put(closed: NDArray[T], new: NDArray[T]) -> NDArray[T]:
             values = np.empty((*closed.shape[:-1], self.finer.size + 1), closed.dtype)
             values[..., self._new_of_closed] = closed[..., self._closed]
             values[..., self.is_new] = new
@@ -398,10 +393,8 @@ def _joined(parts: list[_Inside]) -> _Inside:
     return _Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))
 
 
-def make_scan(problem: Any) -> Any:
+def make_scan(problem: Any) -> ThresholdSearch | ThresholdScan:
     """Return what scans the thresholds of a problem, wherever its rows are."""
-    from skfair.enforcement.thresholds import ThresholdScan
-
     if isinstance(problem, PartitionedERM):
         return ThresholdSearch(problem)
     return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)

@@ -6,15 +6,18 @@ of all groups at every threshold follow from one sorted pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import first_of
+
+if TYPE_CHECKING:  # kernels are imported when something is fitted
+    from skfair._kernels.thresholds import SortedRows
 
 # Rates are sums of many floating-point numbers: a bound counts as kept only with this to spare.
 ROUNDING = 1e-10
@@ -44,30 +47,6 @@ class Threshold(NamedTuple):
     excess: float
 
 
-class SortedRows(NamedTuple):
-    """Rows, or what stands for several of them, for a scan from the highest score down.
-
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Entries by falling score.
-    can_cut : ndarray of shape (n - 1,)
-        Whether a threshold may lie below the first, the second... entry of the order.
-    gains : ndarray of shape (n,)
-        Change of the accuracy when an entry turns positive.
-    cells : ndarray of shape (n_rules, n)
-        Its cell in each rule.
-    steps : ndarray of shape (n_rules, n)
-        Change of the mean of that cell.
-    """
-
-    order: IntArray
-    can_cut: NDArray[np.bool_]
-    gains: FloatArray
-    cells: IntArray
-    steps: FloatArray
-
-
 class Cut(NamedTuple):
     """The best place found: entries above it, and what it gives."""
 
@@ -87,6 +66,8 @@ class RateTable:
     """
 
     def __init__(self, rules: Sequence[BoundConstraint]) -> None:
+        from skfair._kernels.thresholds import RuleArrays
+
         self.which = [k for k, rule in enumerate(rules) if rule.blocks.size]
         self.rules = [rules[k] for k in self.which]
         self.bounds = np.array(
@@ -95,61 +76,66 @@ class RateTable:
                 for rule in self.rules
             ]
         )
-        self.matrices = [
-            rule.rates if rule.comparison == "pairwise" else rule.rates - rule.overall
-            for rule in self.rules
-        ]
+        sums = [_tracked(rule) for rule in self.rules]
+        self._sums = [matrix for matrix, _ in sums]
         n_cells = max((rule.n_cells for rule in self.rules), default=0)
-        self._indptr = np.zeros((len(self.rules), n_cells + 1), np.int64)
-        owners, shares, starts, first, first_starts = [], [], [0], [], [0]
+        indptr = np.zeros((len(self.rules), n_cells + 1), np.int64)
+        owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
         used = 0
-        for k, (rule, matrix) in enumerate(zip(self.rules, self.matrices, strict=True)):
+        for k, matrix in enumerate(self._sums):
             columns = sparse.csc_array(matrix)
-            self._indptr[k, : columns.indptr.size] = columns.indptr + used
+            indptr[k, : columns.indptr.size] = columns.indptr + used
             used += columns.indices.size
-            owners.append(columns.indices)
+            owners.append(columns.indices.astype(np.int64))
             shares.append(columns.data)
-            starts.append(starts[-1] + matrix.shape[0])
-            blocks = np.flatnonzero(np.diff(rule.blocks, prepend=-1, append=-1))
-            first.append(blocks)
-            first_starts.append(first_starts[-1] + blocks.size)
-        empty = [np.empty(0, np.int64)]
-        self._owners = np.concatenate(owners + empty).astype(np.int64)
-        self._shares = np.concatenate([*shares, np.empty(0)])
-        self._starts = np.array(starts)
-        self._first = np.concatenate(first + empty).astype(np.int64)
-        self._first_starts = np.array(first_starts)
-        self._comparisons = np.array(
-            [0 if rule.comparison == "pairwise" else 1 for rule in self.rules], dtype=np.int64
+        comparisons = [rule.comparison for rule in self.rules]
+        self._arrays = RuleArrays(
+            indptr=indptr,
+            owners=np.concatenate(owners),
+            shares=np.concatenate(shares),
+            starts=_starts(matrix.shape[0] for matrix in self._sums),
+            first=np.concatenate([np.empty(0, np.int64), *(first for _, first in sums)]),
+            first_starts=_starts(first.size for _, first in sums),
+            codes=np.array([one.code for one in comparisons], dtype=np.int64),
+            against_overall=np.array([one.against_overall for one in comparisons], dtype=bool),
+            are_quotients=np.array([r.quotients is not None for r in self.rules], dtype=bool),
+            bounds=self.bounds,
         )
 
     def scan(self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float) -> Cut:
         """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
         from skfair._kernels.thresholds import scan_thresholds
 
-        rates = [matrix @ start for matrix, start in zip(self.matrices, start_means, strict=True)]
-        out = np.empty(5)
-        scan_thresholds(
-            rows.order,
-            rows.can_cut,
-            rows.gains,
-            rows.cells,
-            rows.steps,
-            self._indptr,
-            self._owners,
-            self._shares,
-            self._starts,
-            self._first,
-            self._first_starts,
-            self._comparisons,
-            self.bounds,
-            np.concatenate([*rates, np.empty(0)]),
-            accuracy,
-            out,
-        )
-        if out[0] >= 0:
-            return Cut(int(out[0]), float(out[1]), True, float(out[2]))
-        return Cut(int(out[3]), float("nan"), False, float(out[4]))
+        sums = [matrix @ start for matrix, start in zip(self._sums, start_means, strict=True)]
+        found = scan_thresholds(rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy)
+        if found.n_above >= 0:
+            return Cut(int(found.n_above), float(found.accuracy), True, float(found.excess))
+        return Cut(int(found.n_nearest), float("nan"), False, float(found.least_excess))
+
+
+def _tracked(rule: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
+    """Return what turns cell means into the sums of a rule, and where its blocks start and end."""
+    blocks, first = rule.blocks, first_of(rule.blocks)
+    order = np.arange(blocks.size)
+    if rule.comparison.against_overall:  # the overall rate stands last in its block
+        both = np.concatenate([blocks, blocks[first]])
+        order = np.argsort(both, kind="stable")
+        blocks = both[order]
+
+    def listed(rates: sparse.csr_array, overall: sparse.csr_array) -> sparse.csr_array:
+        return sparse.csr_array(sparse.vstack([rates, overall[first]], format="csr")[order])
+
+    ends = np.append(first_of(blocks), blocks.size)
+    if rule.quotients is None:
+        return listed(rule.rates, rule.overall), ends
+    rates, overall = rule.quotients
+    parts = [listed(rates.sums, overall.sums), listed(rates.totals, overall.totals)]
+    return sparse.csr_array(sparse.vstack(parts)), ends
+
+
+def _starts(sizes: Iterable[int]) -> IntArray:
+    """Return where parts of given sizes start, and the end of the last one."""
+    return np.cumsum([0, *sizes])
 
 
 class ThresholdScan:
@@ -187,6 +173,8 @@ class ThresholdScan:
         Only thresholds with a gap of more than ``min_gap`` around them are used, so that rounding
         elsewhere cannot move a row across.
         """
+        from skfair._kernels.thresholds import SortedRows
+
         order = np.argsort(-scores, kind="stable")
         ordered = scores[order]
         can_cut = ordered[:-1] - ordered[1:] > min_gap

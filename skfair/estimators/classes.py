@@ -1,13 +1,19 @@
-"""The two classes of a target."""
+"""What classifiers share: two classes, what is learned of them, probabilities, accuracy."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from skfair.blocks.partitions import align, without_rows
+from skfair.blocks.training_data import TrainingData
+from skfair.estimators.erm_problem import LossChoice, Task
+from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.text import listed
 
 
@@ -29,3 +35,67 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
             f"contains only one class: {classes.tolist()[0]!r}."
         )
     return classes
+
+
+class HasLoss(Protocol):
+    """An estimator with the parameter ``loss``."""
+
+    loss: object
+
+
+def has_probabilities(estimator: HasLoss) -> bool:
+    """Whether scores are log-odds: the condition of ``available_if`` for ``predict_proba``."""
+    if not gives_probabilities(estimator.loss):
+        raise AttributeError(
+            f"predict_proba needs loss='log_loss'; the scores of loss={estimator.loss!r} are not "
+            "log-odds."
+        )
+    return True
+
+
+def classification_task(
+    data: TrainingData,
+    classes: NDArray[Any],
+    loss: LossChoice,
+    class_weight: Mapping[Any, float] | str | None,
+) -> Task:
+    """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
+    weights, is_positive = data.sample_weight, data.y == classes[1]
+    if class_weight is not None:
+        of_class = compute_class_weight(
+            class_weight, classes=classes, y=data.y, sample_weight=weights
+        )
+        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
+            raise ValueError(
+                f"class_weight={class_weight!r} must give weights >= 0, not all of them 0."
+            )
+        of_rows = of_class[is_positive.astype(np.intp)]
+        weights = of_rows if weights is None else of_rows * weights
+    return Task(
+        np.where(is_positive, 1.0, -1.0),
+        make_loss(loss, "classification"),
+        weights,
+        tuple(classes.tolist()),
+    )
+
+
+class Predicts(Protocol):
+    """A fitted classifier."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of rows."""
+
+
+def accuracy_in_blocks(model: Predicts, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return the accuracy on rows in blocks: of each block two numbers travel."""
+    rows = align(X=X, y=y, sample_weight=sample_weight)
+    right, total = rows.total(_right_and_all, without_rows(model))
+    return float(right / total)
+
+
+def _right_and_all(block: dict[str, Any], model: Predicts) -> tuple[float, float]:
+    """Return the weight of right predictions in a block, and the weight of all."""
+    weights = block.get("sample_weight")
+    weights = np.ones(len(block["y"])) if weights is None else np.asarray(weights)
+    right = model.predict(block["X"]) == np.asarray(block["y"])
+    return float(weights @ right), float(weights.sum())

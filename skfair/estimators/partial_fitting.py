@@ -6,8 +6,9 @@ score space, its solver, what is stored.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,31 +16,30 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray
+from skfair._typing import Callback, FloatArray
 from skfair.base import FitData, SensitiveFeaturesMixin
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
-from skfair.enforcement.promise import RATE_RULES, REPAIRABLE, Promise, make_promise
-from skfair.enforcement.strict_partial import ROUNDS, PartialResult, solve_partially
-from skfair.losses import LOSSES, make_loss
+from skfair.enforcement.promise import Promise, make_promise
+from skfair.enforcement.rounds import SolveOptions
+from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
+from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
+from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS, ALNewton
-from skfair.solvers.base import check_needs
-from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.solvers.base import Solver, check_needs
 from skfair.utils.warn import warn_user
+
+Model = LinearScore | GroupedLinearScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
 # Newton steps need a matrix of n_parameters x n_parameters.
 NEWTON_PARAMETERS = 1500
-# Half-widths of the smooth steps in units of the score (0.5 is the paper's), for scores with a
-# standard deviation of SPREAD where widths follow the scores; and the rounding of a ramp's corners.
-WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+# Standard deviation of scores for which the widths of smooth steps are, where they follow it.
 SPREAD = 1.5
-ROUNDING = 0.2
 # Steps of the solver per round: a later round goes on where they end.
 ROUND_ITERATIONS = 300
 # Rounds of smooth problems before repair makes the promise exact.
@@ -52,7 +52,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- what is promised and by which model ----------------------------------------------------
 
     def _promise(self, data: FitData, targets: FloatArray) -> Promise:
-        rule = PARTIAL_RULES[self.constraint]
         return make_promise(
             self.constraint,
             self.interval,
@@ -62,8 +61,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             targets,
             data.sample_weight,
             tuple(self.classes_.tolist()),
-            uses_interval=rule.uses_interval,
-            by_class=rule.by_class,
         )
 
     def _decide_awareness(self, promise: Promise) -> bool:
@@ -79,20 +76,21 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if self.solver == "repair" and not aware:
             raise ValueError(
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
-                "sensitive_columns or group_aware=True, or use solver='alm'."
+                "sensitive_columns or group_aware=True, or use solver='al_lbfgs'."
             )
-        if self.threshold == "accuracy" and not aware and self.constraint in RATE_RULES:
+        if self.threshold == "accuracy" and not aware and promise.rule.limits_decisions:
             raise ValueError(
                 f"threshold='accuracy' would move the decisions that constraint={self.constraint!r}"
                 " limits. Give the threshold as a number, or make the model group-aware."
             )
-        if self.solver == "repair" and self.constraint not in REPAIRABLE:
+        if self.solver == "repair" and not promise.rule.is_repairable:
             raise ValueError(
-                f"solver='repair' cannot keep constraint={self.constraint!r}. Use solver='alm'."
+                f"solver='repair' cannot keep constraint={self.constraint!r}. Use "
+                "solver='al_lbfgs'."
             )
         return bool(aware)
 
-    def _make_model(self, data: FitData) -> Any:
+    def _make_model(self, data: FitData) -> Model:
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups
@@ -108,17 +106,23 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- solution -------------------------------------------------------------------------------
 
     def _optimise(
-        self, data: FitData, promise: Promise, model: Any, callback: Any
+        self, data: FitData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth rule unless scores are only repaired."""
-        targets = promise.targets
-        n = targets.size
-        weights = data.sample_weight
-        shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
-        n_rows = n if weights is None else float(weights.sum())
-        alpha = 1 / n_rows if self.alpha is None else float(self.alpha)
-        objective = self._objective(targets, shares)
-        params: dict[str, Any] = {
+        targets, weights, zero = promise.targets, data.sample_weight, self._fixed_threshold()
+        shares = np.full(targets.size, 1 / targets.size)
+        n_rows = float(targets.size)
+        if weights is not None:
+            n_rows = float(weights.sum())
+            shares = weights / n_rows
+        free = PartialParityProblem(
+            model,
+            make_objective(self.loss, self.interval, targets, shares),
+            [],
+            promise.tolerance,
+            alpha=1 / n_rows if self.alpha is None else float(self.alpha),
+        )
+        params: SolveOptions = {
             "tol": self.tol,
             "random_state": check_random_state(self.random_state),
             "callback": callback,
@@ -126,128 +130,87 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if self.max_iter is not None:
             params["max_iter"] = self.max_iter
         solver = self._make_solver()
-        free = PartialParityProblem(model, objective, [], promise.tolerance, alpha=alpha)
         if solver is None or promise.is_vacuous:
-            return self._fit_freely(free, shares, params)
+            return _fit_freely(free, params)
         check_needs(solver, free)
-        zero = self._fixed_threshold()
+        target = Target(
+            measure=lambda scores: promise.measure(scores - zero),
+            quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
+            max_disparity=promise.bound,
+        )
+        build = partial(self._problems, promise, free, solver)
+        if self.enforce == "strict" and solver.can_continue:
+            return self._solve_in_rounds(free, solver, target, build, params)
         start = np.zeros(model.n_parameters)  # as in the paper
-        surrogate, n_rounds, retries = self._surrogate(solver), 1, []
-        build = partial(self._problems, promise, model, objective, alpha, solver)
-        if isinstance(solver, ALLBFGS):
-            unlimited = self._fit_freely(free, shares, params)
-            start = unlimited.result.theta
-            if self.enforce == "strict":
-                scores = model.forward(start)[0]
-                if promise.measure(scores - zero) <= promise.bound:
-                    return unlimited
-                params["tol"] = max(self.tol, 1e-3)
-                params.setdefault("max_iter", ROUND_ITERATIONS)
-                spread = float(scores.std())
-                if not isinstance(self.surrogate, Surrogate) and spread:
-                    surrogate = surrogate.narrowed(spread / SPREAD)
-                n_rounds = ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS
-                if self.constraint == "statistical_parity" and not self._is_repaired():
-                    retries = build(surrogate, 2 * self.n_percentiles)
+        if solver.is_precise:
+            start = _fit_freely(free, params).result.theta
+        surrogate = make_surrogate(self.surrogate, solver)
         problems = build(surrogate, self.n_percentiles)
+        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
+
+    def _solve_in_rounds(
+        self,
+        free: PartialParityProblem,
+        solver: Solver,
+        target: Target,
+        build: Callable[[Surrogate, int], list[PartialParityProblem]],
+        params: SolveOptions,
+    ) -> PartialResult:
+        """Solve smooth problems from the model without the rule on, if that does not keep it."""
+        unlimited = _fit_freely(free, params)
+        start = unlimited.result.theta
+        scores = free.model.forward(start)[0]
+        if target.measure(scores) <= target.max_disparity:
+            return unlimited
+        surrogate, spread = make_surrogate(self.surrogate, solver), float(scores.std())
+        if not isinstance(self.surrogate, Surrogate) and spread:
+            surrogate = surrogate.narrowed(spread / SPREAD)
+        problems, retries = build(surrogate, self.n_percentiles), []
+        if not self._is_repaired() and any(rule.percentiles.size for rule in problems[0].rules):
+            retries = build(surrogate, 2 * self.n_percentiles)
         return solve_partially(
             problems,
             solver,
             start,
             surrogate,
-            measure=lambda scores: promise.measure(scores - zero),
-            quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
-            max_disparity=promise.bound,
+            target,
             retries=retries,
-            n_rounds=n_rounds,
-            **params,
+            n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
+            **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
 
-    def _objective(self, targets: FloatArray, shares: FloatArray) -> Objective:
-        if isinstance(self.loss, str) and self.loss in set(OBJECTIVES):
-            if not getattr(OBJECTIVES[self.loss], "uses_interval", False):
-                return OBJECTIVES[self.loss](targets, shares)
-            if isinstance(self.interval, dict):
-                raise ValueError(
-                    f"loss={self.loss!r} takes the false positive ranks from interval, which must "
-                    "be the same for all groups."
-                )
-            pairs = np.atleast_2d(np.asarray(self.interval, dtype=np.float64))
-            return OBJECTIVES[self.loss](targets, shares, pairs)
-        fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
-        if isinstance(self.loss, str) and self.loss not in fitting:
-            raise ValueError(
-                f"There is no loss {self.loss!r} for classification. The losses are "
-                f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
-            )
-        return MeanLoss(make_loss(self.loss, "classification"), targets, shares)
-
-    def _make_solver(self) -> Any:
+    def _make_solver(self) -> Solver | None:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
-        if not isinstance(self.solver, str):
-            return self.solver
         name = self.solver
-        if name == "auto":
-            can_repair = self.is_group_aware_ and self.constraint in REPAIRABLE
-            name = "repair" if can_repair else "alm"
-        if name == "repair":
+        if not isinstance(name, str):
+            return cast(Solver, name)  # check_needs says whether it is one
+        if name == "repair" or (name == "auto" and self._is_repaired()):
             return None
-        if name != "alm" and name not in set(DC_SOLVERS):
-            known = ", ".join(map(repr, ["auto", "repair", "alm", *DC_SOLVERS]))
-            raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
-        return ALLBFGS() if name == "alm" else DC_SOLVERS[name]()
-
-    def _surrogate(self, solver: Any) -> Surrogate:
-        if isinstance(self.surrogate, Surrogate):
-            return self.surrogate
-        rounding = ROUNDING if self.surrogate == "ramp" and isinstance(solver, ALLBFGS) else 0.0
-        return Surrogate(self.surrogate, WIDTHS[self.surrogate], rounding)
+        return solver_of_name(name)
 
     def _problems(
         self,
         promise: Promise,
-        model: Any,
-        objective: Objective,
-        alpha: float,
-        solver: Any,
+        free: PartialParityProblem,
+        solver: Solver,
         surrogate: Surrogate,
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of the rule; the algorithms of the paper get the last."""
         percentiles = promise.percentiles(n_percentiles)
         forms = [
-            PARTIAL_RULES[self.constraint]().prepare(
+            promise.rule.prepare(
                 promise.rows(attribute, percentiles, self._fixed_threshold()), surrogate
             )
             for attribute in range(promise.groups.n_attributes)
         ]
-        if not isinstance(solver, ALLBFGS):
+        if not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
-        tolerance = 0.0 if getattr(solver, "ignores_tolerance", False) else promise.tolerance
+        tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
         return [
-            PartialParityProblem(model, objective, rules, tolerance, alpha=alpha)
+            PartialParityProblem(free.model, free.objective, rules, tolerance, alpha=free.alpha)
             for rules in zip(*forms, strict=True)
         ]
-
-    def _fit_freely(
-        self, problem: PartialParityProblem, shares: FloatArray, params: dict[str, Any]
-    ) -> PartialResult:
-        """Fit the model without the rule, by Newton steps where the loss allows."""
-        model = problem.model
-        zeros = np.zeros(model.n_parameters)
-        if isinstance(problem.objective, MeanLoss) and model.n_parameters <= NEWTON_PARAMETERS:
-            plain = LinearConstrainedERM(
-                model,
-                problem.objective.loss,
-                problem.objective.targets,
-                [],
-                sample_weight=shares,
-                alpha=problem.alpha,
-            )
-            result = ALNewton().solve(plain, zeros, **params)
-        else:
-            result = ALLBFGS().solve(problem, zeros, **params)
-        return PartialResult(problem, result, 0.0, 1)
 
     # --- result ---------------------------------------------------------------------------------
 
@@ -255,7 +218,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         """Return the decision threshold, or 0 where it is still to be chosen."""
         return 0.0 if self.threshold == "accuracy" else float(self.threshold)
 
-    def _state(self, model: Any, theta: FloatArray) -> dict[str, Any]:
+    def _state(self, model: Model, theta: FloatArray) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
         coef, intercept = model.raw(theta[: model.n_parameters])
         return {
@@ -273,8 +236,9 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
         names = [name for rule in problem.rules for name in rule.row_names]
         self.constraint_names_ = np.array(names, dtype=object)
-        percentiles = [getattr(rule, "percentiles", np.empty(0)) for rule in problem.rules]
-        self.percentiles_ = np.concatenate([np.empty(0), *percentiles])
+        self.percentiles_ = np.concatenate(
+            [np.empty(0), *(rule.percentiles for rule in problem.rules)]
+        )
         self.percentile_thresholds_ = result.theta[problem.model.n_parameters :].copy()
         self.n_iter_ = int(result.n_iter)
         self.n_solves_ = found.n_solves
@@ -282,8 +246,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.history_ = result.history
         # Rounds go on where the last one ended; and a partial AUC has kinks, where descent ends.
         is_final = self.enforce == "surrogate" or not problem.rules
-        is_smooth = isinstance(problem.objective, MeanLoss)
-        if result.status == "max_iter" and is_final and is_smooth and self._converges():
+        runs_to_the_end = found.is_precise and problem.objective.is_smooth
+        if result.status == "max_iter" and is_final and runs_to_the_end:
             warn_user(
                 f"The solver stopped after {result.n_iter} steps with a residual of "
                 f"{self.kkt_residual_:.2g} (tol={self.tol:g}). Raise max_iter, or standardise the "
@@ -291,11 +255,25 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
                 ConvergenceWarning,
             )
 
-    def _converges(self) -> bool:
-        """Whether the solver is one that runs until it has converged."""
-        return self.solver in ("auto", "repair", "alm") or isinstance(self.solver, ALLBFGS)
-
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""
         wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
-        return wanted and self.is_group_aware_ and self.constraint in REPAIRABLE
+        return wanted and self.is_group_aware_ and PARTIAL_RULES[self.constraint].is_repairable
+
+
+def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
+    """Fit the model without the rule, by Newton steps where the loss allows."""
+    zeros, objective = np.zeros(problem.model.n_parameters), problem.objective
+    if isinstance(objective, MeanLoss) and zeros.size <= NEWTON_PARAMETERS:
+        plain = LinearConstrainedERM(
+            problem.model,
+            objective.loss,
+            objective.targets,
+            [],
+            sample_weight=objective.weights,
+            alpha=problem.alpha,
+        )
+        result = ALNewton().solve(plain, zeros, **params)
+    else:
+        result = ALLBFGS().solve(problem, zeros, **params)
+    return PartialResult(problem, result, 0.0, 1, is_precise=True)

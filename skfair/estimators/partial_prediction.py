@@ -15,18 +15,19 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.weighted_rows import LazyRows
+from skfair.constraints.partial import PARTIAL_RULES
+from skfair.enforcement.cuts import choose_cuts, score_blocks
 from skfair.enforcement.promise import (
-    REPAIRABLE,
+    IntervalLike,
     Promise,
-    repair_scores,
     simulated_floor,
     upper_bound,
     warn_not_kept,
 )
-from skfair.enforcement.repair import GroupMaps, choose_cuts, score_blocks
+from skfair.enforcement.repair import GroupMaps
+from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.groups.encoding import GroupEncoding, GroupLevels
-from skfair.groups.intervals import Intervals
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
 
@@ -46,7 +47,8 @@ class PartialPrediction(ClassifierMixin):
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
-    interval: Any
+    enforce = "strict"  # a parameter of PartialParityClassifier
+    interval: IntervalLike
     constraint: str
     scale: str
     threshold: Any
@@ -84,13 +86,13 @@ class PartialPrediction(ClassifierMixin):
         classes = (promise.targets > 0).astype(np.int64)
         counts = None if promise.behind is None else promise.behind.counts
         self._counts = promise.groups.cross_counts(classes, 2, counts)
-        if not self.certified_ and getattr(self, "enforce", "strict") == "strict":
+        if not self.certified_ and self.enforce == "strict":
             warn_not_kept(promise, self.train_disparity_, is_repaired)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
         """Apply maps, or only the threshold: 0 decides."""
         if self.calibration_ is None:
-            return scores - self.thresholds_[0]
+            return np.asarray(scores - self.thresholds_[0])
         assert codes is not None
         return self.calibration_(scores, codes)
 
@@ -187,7 +189,7 @@ class PartialPrediction(ClassifierMixin):
         Simulated when first asked for, with the rows of the training data counted equally.
         """
         check_is_fitted(self, "_counts")
-        if self.constraint not in REPAIRABLE:
+        if not PARTIAL_RULES[self.constraint].is_repairable:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
         rng = np.random.RandomState(0)
         offsets = self._group_levels.offsets
@@ -238,10 +240,11 @@ class PartialPrediction(ClassifierMixin):
                 "disparity_upper_bound does not read Dask collections. Pass a random sample of the "
                 "rows, compute()d: it bounds the disparity among all people just as well."
             )
-        if self.constraint not in REPAIRABLE:
+        rule = PARTIAL_RULES[self.constraint]
+        if not rule.is_repairable:
             raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
         groups = self._read_part_groups(X, sensitive_features)
-        if y is None and self.constraint in ("equal_opportunity", "equalized_odds"):
+        if y is None and rule.classes:
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")
         positive = np.ones(groups.n_samples)
         if y is not None:
@@ -258,18 +261,9 @@ class PartialPrediction(ClassifierMixin):
         self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None
     ) -> Promise:
         """Return the promise of the fit on other rows."""
-        intervals = Intervals(self.interval, groups.levels)
-        if self.scale == "ccdf" and self.constraint == "statistical_parity":
-            intervals = intervals.widened(self.effective_disparity_)
-        return Promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self.effective_disparity_,
-            groups,
-            targets,
-            weights,
-            intervals,
+        bound = self.effective_disparity_
+        return Promise.of(
+            self.constraint, self.interval, self.scale, bound, groups, targets, weights
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -10,13 +10,12 @@ Where a fairness rule needs cells that do not overlap, :meth:`GroupEncoding.cell
 atoms of the group algebra (crossed with the class if wanted) and a matrix that says which group
 owns which atom.
 
-What a fitted estimator keeps is the vocabulary, :class:`GroupLevels`; the codes of the rows are
-dropped after ``fit``.
+What a fitted estimator keeps is the vocabulary, :class:`skfair.groups.levels.GroupLevels`; the
+codes of the rows are dropped after ``fit``.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,139 +25,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import (
-    Columns,
+    SENSITIVE,
+    Role,
+    check_alignment,
     check_discrete,
     check_length,
     check_missing,
     read_columns,
 )
-from skfair.utils.factorize import Factorized, IntArray, factorize, first_rows
+from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
+from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
+from skfair.utils.warn import warn_user
+
+__all__ = ["Cells", "GroupEncoding", "GroupLevels", "encode_groups", "one_group"]
 
 # Rates of groups below this size are mostly noise: one person is more than three points.
 MIN_GROUP_SIZE = 30
-
-
-@dataclass(frozen=True, eq=False)
-class GroupLevels:
-    """The groups that were seen at fit: enough to encode new rows and to name them.
-
-    Attributes
-    ----------
-    attributes : tuple of str
-        Names of the sensitive attributes as given (columns of the input).
-    levels : tuple of lists
-        The sorted levels of each attribute.
-    combinations : ndarray of shape (n_groups, n_attributes) or None
-        For intersections: the level of each attribute in each group that occurs.
-    names : tuple of str
-        One readable name per group.
-    offsets : ndarray
-        First group number of each attribute, then the number of groups. An intersection counts as
-        one attribute.
-    """
-
-    attributes: tuple[str, ...]
-    levels: tuple[list[Any], ...]
-    combinations: IntArray | None
-    names: tuple[str, ...]
-    offsets: IntArray
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups over all attributes."""
-        return len(self.names)
-
-    def keys(self) -> list[Any]:
-        """Return what the user would call each group: a level, or a tuple of levels.
-
-        Groups of separate attributes are ``(attribute, level)`` pairs.
-        """
-        if self.combinations is not None:
-            return [
-                tuple(column[i] for column, i in zip(self.levels, row, strict=True))
-                for row in self.combinations
-            ]
-        if len(self.levels) == 1:
-            return list(self.levels[0])
-        return [
-            (attribute, level)
-            for attribute, column in zip(self.attributes, self.levels, strict=True)
-            for level in column
-        ]
-
-    def number(self, key: Any) -> int:
-        """Return the number of a group, given its name or its key; raise if there is none."""
-        for candidates in (self.keys(), list(self.names)):
-            for number, candidate in enumerate(candidates):
-                if type(candidate) is type(key) and candidate == key:
-                    return number
-        for number, candidate in enumerate(self.keys()):  # 1 == 1.0 == numpy.int64(1)
-            if np.isscalar(key) and candidate == key:
-                return number
-        raise ValueError(f"There is no group {key!r}. The groups are {listed(self.names)}.")
-
-    def encode(self, sensitive_features: Any, *, n_samples: int | None = None) -> IntArray:
-        """Return the group numbers of new rows, shape (n_attributes, n_samples).
-
-        A level, or an intersection, that was not there at fit raises a ``ValueError``.
-        """
-        columns = read_columns(sensitive_features)
-        check_length(columns, n_samples)
-        if len(columns) != len(self.levels):
-            raise ValueError(
-                f"sensitive_features has {len(columns)} columns but the groups were learned from "
-                f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
-            )
-        if all(name is not None for name, _ in columns) and _named(self.attributes):
-            columns = _in_order(columns, self.attributes)
-        codes = np.empty((len(columns), len(columns[0][1])), np.int64)
-        for a, (name, values) in enumerate(columns):
-            found = factorize(values)
-            check_missing(found, self.attributes[a] if name is None else name)
-            codes[a] = self._known_levels(found, a)[found.codes]
-        if self.combinations is not None:
-            return self._known_combinations(codes)
-        codes += self.offsets[:-1, None]
-        return codes
-
-    def _known_levels(self, found: Factorized, attribute: int) -> IntArray:
-        """Map the levels of new rows to those seen at fit."""
-        position = {level: i for i, level in enumerate(self.levels[attribute])}
-        unseen = [level for level in found.levels if level not in position]
-        if unseen:
-            raise ValueError(
-                f"Sensitive attribute {self.attributes[attribute]!r} has "
-                f"{plural(len(unseen), 'level')} that did not occur at fit: {listed(unseen)}. "
-                f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
-                "every group, or map new levels to a known one."
-            )
-        return np.array([position[level] for level in found.levels], dtype=np.int64)
-
-    def _known_combinations(self, codes: IntArray) -> IntArray:
-        """Map rows of level codes to the intersections seen at fit."""
-        assert self.combinations is not None
-        shape = np.array([len(column) for column in self.levels])
-        # Number old and new tuples together, then look up the old ones.
-        both = [np.concatenate(pair) for pair in zip(self.combinations.T, codes, strict=True)]
-        joint, _ = _combine(both, shape)
-        table = np.full(int(joint.max()) + 1, -1)
-        table[joint[: self.n_groups]] = np.arange(self.n_groups)
-        position = table[joint[self.n_groups :]]
-        strangers = np.flatnonzero(position < 0)
-        if strangers.size:
-            levels = [
-                column[c] for column, c in zip(self.levels, codes[:, strangers[0]], strict=True)
-            ]
-            raise ValueError(
-                f"{plural(strangers.size, 'row')} in an intersection that did not occur "
-                f"at fit, for example {_intersection_name(self.attributes, levels)!r}. Fit on data "
-                "that contain every intersection, or use intersectional=False."
-            )
-        return position[None, :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,17 +101,17 @@ class GroupEncoding:
     @property
     def n_groups(self) -> int:
         """Number of groups over all attributes."""
-        return self.counts.size
+        return int(self.counts.size)
 
     @property
     def n_attributes(self) -> int:
         """Number of attributes whose groups partition the rows (1 after intersection)."""
-        return self.codes.shape[0]
+        return int(self.codes.shape[0])
 
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     @cached_property
     def attribute_of_group(self) -> IntArray:
@@ -271,7 +157,7 @@ class GroupEncoding:
         shape = np.append(np.diff(self.offsets), n_classes)
         parts = [codes - start for codes, start in zip(self.codes, self.offsets[:-1], strict=True)]
         parts.append(np.zeros(self.n_samples, np.int64) if classes is None else classes)
-        codes, present = _combine(parts, shape)
+        codes, present = number_tuples(parts, shape)
         n_cells = present.shape[0]
         owners = present[:, :-1] + self.offsets[:-1]  # (n_cells, n_attributes)
         membership = sparse.csr_array(
@@ -315,16 +201,15 @@ class GroupEncoding:
             "rule that does not need this cell."
         )
 
-    def warn_small(self, stacklevel: int = 2) -> None:
+    def warn_small(self) -> None:
         """Warn once, naming the groups with fewer than 30 rows."""
         small = np.flatnonzero(self.counts < MIN_GROUP_SIZE)
         if small.size and self.levels.attributes:  # not when no groups were given
             named = [f"{self.names[g]!r} ({self.counts[g]})" for g in small]
-            warnings.warn(
+            warn_user(
                 f"{plural(small.size, 'group')} of fewer than {MIN_GROUP_SIZE} rows: "
                 f"{listed(named)}. Their rates are mostly noise; consider merging them.",
                 SmallGroupWarning,
-                stacklevel=stacklevel + 1,
             )
 
 
@@ -334,21 +219,22 @@ def encode_groups(
     n_samples: int | None = None,
     intersectional: bool = True,
     like: Any = None,
+    role: Role = SENSITIVE,
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
 
     Parameters
     ----------
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), or dict
-        A list, array, Series or DataFrame, or a dict of columns; any dtype without missing values.
-        An encoding is returned as it is.
+        A list, array, frame or dict of columns without missing values; an encoding stays as it is.
     n_samples : int, default=None
         The number of rows expected.
     intersectional : bool, default=True
         Whether several attributes are crossed into one, or kept apart (and overlap).
     like : object, default=None
-        The X or y that the rows belong to. If both carry a pandas index with the same labels in
-        another order, the rows are not aligned and an error is raised.
+        The X or y that the rows belong to. The same pandas index in another order is an error.
+    role : Role, default=SENSITIVE
+        What errors call the attributes.
 
     Returns
     -------
@@ -364,14 +250,14 @@ def encode_groups(
     """
     if isinstance(sensitive_features, GroupEncoding):
         return sensitive_features
-    columns = read_columns(sensitive_features)
-    check_length(columns, n_samples)
-    check_alignment(sensitive_features, like)
-    names = _attribute_names([name for name, _ in columns])
+    columns = read_columns(sensitive_features, role)
+    check_length(columns, n_samples, role)
+    check_alignment(sensitive_features, like, role)
+    names = _attribute_names([name for name, _ in columns], role.argument.removesuffix("s"))
     found = [factorize(values) for _, values in columns]
     for name, (_, values), one in zip(names, columns, found, strict=True):
-        check_missing(one, name)
-        check_discrete(one, name, values)
+        check_missing(one, name, role)
+        check_discrete(one, name, values, role)
     if len(found) > 1 and intersectional:
         return _encode_intersections(names, found)
     sizes = [len(one.levels) for one in found]
@@ -395,34 +281,14 @@ def one_group(n_samples: int) -> GroupEncoding:
     return GroupEncoding(np.zeros((1, n_samples), np.int64), levels, np.array([n_samples]))
 
 
-def check_alignment(sensitive_features: Any, like: Any) -> None:
-    """Raise if both objects have a pandas index with equal labels in different order.
-
-    Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
-    can only be a mistake, and a silent one: every row would get somebody else's group.
-    """
-    index, other = getattr(sensitive_features, "index", None), getattr(like, "index", None)
-    if index is None or other is None or callable(index) or callable(other):
-        return
-    if len(index) != len(other) or index.equals(other) or index.dtype != other.dtype:
-        return
-    if index.is_unique and other.is_unique and index.isin(other).all():
-        raise ValueError(
-            "sensitive_features and the data have the same index labels in a different order. "
-            "Rows are matched by position, so every row would get the group of another one. Pass "
-            "sensitive_features.loc[X.index], or drop the index with .to_numpy() if the order is "
-            "right."
-        )
-
-
 def _encode_intersections(names: tuple[str, ...], found: list[Factorized]) -> GroupEncoding:
     """Cross the attributes; only intersections that occur become groups."""
     levels = tuple(one.levels for one in found)
-    codes, combinations = _combine(
+    codes, combinations = number_tuples(
         [one.codes for one in found], np.array([len(column) for column in levels])
     )
     group_names = tuple(
-        _intersection_name(names, [column[i] for column, i in zip(levels, row, strict=True)])
+        intersection_name(names, [column[i] for column, i in zip(levels, row, strict=True)])
         for row in combinations
     )
     offsets = np.array([0, len(group_names)])
@@ -433,43 +299,10 @@ def _encode_intersections(names: tuple[str, ...], found: list[Factorized]) -> Gr
     )
 
 
-def _combine(parts: list[IntArray], shape: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
-    """Number the tuples of codes that occur, in lexicographic order, and list them."""
-    # One integer numbers the tuples of as many columns as fit into it; then those are merged.
-    joint, n_joint = parts[0], int(shape[0])
-    for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
-        if n_joint * size >= 2**62:
-            joint, levels = factorize(joint)
-            n_joint = len(levels)
-        joint, n_joint = joint * size + part, n_joint * size
-    codes, _ = factorize(joint)
-    first = first_rows(codes)
-    return codes, np.stack([part[first] for part in parts], axis=1)
-
-
-def _attribute_names(names: list[str | None]) -> tuple[str, ...]:
+def _attribute_names(names: list[str | None], noun: str) -> tuple[str, ...]:
     if len(names) == 1:
-        return ("sensitive_feature" if names[0] is None else names[0],)
-    return tuple(f"sensitive_feature_{i}" if n is None else n for i, n in enumerate(names))
-
-
-def _named(attributes: tuple[str, ...]) -> bool:
-    """Whether the attributes were named by the user."""
-    return not any(name.startswith("sensitive_feature") for name in attributes)
-
-
-def _in_order(columns: Columns, attributes: tuple[str, ...]) -> Columns:
-    """Put named columns into the order of fit; a renamed single column is accepted."""
-    by_name = dict(columns)
-    if len(attributes) == 1:
-        return columns
-    missing = [name for name in attributes if name not in by_name]
-    if missing:
-        raise ValueError(
-            f"sensitive_features has no column {missing[0]!r}. The groups were learned from "
-            f"{listed(attributes)}."
-        )
-    return [(name, by_name[name]) for name in attributes]
+        return (noun if names[0] is None else names[0],)
+    return tuple(f"{noun}_{i}" if n is None else n for i, n in enumerate(names))
 
 
 def _group_names(attributes: tuple[str, ...], levels: tuple[list[Any], ...]) -> tuple[str, ...]:
@@ -482,7 +315,3 @@ def _group_names(attributes: tuple[str, ...], levels: tuple[list[Any], ...]) -> 
     names = tuple(str(level) for level in levels[0])
     # 1 and "1" may both occur in an object column; their repr tells them apart.
     return names if len(set(names)) == len(names) else tuple(repr(level) for level in levels[0])
-
-
-def _intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:
-    return ", ".join(f"{a}={level}" for a, level in zip(attributes, levels, strict=True))

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.groups.encoding import GroupLevels
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.levels import GroupLevels
 
 # Lengths and ranks that are equal in exact arithmetic differ by less.
 ROUNDING = 1e-12
@@ -61,7 +61,7 @@ class Intervals:
 
     def share(self, rank: FloatArray, group: int) -> FloatArray:
         """Part of the intervals of a group that [0, rank] covers, from 0 to 1."""
-        return self.overlap(rank, group) / self.lengths[group]
+        return np.asarray(self.overlap(rank, group) / self.lengths[group])
 
     def lowest_rank(self, share: FloatArray | float, group: int) -> FloatArray:
         """Smallest rank that covers at least this share: 0 for a share of 0 or less."""
@@ -103,6 +103,10 @@ class Intervals:
     def of_groups(self, first: int, stop: int) -> Intervals:
         """Return the intervals of some groups, numbered from 0."""
         return Intervals._of(self.bounds[first:stop])
+
+    def take(self, groups: IntArray) -> Intervals:
+        """Return the intervals of the listed groups, in their order."""
+        return Intervals._of([self.bounds[g] for g in groups.tolist()])
 
     @classmethod
     def _of(cls, bounds: list[FloatArray]) -> Intervals:

@@ -16,15 +16,15 @@ from scipy import sparse
 from skfair.utils.text import listed
 
 
-def column_positions(X: Any, columns: Any) -> list[int]:
+def column_positions(X: Any, columns: Any, argument: str = "sensitive_columns") -> list[int]:
     """Return the positions in X of the named or numbered columns; raise for unknown ones."""
     if not isinstance(columns, str | Integral | Iterable):
         raise TypeError(
-            f"sensitive_columns must be a name, a position or a list of them, got {columns!r}."
+            f"{argument} must be a name, a position or a list of them, got {columns!r}."
         )
     wanted = [columns] if isinstance(columns, str | Integral) else list(columns)
     if not wanted:
-        raise ValueError("sensitive_columns is empty. Name at least one column, or pass None.")
+        raise ValueError(f"{argument} is empty. Name at least one column, or pass None.")
     names = list(X.columns) if hasattr(X, "columns") else None
     n_columns = _as_table(X).shape[1] if names is None else len(names)
     positions = []
@@ -34,25 +34,25 @@ def column_positions(X: Any, columns: Any) -> list[int]:
         elif isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not -n_columns <= column < n_columns:
                 raise ValueError(
-                    f"sensitive_columns has the position {column}, but X has {n_columns} columns."
+                    f"{argument} has the position {column}, but X has {n_columns} columns."
                 )
             positions.append(int(column) % n_columns)
         elif names is None:
             raise ValueError(
-                f"sensitive_columns names {column!r}, but X is a {type(X).__name__} without column "
+                f"{argument} names {column!r}, but X is a {type(X).__name__} without column "
                 "names. Give positions, or pass a DataFrame (in a pipeline: "
                 ".set_output(transform='pandas'))."
             )
         else:
             raise ValueError(f"X has no column {column!r}. Its columns are {listed(names)}.")
     if len(set(positions)) < len(positions):
-        raise ValueError(f"sensitive_columns names a column twice: {listed(wanted)}.")
+        raise ValueError(f"{argument} names a column twice: {listed(wanted)}.")
     return positions
 
 
-def take_columns(X: Any, columns: Any) -> Any:
+def take_columns(X: Any, columns: Any, argument: str = "sensitive_columns") -> Any:
     """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
-    positions = column_positions(X, columns)
+    positions = column_positions(X, columns, argument)
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]
     if hasattr(X, "columns"):

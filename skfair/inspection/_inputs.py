@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.groups.encoding import check_alignment
+from skfair.groups.attributes import check_alignment
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import GroupEncoding
+from skfair.inspection._docs import fill_doc
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text
 from skfair.inspection._style import (
@@ -146,6 +147,7 @@ class CCDFCurveDisplay:
         self.name = name
 
     @classmethod
+    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -172,29 +174,19 @@ class CCDFCurveDisplay:
             A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
         X : array-like of shape (n_samples, n_features)
             The rows to score.
-        y : array-like of shape (n_samples,), default=None
-            Not used; accepted so that all displays are called alike.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
-        sensitive_columns : str, int or list of them, default=None
-            Instead: names or positions of the columns of X that hold the groups. Without either
-            the ``sensitive_columns`` of the estimator are used.
+        %(y_unused)s
+        %(groups)s
+        %(columns)s
         reference : group, default=None
             See :meth:`from_predictions`.
         interval : (float, float), list of such pairs, or dict, default=None
             See :meth:`from_predictions`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(weights)s
         intersectional : bool, default=True
             See :meth:`from_predictions`.
-        response_method : str or sequence of str, default=("decision_function", "predict_proba")
-            The method that gives scores, or several in order of preference.
-        pos_label : label, default=None
-            The class whose scores are drawn; None is the second one.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(response)s
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to ``plot`` of matplotlib for the curves.
 
@@ -223,6 +215,7 @@ class CCDFCurveDisplay:
         )
 
     @classmethod
+    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -241,28 +234,23 @@ class CCDFCurveDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,) or None
-            Not used; accepted so that all displays are called alike.
+        %(y_true_unused)s
         y_score : array-like of shape (n_samples,)
             Scores; larger means more positive.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
+        %(groups)s
         reference : group, default=None
             The group on the horizontal axis, by its level or its name; a tuple of levels for an
             intersection. None is the largest group.
         interval : (float, float), list of such pairs, or dict, default=None
             Percentile interval counted from the top, marked on both axes: ``(0.05, 0.3)`` are the
-            ranks from the best 5 % to the best 30 % of each group. A list is a union of disjoint
+            ranks from the best 5 %% to the best 30 %% of each group. A list is a union of disjoint
             intervals; a dict maps each group to its own.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed. If False, the reference is compared with the
             other groups of its own attribute.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to ``plot`` of matplotlib for the curves.
 
@@ -272,8 +260,10 @@ class CCDFCurveDisplay:
             The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
-        groups = rows.groups
+        rows = scored_rows(
+            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
+        )
+        groups = rows.groups.cells
         chosen = (
             int(groups.counts.argmax()) if reference is None else groups.levels.number(reference)
         )
@@ -292,6 +282,7 @@ class CCDFCurveDisplay:
         )
         return display.plot(ax=ax, **kwargs)
 
+    @fill_doc
     def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves, the diagonal and the interval.
 
@@ -300,8 +291,7 @@ class CCDFCurveDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure. On axes with curves of another model the
             diagonal and equal intervals are not drawn again.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
+        %(name)s
         **kwargs
             Passed to ``plot`` of matplotlib for the curves.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import encode_groups
+from skfair.inspection._docs import fill_doc
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
     as_series,
@@ -123,6 +124,7 @@ class ClusterCompositionDisplay:
                 )
 
     @classmethod
+    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -145,19 +147,14 @@ class ClusterCompositionDisplay:
         X : array-like of shape (n_samples, n_features), default=None
             The training rows; needed only to read ``sensitive_columns`` from. For other rows use
             ``from_labels(estimator.predict(X_new), ...)``.
-        y : array-like of shape (n_samples,), default=None
-            Not used; accepted so that all displays are called alike.
+        %(y_unused)s
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.
-        sensitive_columns : str, int or list of them, default=None
-            Instead: names or positions of the columns of X that hold the groups. Without either
-            the ``sensitive_columns`` of the estimator are used.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(columns)s
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn side by side.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(ax)s
         **kwargs
             Passed to ``bar`` of matplotlib.
 
@@ -180,6 +177,7 @@ class ClusterCompositionDisplay:
         )
 
     @classmethod
+    @fill_doc
     def from_labels(
         cls,
         labels: Any,
@@ -196,14 +194,11 @@ class ClusterCompositionDisplay:
         ----------
         labels : array-like of shape (n_samples,)
             Cluster of each row; any labels. Clusters without weight are left out.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(groups)s
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn side by side.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(ax)s
         **kwargs
             Passed to ``bar`` of matplotlib.
 

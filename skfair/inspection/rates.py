@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, Seed
+from skfair.inspection._docs import fill_doc
 from skfair.inspection._inputs import check_same_length, read_groups, second_class
+from skfair.inspection._rate_marks import draw_bars, draw_points, finish_rates
 from skfair.inspection._style import (
-    GREY,
+    Look,
     as_series,
     axes_for,
     check_matplotlib,
     label_rows,
-    legend_beside,
     look,
     n_series,
-    percent,
     with_name,
-    with_options,
 )
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response
@@ -44,8 +43,7 @@ _KNOWN_RATES = (
     "base_rate",
 )
 _DEFAULT_RATES = _KNOWN_RATES[:3]
-# Models on the same axes differ by how their markers are filled, and stand below each other.
-_FILLS = ("full", "none", "left", "top")
+# Models on the same axes stand below each other.
 _MODEL_STEP = 0.08
 
 
@@ -146,6 +144,7 @@ class GroupRatesDisplay:
         self.name = name
 
     @classmethod
+    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -161,7 +160,7 @@ class GroupRatesDisplay:
         interval: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
         kind: Literal["point", "bar"] = "point",
         name: str | None = None,
         ax: Axes | None = None,
@@ -177,33 +176,20 @@ class GroupRatesDisplay:
             The rows to predict.
         y : array-like of shape (n_samples,) or None
             True labels; None if ``rates`` needs none.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
-        sensitive_columns : str, int or list of them, default=None
-            Instead: names or positions of the columns of X that hold the groups. Without either
-            the ``sensitive_columns`` of the estimator are used.
+        %(groups)s
+        %(columns)s
         rates : str or sequence of str, default=None
             See :meth:`from_predictions`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or listed one after the other.
         pos_label : label, default=None
             The class that counts as positive; None is the second class of a binary classifier.
-        interval : {"wilson", "bootstrap"} or None, default="wilson"
-            How the intervals are found.
-        confidence : float, default=0.95
-            Coverage of the intervals.
-        n_bootstrap : int, default=500
-            Number of resampled tables.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the bootstrap.
+        %(resampling)s
         kind : {"point", "bar"}, default="point"
             What is drawn.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to ``errorbar`` or ``barh`` of matplotlib.
 
@@ -234,6 +220,7 @@ class GroupRatesDisplay:
         )
 
     @classmethod
+    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -247,7 +234,7 @@ class GroupRatesDisplay:
         interval: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
-        random_state: Any = None,
+        random_state: Seed = None,
         kind: Literal["point", "bar"] = "point",
         name: str | None = None,
         ax: Axes | None = None,
@@ -261,32 +248,21 @@ class GroupRatesDisplay:
             True labels; None if ``rates`` is ``"selection_rate"`` alone, which needs none.
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
+        %(groups)s
         rates : str or sequence of str, default=None
             Among ``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``,
             ``"positive_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. None is the
             selection rate and, with ``y_true``, the true and false positive rates.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or listed one after the other.
         pos_label : label, default=1
             The class that counts as positive.
-        interval : {"wilson", "bootstrap"} or None, default="wilson"
-            How the intervals are found.
-        confidence : float, default=0.95
-            Coverage of the intervals.
-        n_bootstrap : int, default=500
-            Number of resampled tables.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the bootstrap.
+        %(resampling)s
         kind : {"point", "bar"}, default="point"
             What is drawn.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to ``errorbar`` or ``barh`` of matplotlib.
 
@@ -335,6 +311,7 @@ class GroupRatesDisplay:
         )
         return display.plot(ax=ax, kind=kind, **kwargs)
 
+    @fill_doc
     def plot(
         self,
         *,
@@ -353,8 +330,7 @@ class GroupRatesDisplay:
             to the right of the axes and needs a figure with ``layout="constrained"``.
         kind : {"point", "bar"}, default="point"
             Points with intervals, which can be continued, or bars.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
+        %(name)s
         **kwargs
             Passed to ``errorbar`` or ``barh`` of matplotlib.
 
@@ -368,8 +344,6 @@ class GroupRatesDisplay:
         n_rates, n_rows = len(self.rates), len(self.group_names) + 1
         row_height = max(0.5, 0.2 * n_rates + 0.15)
         ax = axes_for(self, ax, figsize=(7.5, max(2.4, 0.9 + n_rows * row_height)))
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Rectangle
         from matplotlib.patheffects import withStroke
 
         n_models = n_series(ax)
@@ -388,27 +362,20 @@ class GroupRatesDisplay:
         self.undefined_: list[Text] = []
         step = 0.8 / n_rates if kind == "bar" else min(0.2, 0.8 / n_rates)
         model = self.name if name is None else name
+        ends = [(self.low, self.overall_low), (self.high, self.overall_high)]
         for i, rate in enumerate(self.rates):
-            known = rate in _KNOWN_RATES
-            style = look(_KNOWN_RATES.index(rate) if known else len(_KNOWN_RATES) + i)
+            style = _look_of(rate, i)
             rows = np.arange(n_rows) + (i - (n_rates - 1) / 2) * step + n_models * _MODEL_STEP
             values = np.append(self.values[i], self.overall[i])
-            options: dict[str, Any] = {
-                "xerr": self._errors(i, values),
+            options = {
+                "xerr": _errors(values, ends, i),
                 "color": style.color,
                 "label": with_name(model, rate.replace("_", " ")),
             }
             if kind == "bar":
-                options |= {"height": step, "hatch": style.hatch, "edgecolor": "white"}
-                options |= {"error_kw": {"ecolor": "black", "capsize": 3}}
-                artist: Any = ax.barh(rows, values, **with_options(Rectangle, options, kwargs))
-                first = artist.patches[0]
+                artist, first = draw_bars(ax, values, rows, step, style, options, kwargs)
             else:
-                fill = _FILLS[n_models % len(_FILLS)]
-                options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
-                options |= {"capsize": 3, "markerfacecoloralt": "white"}
-                artist = ax.errorbar(values, rows, **with_options(Line2D, options, kwargs))
-                first = artist.lines[0]
+                artist, first = draw_points(ax, values, rows, n_models, style, options, kwargs)
             self.artists_.append(artist)
             if i == 0:  # one mark per model
                 as_series(first)
@@ -422,28 +389,30 @@ class GroupRatesDisplay:
                 ax.text(0, row, "undefined", color=style.color, size="x-small", va="center")
                 for row in rows[np.isnan(values)]
             )
-        for row in range(n_rows - 1):  # the whole sample is set off more strongly
-            is_last = row == n_rows - 2
-            ax.axhline(row + 0.5, color=GREY, lw=1 if is_last else 0.3, zorder=0.5)
-        ax.set_xlim(-0.02, 1.02)
-        ax.set_xlabel(
-            "Rate"
-            if self.confidence is None
-            else f"Rate, with {percent(self.confidence)} confidence interval"
-        )
-        legend_beside(ax)
+        finish_rates(ax, n_rows, self.confidence)
         return self
 
-    def _errors(self, rate: int, values: FloatArray) -> FloatArray | None:
-        """Return the lengths of the error bars to the left and to the right."""
-        if self.low is None or self.high is None:
+
+def _look_of(rate: str, number: int) -> Look:
+    """Return the look of a rate: the same in all pictures if it is a known one."""
+    known = rate in _KNOWN_RATES
+    return look(_KNOWN_RATES.index(rate) if known else len(_KNOWN_RATES) + number)
+
+
+def _errors(
+    values: FloatArray,
+    ends: Sequence[tuple[FloatArray | None, FloatArray | None]],
+    rate: int,
+) -> FloatArray | None:
+    """Return the lengths of the error bars of a rate to the left and to the right."""
+    lengths = []
+    for (groups, overall), sign in zip(ends, (1, -1), strict=True):
+        if groups is None:
             return None
-        ends = [
-            np.append(groups[rate], np.nan if overall is None else overall[rate])
-            for groups, overall in ((self.low, self.overall_low), (self.high, self.overall_high))
-        ]
-        # Few rows that are drawn again may all lie on one side of the rate.
-        return np.maximum(np.stack([values - ends[0], ends[1] - values]), 0.0)
+        end = np.append(groups[rate], np.nan if overall is None else overall[rate])
+        lengths.append(sign * (values - end))
+    # Few rows that are drawn again may all lie on one side of the rate.
+    return np.asarray(np.maximum(np.stack(lengths), 0.0))
 
 
 def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:

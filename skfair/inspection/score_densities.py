@@ -1,22 +1,28 @@
 """Densities of the scores of each group, with a percentile interval marked.
 
 Figures 3 to 8 of partial_fairness_idca: the part of each density whose ranks (counted from the top
-of the group) lie in the interval is shaded. Groups are overlaid or drawn in rows. Large samples
-are counted on a fine grid before smoothing, which changes nothing visible and keeps the cost
-independent of the number of rows.
+of the group) lie in the interval is shaded. Groups are overlaid or drawn in rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import gaussian_kde
 
 from skfair._typing import FloatArray
+from skfair.inspection._densities import (
+    Bandwidth,
+    Outline,
+    Place,
+    density,
+    draw_outline,
+    histogram,
+    shade_ranges,
+)
+from skfair.inspection._docs import fill_doc
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text, score_ranges
 from skfair.inspection._style import (
@@ -27,10 +33,8 @@ from skfair.inspection._style import (
     check_matplotlib,
     is_first,
     label_rows,
-    look,
     n_series,
     with_name,
-    with_options,
 )
 from skfair.metrics.scores import scored_rows
 from skfair.utils.response import get_response, response_method_of
@@ -42,11 +46,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_N_GRID = 400
-# Above this many rows the scores are counted in this many bins before smoothing.
-_N_BINS = 4096
-# How many bandwidths a density is drawn beyond the outermost scores.
-_MARGIN = 3.0
 # The height that the largest density takes of a row.
 _ROW_HEIGHT = 0.85
 
@@ -150,6 +149,7 @@ class GroupScoreDisplay:
             ]
 
     @classmethod
+    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -178,33 +178,23 @@ class GroupScoreDisplay:
             A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
         X : array-like of shape (n_samples, n_features)
             The rows to score.
-        y : array-like of shape (n_samples,), default=None
-            Not used; accepted so that all displays are called alike.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
-        sensitive_columns : str, int or list of them, default=None
-            Instead: names or positions of the columns of X that hold the groups. Without either
-            the ``sensitive_columns`` of the estimator are used.
+        %(y_unused)s
+        %(groups)s
+        %(columns)s
         interval : (float, float), list of such pairs, or dict, default=None
             See :meth:`from_predictions`.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn one after the other.
-        response_method : str or sequence of str, default=("decision_function", "predict_proba")
-            The method that gives scores, or several in order of preference.
-        pos_label : label, default=None
-            The class whose scores are drawn; None is the second one.
+        %(response)s
         bounds : (float, float), default=None
             The range that scores can take; (0, 1) if the scores come from ``predict_proba``.
         kind : {"density", "hist"}, default="density"
             See :meth:`plot`.
         layout : {"overlay", "rows"}, default="overlay"
             See :meth:`plot`.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
 
@@ -234,6 +224,7 @@ class GroupScoreDisplay:
         )
 
     @classmethod
+    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -254,18 +245,12 @@ class GroupScoreDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,) or None
-            Not used; accepted so that all displays are called alike.
+        %(y_true_unused)s
         y_score : array-like of shape (n_samples,)
             Scores; larger means more positive.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; several columns are several attributes.
-        interval : (float, float), list of such pairs, or dict, default=None
-            Percentile interval counted from the top: ``(0.05, 0.3)`` are the ranks from the best
-            5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a dict
-            maps each group to its own.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(groups)s
+        %(interval)s
+        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn one after the other.
         bounds : (float, float), default=None
@@ -275,10 +260,8 @@ class GroupScoreDisplay:
             See :meth:`plot`.
         layout : {"overlay", "rows"}, default="overlay"
             See :meth:`plot`.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(name)s
+        %(ax)s
         **kwargs
             Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
 
@@ -288,19 +271,22 @@ class GroupScoreDisplay:
             The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, y_true)
-        attribute = rows.groups.attribute_of_group
-        members = [rows.groups.codes[a] == g for g, a in enumerate(attribute)]
+        rows = scored_rows(
+            y_score, sensitive_features, None, sample_weight, intersectional, like=y_true
+        )
+        attribute = rows.groups.cells.attribute_of_group
+        members = [rows.groups.cells.codes[a] == g for g, a in enumerate(attribute)]
         display = cls(
             scores=[rows.scores[member] for member in members],
-            group_names=rows.groups.names,
+            group_names=rows.groups.cells.names,
             weights=None if rows.weights is None else [rows.weights[m] for m in members],
-            interval=bounds_of_groups(interval, rows.groups.levels),
+            interval=bounds_of_groups(interval, rows.groups.cells.levels),
             bounds=bounds,
             name=name,
         )
         return display.plot(ax=ax, kind=kind, layout=layout, **kwargs)
 
+    @fill_doc
     def plot(
         self,
         *,
@@ -308,7 +294,7 @@ class GroupScoreDisplay:
         kind: Literal["density", "hist"] = "density",
         layout: Literal["overlay", "rows"] = "overlay",
         bins: Any = 30,
-        bw_method: Literal["scott", "silverman"] | float = "scott",
+        bw_method: Bandwidth = "scott",
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -316,8 +302,7 @@ class GroupScoreDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        %(ax)s
         kind : {"density", "hist"}, default="density"
             A kernel density estimate, or a histogram of the same area.
         layout : {"overlay", "rows"}, default="overlay"
@@ -327,8 +312,7 @@ class GroupScoreDisplay:
             Bins of the histogram, the same for all groups; as in ``numpy.histogram_bin_edges``.
         bw_method : {"scott", "silverman"} or float, default="scott"
             Bandwidth of the density, as in ``scipy.stats.gaussian_kde``.
-        name : str, default=None
-            Name of the model, put in front of the names in the legend.
+        %(name)s
         **kwargs
             Passed to ``plot`` (density) or ``stairs`` (histogram) of matplotlib.
 
@@ -344,9 +328,6 @@ class GroupScoreDisplay:
             )
         n_groups, in_rows = len(self.scores), layout == "rows"
         ax = axes_for(self, ax, (7.0, max(2.6, 0.8 + 0.8 * n_groups)) if in_rows else (7.0, 4.2))
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import StepPatch
-
         start = n_series(ax)
         if start and (in_rows or not is_first(ax, "rows")):
             raise ValueError(
@@ -355,45 +336,24 @@ class GroupScoreDisplay:
             )
         if in_rows:
             label_rows(ax, self.group_names, [f"n = {values.size:,}" for values in self.scores])
-        if kind == "hist":
-            try:
-                edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
-            except ValueError as error:
-                raise ValueError(
-                    f"bins={bins!r} does not fit the scores (y_score): {error}"
-                ) from error
-            outlines = [self._histogram(g, edges) for g in range(n_groups)]
-        else:
-            outlines = [self._density(g, bw_method) for g in range(n_groups)]
+        outlines = self._outlines(kind, bins, bw_method)
         peaks = [heights.max() for _, heights in outlines if heights.size]
         highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
         self.ax_, self.figure_ = ax, ax.figure
         self.curves_: list[Any] = []
         self.shades_: list[Artist] = []
         model = self.name if name is None else name
-        for g, (x, heights) in enumerate(outlines):
-            style = look(start + g)
+        for g, outline in enumerate(outlines):
+            place = Place(0.0, 1.0, highest, start + g)
             if in_rows:  # rows are numbered downwards, so heights are subtracted
-                base, scale = float(g), -_ROW_HEIGHT / highest
-                as_reference(ax.axhline(base, color=GREY, lw=0.8, zorder=0.5), "rows")
-            else:
-                base, scale = 0.0, 1.0
-            text = self.group_names[g] + ("" if heights.size else " (all equal)")
-            options: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle}
-            options |= {"label": with_name(model, text), "linewidth": 1.5 if heights.size else 3}
-            artist_kind = StepPatch if kind == "hist" and heights.size else Line2D
-            options = with_options(artist_kind, options, kwargs)
-            curve: Any
-            if not heights.size:
-                top = base + scale * highest
-                (curve,) = ax.plot([x[0], x[0]], [base, top], **options)
-            elif kind == "hist":
-                curve = ax.stairs(base + scale * heights, x, baseline=base, **options)
-            else:
-                (curve,) = ax.plot(x, base + scale * heights, **options)
+                place = Place(float(g), -_ROW_HEIGHT / highest, highest, start + g)
+                as_reference(ax.axhline(place.base, color=GREY, lw=0.8, zorder=0.5), "rows")
+            text = self.group_names[g] + ("" if outline[1].size else " (all equal)")
+            curve = draw_outline(ax, outline, kind, place, with_name(model, text), kwargs)
             as_series(curve)
             self.curves_.append(curve)
-            self._shade(ax, g, x, heights, base, scale, start + g)
+            if self.score_ranges is not None and outline[1].size:
+                self.shades_ += shade_ranges(ax, outline, place, self.score_ranges[g])
         ax.set_xlabel("Score")
         if self.interval is not None:
             ax.set_xlabel(f"Score (shaded: ranks {interval_text(self.interval)} of each group)")
@@ -405,100 +365,23 @@ class GroupScoreDisplay:
             ax.legend()
         return self
 
+    def _outlines(
+        self, kind: Literal["density", "hist"], bins: Any, bw_method: Bandwidth
+    ) -> list[Outline]:
+        """Return the outline of each group; one without heights if all scores are equal."""
+        if kind == "density":
+            return [
+                density(values, self._weights_of(g), bw_method, self.bounds)
+                for g, values in enumerate(self.scores)
+            ]
+        try:
+            edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
+        except ValueError as error:
+            raise ValueError(f"bins={bins!r} does not fit the scores (y_score): {error}") from error
+        return [histogram(v, self._weights_of(g), edges) for g, v in enumerate(self.scores)]
+
     def _weights_of(self, group: int) -> FloatArray | None:
         return None if self.weights is None else self.weights[group]
-
-    def _histogram(self, group: int, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the edges and the share of the group per unit of score in each bin."""
-        weights = self._weights_of(group)
-        counts, _ = np.histogram(self.scores[group], bins=edges, weights=weights)
-        total = self.scores[group].size if weights is None else weights.sum()
-        return edges, counts / (total * np.diff(edges))
-
-    def _density(
-        self, group: int, bw_method: Literal["scott", "silverman"] | float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Evaluate the density of a group on a grid; no heights if all scores are equal."""
-        scores, weights = self.scores[group], self._weights_of(group)
-        if weights is None:
-            weights = np.ones(scores.size)
-        scores, weights = scores[weights > 0], weights[weights > 0] / weights.max()
-        n_effective = weights.sum() ** 2 / (weights**2).sum()
-        low, high = scores.min(), scores.max()
-        if high - low > 1e150:
-            raise ValueError(
-                f"scores from {low:g} to {high:g} are too far apart for a density. Divide them, or "
-                "pass kind='hist'."
-            )
-        # Equal up to rounding, so close that squares vanish, or one row that outweighs all others:
-        # nothing to estimate from.
-        smallest = max(1e-9 * max(abs(low), abs(high)), 1e-150)
-        if high - low <= smallest or n_effective - 1 < 1e-9:
-            return np.array([scores[np.argmax(weights)]]), np.empty(0)
-        factor = _bandwidth_factor(bw_method, n_effective)
-        if scores.size > _N_BINS:
-            counts, edges = np.histogram(scores, bins=_N_BINS, weights=weights)
-            scores, weights = ((edges[1:] + edges[:-1]) / 2)[counts > 0], counts[counts > 0]
-            # scipy divides the variance by 1 - 1 / n for the n it sees, here that of the bins.
-            seen = weights.sum() ** 2 / (weights**2).sum()
-            factor *= np.sqrt((1 - 1 / seen) / (1 - 1 / n_effective))
-        kernels = gaussian_kde(scores, bw_method=factor, weights=weights)
-        margin = _MARGIN * float(np.sqrt(kernels.covariance[0, 0]))
-        lowest, highest = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        x = np.linspace(max(low - margin, lowest), min(high + margin, highest), _N_GRID)
-        heights = kernels(x)
-        for end in (lowest, highest):
-            if np.isfinite(end):  # what would leak over the end is reflected
-                heights = heights + kernels(2 * end - x)
-        return x, heights
-
-    def _shade(
-        self,
-        ax: Axes,
-        group: int,
-        x: FloatArray,
-        heights: FloatArray,
-        base: float,
-        scale: float,
-        number: int,
-    ) -> None:
-        """Fill the part of a density, or of a histogram, that lies in the interval."""
-        if self.score_ranges is None or not heights.size:
-            return
-        from matplotlib.colors import to_rgba
-
-        style = look(number)
-        options: dict[str, Any] = {
-            "facecolor": to_rgba(style.color, 0.3),
-            "edgecolor": to_rgba(style.color, 0.6),
-            "hatch": style.hatch,
-            "linewidth": 0,
-        }
-        for low, high in self.score_ranges[group]:
-            cut = np.unique(np.clip(x, low, high))
-            if cut.size < 2:  # the interval lies within a tie and has no width
-                continue
-            if heights.size == x.size:
-                level = np.interp(cut, x, heights)
-                shade: Artist = ax.fill_between(cut, base, base + scale * level, **options)
-            else:
-                middle = (cut[1:] + cut[:-1]) / 2
-                level = heights[np.searchsorted(x, middle, side="right") - 1]
-                shade = ax.stairs(base + scale * level, cut, baseline=base, fill=True, **options)
-            self.shades_.append(shade)
-
-
-def _bandwidth_factor(bw_method: Literal["scott", "silverman"] | float, n: float) -> float:
-    """Return the bandwidth in standard deviations of the scores; as scipy for n rows."""
-    if bw_method == "scott":
-        return float(n**-0.2)
-    if bw_method == "silverman":
-        return float((0.75 * n) ** -0.2)
-    if not isinstance(bw_method, Real) or not 0 < bw_method < np.inf:
-        raise ValueError(
-            f"bw_method must be 'scott', 'silverman' or a number above 0, got {bw_method!r}."
-        )
-    return float(bw_method)
 
 
 def _check_bounds(

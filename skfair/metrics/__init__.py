@@ -28,13 +28,20 @@ from skfair.metrics.labels import (
     equal_opportunity_ratio,
     equalized_odds_difference,
     equalized_odds_ratio,
+    false_negative_parity_difference,
+    false_negative_parity_ratio,
     false_positive_parity_difference,
     false_positive_parity_ratio,
     independence_gap,
+    largest_false_negative_rate,
+    largest_false_positive_rate,
+    largest_selection_rate,
     predictive_parity_difference,
     predictive_parity_ratio,
     separation_gap,
     sufficiency_gap,
+    treatment_equality_difference,
+    treatment_equality_ratio,
 )
 from skfair.metrics.losses import (
     largest_group_loss,
@@ -43,14 +50,17 @@ from skfair.metrics.losses import (
 )
 from skfair.metrics.partial import (
     partial_ccdf_gap,
-    partial_demographic_parity_gap,
-    partial_equal_opportunity_gap,
-    partial_equalized_odds_gap,
     partial_group_auc_gap,
     partial_statistical_parity_gap,
 )
+from skfair.metrics.partial_rates import (
+    partial_demographic_parity_gap,
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+)
 from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
-from skfair.metrics.reports import Report, fairness_report, group_report
+from skfair.metrics.report_table import Report
+from skfair.metrics.reports import fairness_report, group_report
 from skfair.metrics.scorers import (
     FairnessScorer,
     get_scorer,
@@ -73,15 +83,22 @@ __all__ = [
     "equal_opportunity_ratio",
     "false_positive_parity_difference",
     "false_positive_parity_ratio",
+    "false_negative_parity_difference",
+    "false_negative_parity_ratio",
     "equalized_odds_difference",
     "equalized_odds_ratio",
     "predictive_parity_difference",
     "predictive_parity_ratio",
+    "treatment_equality_difference",
+    "treatment_equality_ratio",
     "accuracy_parity_difference",
     "accuracy_parity_ratio",
     "independence_gap",
     "separation_gap",
     "sufficiency_gap",
+    "largest_selection_rate",
+    "largest_false_positive_rate",
+    "largest_false_negative_rate",
     # scores
     "statistical_parity_gap",
     "wasserstein_gap",

@@ -29,7 +29,8 @@ from sklearn.utils._param_validation import (
 from skfair._typing import FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.encoding import encode_groups
-from skfair.metrics.pairs import Agg
+from skfair.metrics.compared_groups import Agg
+from skfair.metrics.docs import fill_doc
 from skfair.utils.validation import check_clusters, check_weights
 
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -41,6 +42,7 @@ _CONSTRAINTS: dict[str, list[Any]] = {
 
 
 @accepts_dask("labels")
+@fill_doc
 def cluster_balances(
     labels: Any,
     *,
@@ -61,12 +63,9 @@ def cluster_balances(
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Group of each row, or one column per sensitive attribute.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
+    %(labels)s
+    %(groups_of_clusters)s
+    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the balance of a cluster is the
         smallest one over the attributes.
@@ -115,6 +114,7 @@ def cluster_balances(
 
 
 @accepts_dask("labels")
+@fill_doc
 def balance_score(
     labels: Any,
     *,
@@ -134,18 +134,15 @@ def balance_score(
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Group of each row, or one column per sensitive attribute.
+    %(labels)s
+    %(groups_of_clusters)s
     agg : {"worst", "mean"}, default="worst"
         Whether the worst cluster counts, or the average over the clusters (the "average balance" of
         the literature on spectral clustering), where a small cluster weighs as much as a large one.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). The minimum is
-        then at most 1 whatever the clustering, and 0.8 is the 80 % rule; the mean can exceed 1.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
+        then at most 1 whatever the clustering, and 0.8 is the 80 %% rule; the mean can exceed 1.
+    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the minimum is taken over the
         attributes too, and the mean averages over the attributes too.
@@ -161,7 +158,7 @@ def balance_score(
     See Also
     --------
     cluster_balances : The balance of each cluster.
-    share_ratio : The 80 % rule for each group instead of the ratio of two groups.
+    share_ratio : The 80 %% rule for each group instead of the ratio of two groups.
 
     Notes
     -----
@@ -191,6 +188,7 @@ def balance_score(
 
 
 @accepts_dask("labels")
+@fill_doc
 def share_deviation(
     labels: Any,
     *,
@@ -208,14 +206,11 @@ def share_deviation(
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Group of each row, or one column per sensitive attribute.
+    %(labels)s
+    %(groups_of_clusters)s
     agg : {"worst", "mean"}, default="worst"
         Whether the worst pair of cluster and group counts, or the average over the pairs.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
+    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the maximum is taken over the
         attributes too; the mean is the average of the means of the attributes.
@@ -254,6 +249,7 @@ def share_deviation(
 
 
 @accepts_dask("labels")
+@fill_doc
 def share_ratio(
     labels: Any,
     *,
@@ -266,18 +262,15 @@ def share_ratio(
     .. math:: \min_{k, g} \min\left(\frac{p_{gk}}{r_g}, \frac{r_g}{p_{gk}}\right),
 
     with :math:`p_{gk}` the share of group g in cluster k and :math:`r_g` its share in the sample.
-    A value of 0.8 is the 80 % rule for every group: none is represented in a cluster less than 0.8
+    A value of 0.8 is the 80 %% rule for every group: none is represented in a cluster less than 0.8
     times, or more than 1 / 0.8 times, as strongly as in the sample. It is the balance of Bera et
     al. (2019).
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Group of each row, or one column per sensitive attribute.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
+    %(labels)s
+    %(groups_of_clusters)s
+    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the minimum is taken over the
         groups of all attributes.
@@ -312,6 +305,7 @@ def share_ratio(
 
 
 @accepts_dask("labels")
+@fill_doc
 def kl_fairness_error(
     labels: Any,
     *,
@@ -327,12 +321,9 @@ def kl_fairness_error(
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,)
-        Cluster of each row; any labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        Group of each row, or one column per sensitive attribute.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
+    %(labels)s
+    %(groups_of_clusters)s
+    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the errors of the attributes are
         added.

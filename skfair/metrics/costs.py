@@ -15,9 +15,8 @@ from scipy import sparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import align, is_lazy
-from skfair.utils.factorize import IntArray
 from skfair.utils.validation import check_clusters, check_labels, check_weights
 
 # Numbers converted to float64 at a time: 2 MB, which stays in the cache of one core.

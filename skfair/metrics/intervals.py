@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.groups.intervals import Intervals
+from skfair.metrics.compared_groups import encode_strata
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
@@ -50,8 +51,9 @@ def noise_floor(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     n_permutations: int = 100,
-    random_state: Any = None,
+    random_state: Seed = None,
     **params: Any,
 ) -> NoiseFloor:
     """Measure what a metric shows by chance, for groups of these sizes.
@@ -72,6 +74,8 @@ def noise_floor(
         Scores or predicted labels, passed on.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The groups to permute.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        Passed on; the groups are then dealt out within each of the strata.
     n_permutations : int, default=100
         More make the result steadier; the cost is proportional.
     random_state : int, RandomState instance or None, default=None
@@ -99,10 +103,12 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
-    if is_lazy(y_true, y_score, sensitive_features, params.get("sample_weight")):
-        rows = _few_rows(y_true, y_score, sensitive_features, params)
+    given = {} if control_features is None else {"control_features": control_features}
+    if is_lazy(y_true, y_score, sensitive_features, control_features, params.get("sample_weight")):
+        rows = _few_rows(y_true, y_score, sensitive_features, control_features, params)
+        strata = _strata(rows.control_features, rows.weights.size)
         generator = np.random.default_rng(rng.randint(2**31))
-        dealt = (_dealt(rows, generator) for _ in range(n_permutations))
+        dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
         return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
     if isinstance(sensitive_features, dict):
         import pandas as pd
@@ -114,16 +120,32 @@ def noise_floor(
     if hasattr(sensitive_features, "reset_index"):
         # Permuted labels of a pandas index would look like rows out of order.
         sensitive_features = sensitive_features.reset_index(drop=True)
+    strata = _strata(control_features, _n_rows(sensitive_features))
 
     def shuffled() -> Any:
-        order = rng.permutation(_n_rows(sensitive_features))
-        groups = _safe_indexing(sensitive_features, order)
+        groups = _safe_indexing(sensitive_features, _shuffled_within(strata, rng))
         return groups.reset_index(drop=True) if hasattr(groups, "reset_index") else groups
 
     return _floor(
-        metric(y_true, y_score, sensitive_features=shuffled(), **params)
+        metric(y_true, y_score, sensitive_features=shuffled(), **given, **params)
         for _ in range(n_permutations)
     )
+
+
+def _strata(control_features: Any, n_rows: int) -> IntArray:
+    """Return the stratum of each row; without control features all rows are in one."""
+    if control_features is None:
+        return np.zeros(n_rows, np.int64)
+    (codes,) = encode_strata(control_features, n_rows).codes
+    return np.asarray(codes)
+
+
+def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:
+    """Permute the rows of each stratum."""
+    drawn = rng.permutation(strata.size)
+    order = np.empty_like(drawn)
+    order[np.argsort(strata, kind="stable")] = drawn[np.argsort(strata[drawn], kind="stable")]
+    return order
 
 
 def _floor(found: Iterable[Any]) -> NoiseFloor:
@@ -138,11 +160,16 @@ def _floor(found: Iterable[Any]) -> NoiseFloor:
 
 
 def _few_rows(
-    y_true: Any, y_score: Any, sensitive_features: Any, params: dict[str, Any]
+    y_true: Any,
+    y_score: Any,
+    sensitive_features: Any,
+    control_features: Any,
+    params: dict[str, Any],
 ) -> WeightedRows:
     """Return the weighted rows that stand for those of Dask collections."""
     given = {
         "sensitive_features": sensitive_features,
+        "control_features": control_features,
         "sample_weight": params.get("sample_weight"),
         "intersectional": params.get("intersectional", True),
     }
@@ -151,37 +178,51 @@ def _few_rows(
     return LazyRows({"y_true": y_true}, {"y_score": y_score}, **given).binned("y_score")
 
 
-def _dealt(rows: WeightedRows, rng: np.random.Generator) -> tuple[list[Any], dict[str, Any]]:
-    """Deal the groups out at random: how many rows of each group get which labels and score.
+def _dealt(
+    rows: WeightedRows, strata: IntArray, rng: np.random.Generator
+) -> tuple[list[Any], dict[str, Any]]:
+    """Deal the groups out at random: how many rows of each group get which labels and score."""
+    parts = [_dealt_within(rows, np.flatnonzero(strata == s), rng) for s in range(strata.max() + 1)]
+    values, owners, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
+    columns = {name: _safe_indexing(one, values) for name, one in rows.columns.items()}
+    groups = {
+        "sensitive_features": replace(rows.groups, codes=rows.groups.codes[:, owners]),
+        "sample_weight": weights,
+    }
+    control_features = rows._replace(columns=columns).control_features
+    if control_features is not None:
+        groups["control_features"] = control_features
+    return [columns.get(name) for name in ("y_true", "y_score")], groups
+
+
+def _dealt_within(
+    rows: WeightedRows, stratum: IntArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Deal out the rows of a stratum: whose labels, whose groups, and which weight.
 
     What rows of the same labels and score weigh together is drawn by mean and variance.
     """
-    groups, columns = rows.groups, rows.columns
-    codes = [("", factorize(values).codes) for values in columns.values()]
-    value, first, _, weights = distinct_rows(codes, rows.weights, rows.weights.size)
-    left = total = np.bincount(value, rows.counts).astype(np.int64)
+    counts, squares = rows.counts[stratum], rows.squares[stratum]
+    codes = [("", factorize(_safe_indexing(one, stratum)).codes) for one in rows.columns.values()]
+    value, first, _, weights = distinct_rows(codes, rows.weights[stratum], stratum.size)
+    left = total = np.bincount(value, counts).astype(np.int64)
     mean = weights / total
-    variance = np.maximum(np.bincount(value, rows.squares) / total - mean**2, 0.0)
-    owner, first_owned, _, _ = distinct_rows([("", one) for one in groups.codes], None, value.size)
-    dealt, weight = [], []
-    for size in np.bincount(owner, rows.counts).astype(np.int64).tolist():
+    variance = np.maximum(np.bincount(value, squares) / total - mean**2, 0.0)
+    of_groups = [("", one[stratum]) for one in rows.groups.codes]
+    owner, first_owned, _, _ = distinct_rows(of_groups, None, value.size)
+    kept, weight, n_kept = [], [], []
+    for size in np.bincount(owner, counts).astype(np.int64).tolist():
         drawn = rng.multivariate_hypergeometric(left, size, method="marginals")
         left = left - drawn
-        dealt.append(drawn)
         # The variance of a sum of some rows out of a total, drawn without replacement.
         spread = np.sqrt(variance * drawn * (total - drawn) / np.maximum(total - 1, 1))
         noise = spread * rng.standard_normal(drawn.size) if spread.any() else 0.0
-        weight.append(np.maximum(drawn * mean + noise, 0.0))
-    kept = [np.flatnonzero(drawn) for drawn in dealt]
-    values = first[np.concatenate(kept)]
-    owners = np.repeat(first_owned, [one.size for one in kept])
-    found = [columns.get(name) for name in ("y_true", "y_score")]
-    return [None if one is None else _safe_indexing(one, values) for one in found], {
-        "sensitive_features": replace(groups, codes=groups.codes[:, owners]),
-        "sample_weight": np.concatenate(
-            [weighed[one] for weighed, one in zip(weight, kept, strict=True)]
-        ),
-    }
+        there = np.flatnonzero(drawn)
+        kept.append(there)
+        weight.append(np.maximum(drawn * mean + noise, 0.0)[there])
+        n_kept.append(there.size)
+    values = stratum[first[np.concatenate(kept)]]
+    return values, stratum[np.repeat(first_owned, n_kept)], np.concatenate(weight)
 
 
 def _n_rows(values: Any) -> int:
@@ -252,11 +293,11 @@ def suggest_interval(
     check_number(step, "step", 0.01, 0.5)
     check_number(min_width, "min_width", 0, 1)
     check_number(threshold, "threshold")
-    rows = scored_rows(y_score, sensitive_features, sample_weight)
+    rows = scored_rows(y_score, sensitive_features, None, sample_weight)
     if rate is None:
         rate = float(np.average(rows.scores > threshold, weights=rows.weights))
     check_number(rate, "rate", 0, 1)
-    groups = rows.groups
+    groups = rows.groups.cells
     first, second = np.triu_indices(groups.n_groups, k=1)
     if not first.size:
         raise ValueError("suggest_interval compares groups, but there is only one group.")

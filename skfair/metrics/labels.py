@@ -1,9 +1,8 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
-Every metric is a function of one small table, the weighted number of rows by group, true class and
-predicted class; a rate is a quotient of two sums over that table (``RATES``). The table costs one
-pass over the rows, whatever the metric. The metrics themselves are listed in ``LABEL_METRICS``:
-adding one is adding a line there and a name below.
+Every metric compares rates of one small table (:mod:`skfair.metrics.label_rates`), or takes the
+largest of them. The criteria are listed in ``_CRITERIA``, each with a difference and a ratio:
+adding one is adding an entry there and two names below.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
 and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark.
@@ -11,183 +10,29 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
-from skfair.groups.encoding import GroupEncoding, encode_groups
-from skfair.metrics.pairs import Agg, aggregate, group_pairs
-from skfair.utils.validation import check_labels, check_weights, is_strict, positive_codes
+from skfair.metrics.compared_groups import (
+    Agg,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    check_comparison,
+)
+from skfair.metrics.docs import fill_doc
+from skfair.metrics.label_rates import LabelTable, correct_table, label_table, rates_of
+from skfair.utils.validation import is_strict
 
-Reference = Literal["pairwise", "overall"]
-ZeroDivision = Literal["raise"] | float
-
-_ALL = ((1, 1), (1, 1))
-_POSITIVE, _NEGATIVE = ((0, 0), (1, 1)), ((1, 1), (0, 0))  # by true class
-_SELECTED, _REJECTED = ((0, 1), (0, 1)), ((1, 0), (1, 0))  # by predicted class
-
-# Each rate: which cells [true class][predicted class] form the numerator and the denominator, and
-# what a group lacks when the denominator is empty.
-RATES: dict[str, tuple[Any, Any, str]] = {
-    "base_rate": (_POSITIVE, _ALL, "row"),
-    "selection_rate": (_SELECTED, _ALL, "row"),
-    "true_positive_rate": (((0, 0), (0, 1)), _POSITIVE, "row of the positive class"),
-    "false_positive_rate": (((0, 1), (0, 0)), _NEGATIVE, "row of the negative class"),
-    "positive_predictive_value": (((0, 0), (0, 1)), _SELECTED, "row predicted positive"),
-    "false_omission_rate": (((0, 0), (1, 0)), _REJECTED, "row predicted negative"),
-    "accuracy": (((1, 0), (0, 1)), _ALL, "row"),
-}
-
-
-class LabelTable(NamedTuple):
-    """Weighted number of rows by group, true class and predicted class."""
-
-    counts: FloatArray  # (n_groups, 2, 2)
-    overall: FloatArray  # (2, 2)
-    groups: GroupEncoding
-
-
-def label_table(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    *,
-    sample_weight: Any = None,
-    intersectional: bool = True,
-    pos_label: Any = 1,
-) -> LabelTable:
-    """Count the rows by group, true class and predicted class in one pass: O(n)."""
-    predicted = check_labels(y_pred, "y_pred")
-    if y_true is None:
-        joint = positive_codes(predicted, "y_pred", pos_label)
-    else:
-        true = check_labels(y_true, "y_true", predicted.codes.size)
-        joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
-        joint += positive_codes(predicted, "y_pred", pos_label, true.levels)
-    return _count(joint, y_true, y_pred, sensitive_features, sample_weight, intersectional)
-
-
-def correct_table(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    *,
-    sample_weight: Any = None,
-    intersectional: bool = True,
-) -> LabelTable:
-    """Count right and wrong predictions by group, for any number of classes.
-
-    A right prediction is stored as a true positive, a wrong one as a false negative, so that the
-    accuracy of the table is the accuracy of the predictions.
-    """
-    true = check_labels(y_true, "y_true")
-    predicted = check_labels(y_pred, "y_pred", true.codes.size)
-    number = {level: i for i, level in enumerate(true.levels)}
-    same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
-    joint = 2 + (true.codes == same_code[predicted.codes])
-    return _count(joint, y_true, y_pred, sensitive_features, sample_weight, intersectional)
-
-
-def _count(
-    joint: NDArray[np.int64],
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    intersectional: bool,
-) -> LabelTable:
-    groups = encode_groups(
-        sensitive_features,
-        n_samples=joint.size,
-        intersectional=intersectional,
-        like=y_true if hasattr(y_true, "index") else y_pred,
-    )
-    weights = check_weights(sample_weight, joint.size)
-    counts = groups.cross_counts(joint, 4, weights).reshape(-1, 2, 2)
-    return LabelTable(counts, counts[: groups.offsets[1]].sum(axis=0), groups)
-
-
-def rates_of(counts: FloatArray, rate: str) -> FloatArray:
-    """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
-    numerator, denominator, _ = RATES[rate]
-    above = (counts * np.array(numerator)).sum(axis=(-2, -1))
-    below = (counts * np.array(denominator)).sum(axis=(-2, -1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(below > 0, above / below, np.nan))
-
-
-def _defined_rates(table: LabelTable, rate: str, zero_division: ZeroDivision) -> FloatArray:
-    """Compute the rate of each group; an undefined one raises or stays NaN."""
-    values = rates_of(table.counts, rate)
-    undefined = np.flatnonzero(np.isnan(values))
-    if is_strict(zero_division) and undefined.size:
-        name = table.groups.names[undefined[0]]
-        raise ValueError(
-            f"Group {name!r} has no {RATES[rate][2]}, so its {rate.replace('_', ' ')} is "
-            "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to get "
-            "NaN."
-        )
-    return values
-
-
-def difference(
-    table: LabelTable,
-    rates: tuple[str, ...],
-    *,
-    agg: Agg = "worst",
-    reference: Reference = "pairwise",
-    zero_division: ZeroDivision = "raise",
-    total: bool = False,
-) -> float:
-    """Compare groups by absolute differences; ``total`` adds up the rates of each pair."""
-    gaps = []
-    for rate in rates:
-        values = _defined_rates(table, rate, zero_division)
-        first, second = _sides(values, table, rate, reference)
-        gaps.append(np.abs(first - second))
-    combined = np.sum(gaps, axis=0) if total else np.concatenate(gaps)
-    return aggregate(combined, agg, empty=0.0)
-
-
-def ratio(
-    table: LabelTable,
-    rates: tuple[str, ...],
-    *,
-    agg: Agg = "worst",
-    reference: Reference = "pairwise",
-    zero_division: ZeroDivision = "raise",
-) -> float:
-    """Compare groups by the smaller rate over the larger one."""
-    quotients = []
-    for rate in rates:
-        values = _defined_rates(table, rate, zero_division)
-        first, second = _sides(values, table, rate, reference)
-        larger = np.maximum(first, second)
-        if is_strict(zero_division) and np.any(larger == 0):
-            raise ValueError(
-                f"The {rate.replace('_', ' ')} is 0 in both groups of a pair, so their ratio is "
-                "undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."
-            )
-        with np.errstate(invalid="ignore"):
-            quotients.append(np.minimum(first, second) / np.where(larger == 0, np.nan, larger))
-    return aggregate(np.concatenate(quotients), agg, empty=1.0, worst_is_smallest=True)
-
-
-def _sides(
-    values: FloatArray, table: LabelTable, rate: str, reference: Reference
-) -> tuple[FloatArray, FloatArray]:
-    """Return the two sides of every comparison: the pairs of groups, or group and overall."""
-    if reference == "overall":
-        return values, np.full(values.shape, rates_of(table.overall, rate))
-    first, second = group_pairs(table.groups)
-    return values[first], values[second]
+Kind = Literal["difference", "ratio", "total", "largest"]
 
 
 class LabelMetric(Protocol):
-    """The signature that every label metric has."""
+    """The signature of every metric that compares rates of labels."""
 
     __name__: str
 
@@ -197,6 +42,7 @@ class LabelMetric(Protocol):
         y_pred: Any,
         *,
         sensitive_features: Any,
+        control_features: Any = None,
         sample_weight: Any = None,
         intersectional: bool = True,
         pos_label: Any = 1,
@@ -207,174 +53,219 @@ class LabelMetric(Protocol):
         """Compute the metric."""
 
 
-class _Spec(NamedTuple):
-    """How a label metric compares which rates."""
+class LargestRate(Protocol):
+    """The signature of every metric that is the largest rate of a group."""
 
-    kind: Literal["difference", "ratio", "total"]
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        control_features: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        pos_label: Any = 1,
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        """Compute the metric."""
+
+
+_Metric = TypeVar("_Metric", bound=Callable[..., float])
+
+
+class LabelSpec(NamedTuple):
+    """How a metric of labels compares which rates."""
+
+    kind: Kind
     rates: tuple[str, ...]
-    summary: str
+    what: str  # of what it is the difference or ratio
     detail: str
-    example: str
+    example: str  # what the example prints
+
+    @property
+    def uses_y_true(self) -> bool:
+        """Whether a rate depends on the true labels."""
+        return self.rates != ("selection_rate",)
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether parity is the largest value instead of the smallest."""
+        return self.kind == "ratio"
+
+
+class _Criterion(NamedTuple):
+    """A difference and a ratio of the same rates."""
+
+    rates: tuple[str, ...]
+    what: str
+    detail: str
+    examples: tuple[str, str]
 
 
 _ODDS = ("true_positive_rate", "false_positive_rate")
-_PREDICTIVE = ("positive_predictive_value", "false_omission_rate")
+_MEAN = (
+    'The worse of the two comparisons; with ``agg="mean"`` the mean over both rates and all pairs.'
+)
 
-LABEL_METRICS: dict[str, _Spec] = {
-    "demographic_parity_difference": _Spec(
-        "difference",
+_CRITERIA = {
+    "demographic_parity": _Criterion(
         ("selection_rate",),
-        "Difference of selection rates between groups; 0 is parity.",
-        "The selection rate of a group is the share of its rows that are predicted positive. "
-        "``y_true`` is not used and may be None.",
-        "0.25",
+        "selection rates",
+        "The selection rate of a group is the share of its rows that are predicted positive. The "
+        '"80 percent rule"\n    asks for a ratio of at least 0.8. ``y_true`` is not used and may '
+        "be None.",
+        ("0.25", "0.667"),
     ),
-    "demographic_parity_ratio": _Spec(
-        "ratio",
-        ("selection_rate",),
-        "Smaller selection rate over the larger one; 1 is parity.",
-        'The "80 percent rule" asks for at least 0.8. ``y_true`` is not used and may be None.',
-        "0.667",
-    ),
-    "equal_opportunity_difference": _Spec(
-        "difference",
+    "equal_opportunity": _Criterion(
         ("true_positive_rate",),
-        "Difference of true positive rates between groups; 0 is parity.",
+        "true positive rates",
         "The true positive rate of a group is the share of its positive rows that are predicted "
         "positive.",
-        "0.5",
+        ("0.5", "0.5"),
     ),
-    "equal_opportunity_ratio": _Spec(
-        "ratio",
-        ("true_positive_rate",),
-        "Smaller true positive rate over the larger one; 1 is parity.",
-        "The true positive rate of a group is the share of its positive rows that are predicted "
-        "positive.",
-        "0.5",
-    ),
-    "false_positive_parity_difference": _Spec(
-        "difference",
+    "false_positive_parity": _Criterion(
         ("false_positive_rate",),
-        "Difference of false positive rates between groups; 0 is parity.",
+        "false positive rates",
         "The false positive rate of a group is the share of its negative rows that are predicted "
         "positive.",
-        "0.0",
+        ("0.0", "1.0"),
     ),
-    "false_positive_parity_ratio": _Spec(
-        "ratio",
-        ("false_positive_rate",),
-        "Smaller false positive rate over the larger one; 1 is parity.",
-        "The false positive rate of a group is the share of its negative rows that are predicted "
-        "positive.",
-        "1.0",
+    "false_negative_parity": _Criterion(
+        ("false_negative_rate",),
+        "false negative rates",
+        "The false negative rate of a group is the share of its positive rows that are predicted "
+        "negative.\n    Its differences are those of true positive rates, its ratios are not.",
+        ("0.5", "0.0"),
     ),
-    "equalized_odds_difference": _Spec(
-        "difference",
-        _ODDS,
-        "Larger of the differences of true and false positive rates; 0 is parity.",
-        'With ``agg="mean"`` the mean over both rates and all pairs.',
-        "0.5",
-    ),
-    "equalized_odds_ratio": _Spec(
-        "ratio",
-        _ODDS,
-        "Smaller of the ratios of true and false positive rates; 1 is parity.",
-        'With ``agg="mean"`` the mean over both rates and all pairs.',
-        "0.5",
-    ),
-    "predictive_parity_difference": _Spec(
-        "difference",
+    "equalized_odds": _Criterion(_ODDS, "true and false positive rates", _MEAN, ("0.5", "0.5")),
+    "predictive_parity": _Criterion(
         ("positive_predictive_value",),
-        "Difference of positive predictive values between groups; 0 is parity.",
+        "positive predictive values",
         "The positive predictive value of a group is the share of its rows predicted positive that "
         "are positive.",
-        "0.167",
+        ("0.167", "0.75"),
     ),
-    "predictive_parity_ratio": _Spec(
-        "ratio",
-        ("positive_predictive_value",),
-        "Smaller positive predictive value over the larger one; 1 is parity.",
-        "The positive predictive value of a group is the share of its rows predicted positive that "
-        "are positive.",
-        "0.75",
+    "treatment_equality": _Criterion(
+        ("error_ratio",),
+        "numbers of false negatives per false positive",
+        "The two kinds of errors are set against each other. A group without a false positive has "
+        "no such number,\n    which is an error or NaN (``zero_division``), never infinity.",
+        ("1.0", "0.0"),
     ),
-    "accuracy_parity_difference": _Spec(
-        "difference",
+    "accuracy_parity": _Criterion(
         ("accuracy",),
-        "Difference of accuracies between groups; 0 is parity.",
+        "accuracies",
         "Any number of classes; ``pos_label`` is not used.",
-        "0.25",
+        ("0.25", "0.667"),
     ),
-    "accuracy_parity_ratio": _Spec(
-        "ratio",
-        ("accuracy",),
-        "Smaller accuracy over the larger one; 1 is parity.",
-        "Any number of classes; ``pos_label`` is not used.",
-        "0.667",
-    ),
-    "independence_gap": _Spec(
+}
+
+_SIBLINGS: tuple[Kind, Kind] = ("difference", "ratio")
+LABEL_METRICS = {
+    **{
+        f"{name}_{kind}": LabelSpec(kind, rates, what, detail, example)
+        for name, (rates, what, detail, examples) in _CRITERIA.items()
+        for kind, example in zip(_SIBLINGS, examples, strict=True)
+    },
+    "independence_gap": LabelSpec(
         "total",
         ("selection_rate",),
-        "Gap of independence: predictions against groups; 0 is parity.",
+        "independence: predictions against groups",
         "The difference of selection rates. ``y_true`` is not used and may be None.",
         "0.25",
     ),
-    "separation_gap": _Spec(
+    "separation_gap": LabelSpec(
         "total",
         _ODDS,
-        "Gap of separation: predictions against groups, given the true class; 0 is parity.",
+        "separation: predictions against groups, given the true class",
         "The sum of the differences of true and false positive rates of a pair of groups, so at "
         "most 2.",
         "0.5",
     ),
-    "sufficiency_gap": _Spec(
+    "sufficiency_gap": LabelSpec(
         "total",
-        _PREDICTIVE,
-        "Gap of sufficiency: true classes against groups, given the prediction; 0 is parity.",
+        ("positive_predictive_value", "false_omission_rate"),
+        "sufficiency: true classes against groups, given the prediction",
         "The sum, over both predicted classes, of the differences of the share of positive rows, "
         "so at most 2.",
         "0.667",
     ),
 }
 
+LARGEST_RATES = {
+    f"largest_{rate}": LabelSpec(
+        "largest",
+        (rate,),
+        what,
+        "What a rule that caps the rate of every group bounds. With control features the groups of "
+        "all strata\n    count, also where a stratum has a single one.",
+        example,
+    )
+    for rate, what, example in (
+        ("selection_rate", "selection rate", "0.75"),
+        ("false_positive_rate", "false positive rate", "0.5"),
+        ("false_negative_rate", "false negative rate", "0.5"),
+    )
+}
+
+
+class _KindDoc(NamedTuple):
+    """What the docstrings of all metrics of one kind have in common."""
+
+    summary: str
+    options: str
+    returns: str
+
+
+_COMPARISON = "%(reference)s\n    %(agg_of_comparisons)s\n    %(zero_division_of_labels)s"
+_ALONE = "With a single group there is nothing to compare and the value is"
+_KINDS = {
+    "difference": _KindDoc(
+        "Difference of {} between groups; 0 is parity.",
+        _COMPARISON,
+        f"difference : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
+    ),
+    "ratio": _KindDoc(
+        "Ratio of {} between groups, smaller over larger; 1 is parity.",
+        _COMPARISON,
+        f"ratio : float\n        Between 0 and 1, larger is fairer. {_ALONE} 1.",
+    ),
+    "total": _KindDoc(
+        "Gap of {}; 0 is parity.",
+        _COMPARISON,
+        f"gap : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
+    ),
+    "largest": _KindDoc(
+        "Largest {} of a group.",
+        "%(zero_division_of_labels)s",
+        "rate : float\n        Between 0 and 1.",
+    ),
+}
 _DOC = """{summary}
 
     {detail}
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels.
-    y_pred : array-like of shape (n_samples,)
-        Predicted labels.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-        The group of each row; several columns are several attributes.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows; 2 counts like the same row twice.
-    intersectional : bool, default=True
-        Whether several attributes are crossed (every combination that occurs is a group), or each
-        attribute is compared for itself and all comparisons are pooled.
-    pos_label : label, default=1
-        The class that counts as positive; needed for strings and for more than two classes.
-    reference : {{"pairwise", "overall"}}, default="pairwise"
-        Compare every pair of groups, or each group with the rate of all rows.
-    agg : {{"worst", "mean"}}, default="worst"
-        Report the worst comparison or the mean of all of them.
-    zero_division : {{"raise"}} or numpy.nan, default="raise"
-        What to do when a rate is undefined because a group has no row to compute it from (or a
-        ratio because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.
+    %(y_true)s
+    %(y_pred)s
+    %(groups)s
+    %(options)s
+    %(pos_label)s
+    {options}
 
     Returns
     -------
-    {kind} : float
-        {range} With a single group there is nothing to compare and the value is {alone}.
+    {returns}
 
     Notes
     -----
     One pass over the rows, O(n). Dask collections are accepted.
 
-    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for its standard
-    error.
+    The value is that of the sample; see :func:`skfair.metrics.fairness_report` for standard errors.
 
     Examples
     --------
@@ -386,29 +277,50 @@ _DOC = """{summary}
     {example}
     """
 
-_RANGES = {
-    "difference": "Between 0 and 1, smaller is fairer.",
-    "ratio": "Between 0 and 1, larger is fairer.",
-    "total": "At least 0, smaller is fairer.",
-}
 
-
-def compare(table: LabelTable, name: str, **options: Any) -> float:
+def compare(
+    table: LabelTable,
+    name: str,
+    *,
+    agg: Agg = "worst",
+    reference: Reference = "pairwise",
+    zero_division: ZeroDivision = "raise",
+) -> float:
     """Compute a metric of ``LABEL_METRICS`` from a table of counts."""
+    check_comparison(agg, reference)
     spec = LABEL_METRICS[name]
-    if options.get("agg", "worst") not in ("worst", "mean"):
-        raise ValueError(f"agg must be 'worst' or 'mean', got {options['agg']!r}.")
-    if options.get("reference", "pairwise") not in ("pairwise", "overall"):
-        raise ValueError(
-            f"reference must be 'pairwise' or 'overall', got {options['reference']!r}."
+    values = []
+    for rate in spec.rates:
+        overall = rates_of(table.groups.block_sums(table.counts), rate)
+        defined = table.rate(rate, zero_division, table.groups.compared)
+        first, second = table.groups.sides(defined, overall, reference)
+        values.append(
+            _quotients(first, second, rate, zero_division)
+            if spec.greater_is_better
+            else np.abs(first - second)
         )
-    if spec.kind == "ratio":
-        return ratio(table, spec.rates, **options)
-    return difference(table, spec.rates, total=spec.kind == "total", **options)
+    if spec.greater_is_better:
+        return aggregate(np.concatenate(values), agg, empty=1.0, worst_is_smallest=True)
+    combined = np.sum(values, axis=0) if spec.kind == "total" else np.concatenate(values)
+    return aggregate(combined, agg)
+
+
+def _quotients(
+    first: FloatArray, second: FloatArray, rate: str, zero_division: ZeroDivision
+) -> FloatArray:
+    """Divide the smaller of two rates by the larger one; 0 by 0 is undefined."""
+    larger = np.maximum(first, second)
+    if is_strict(zero_division) and np.any(larger == 0):
+        raise ValueError(
+            f"The {rate.replace('_', ' ')} is 0 in both groups of a pair, so their ratio is "
+            "undefined. Use the difference, or pass zero_division=numpy.nan to get NaN."
+        )
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.minimum(first, second) / np.where(larger == 0, np.nan, larger))
 
 
 def _label_metric(name: str) -> LabelMetric:
-    """Build the public function of one line of ``LABEL_METRICS``."""
+    """Build the public function of one entry of ``LABEL_METRICS``."""
     spec = LABEL_METRICS[name]
 
     def metric(
@@ -416,6 +328,7 @@ def _label_metric(name: str) -> LabelMetric:
         y_pred: Any,
         *,
         sensitive_features: Any,
+        control_features: Any = None,
         sample_weight: Any = None,
         intersectional: bool = True,
         pos_label: Any = 1,
@@ -423,29 +336,66 @@ def _label_metric(name: str) -> LabelMetric:
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        shared = {"sample_weight": sample_weight, "intersectional": intersectional}
-        if spec.rates == ("accuracy",):
-            table = correct_table(y_true, y_pred, sensitive_features, **shared)
-        else:
-            if spec.rates == ("selection_rate",):
-                y_true = None
-            elif y_true is None:
-                raise ValueError(f"{name} needs y_true, got None.")
-            table = label_table(y_true, y_pred, sensitive_features, pos_label=pos_label, **shared)
+        groups = (sensitive_features, control_features, sample_weight, intersectional)
+        table = _table(name, spec, y_true, y_pred, groups, pos_label)
         return compare(table, name, reference=reference, agg=agg, zero_division=zero_division)
 
-    metric.__name__ = metric.__qualname__ = name
-    metric.__doc__ = _DOC.format(
+    return _published(metric, name, spec)
+
+
+def _largest_rate(name: str) -> LargestRate:
+    """Build the public function of one entry of ``LARGEST_RATES``."""
+    spec = LARGEST_RATES[name]
+
+    def metric(
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        control_features: Any = None,
+        sample_weight: Any = None,
+        intersectional: bool = True,
+        pos_label: Any = 1,
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        groups = (sensitive_features, control_features, sample_weight, intersectional)
+        table = _table(name, spec, y_true, y_pred, groups, pos_label)
+        cells = table.groups.present
+        return float(table.rate(spec.rates[0], zero_division, cells)[cells].max())
+
+    return _published(metric, name, spec)
+
+
+def _table(
+    name: str,
+    spec: LabelSpec,
+    y_true: Any,
+    y_pred: Any,
+    groups: tuple[Any, Any, Any, bool],
+    pos_label: Any,
+) -> LabelTable:
+    """Count what the rates of a metric need."""
+    if spec.rates == ("accuracy",):
+        return correct_table(y_true, y_pred, *groups)
+    if spec.uses_y_true and y_true is None:
+        raise ValueError(f"{name} needs y_true, got None.")
+    return label_table(y_true if spec.uses_y_true else None, y_pred, *groups, pos_label=pos_label)
+
+
+def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:
+    """Give a metric its name and its docstring, and let it read Dask collections."""
+    function.__name__ = function.__qualname__ = name
+    kind = _KINDS[spec.kind]
+    function.__doc__ = _DOC.format(
         name=name,
-        summary=spec.summary,
+        summary=kind.summary.format(spec.what),
         detail=spec.detail,
-        kind="gap" if spec.kind == "total" else spec.kind,
-        range=_RANGES[spec.kind],
-        alone="1" if spec.kind == "ratio" else "0",
+        options=kind.options,
+        returns=kind.returns,
         example=spec.example,
     )
-    used = ("y_pred",) if spec.rates == ("selection_rate",) else ("y_true", "y_pred")
-    return accepts_dask(*used)(metric)
+    used = ("y_true", "y_pred") if spec.uses_y_true else ("y_pred",)
+    return accepts_dask(*used)(fill_doc(function))
 
 
 demographic_parity_difference = _label_metric("demographic_parity_difference")
@@ -454,12 +404,19 @@ equal_opportunity_difference = _label_metric("equal_opportunity_difference")
 equal_opportunity_ratio = _label_metric("equal_opportunity_ratio")
 false_positive_parity_difference = _label_metric("false_positive_parity_difference")
 false_positive_parity_ratio = _label_metric("false_positive_parity_ratio")
+false_negative_parity_difference = _label_metric("false_negative_parity_difference")
+false_negative_parity_ratio = _label_metric("false_negative_parity_ratio")
 equalized_odds_difference = _label_metric("equalized_odds_difference")
 equalized_odds_ratio = _label_metric("equalized_odds_ratio")
 predictive_parity_difference = _label_metric("predictive_parity_difference")
 predictive_parity_ratio = _label_metric("predictive_parity_ratio")
+treatment_equality_difference = _label_metric("treatment_equality_difference")
+treatment_equality_ratio = _label_metric("treatment_equality_ratio")
 accuracy_parity_difference = _label_metric("accuracy_parity_difference")
 accuracy_parity_ratio = _label_metric("accuracy_parity_ratio")
 independence_gap = _label_metric("independence_gap")
 separation_gap = _label_metric("separation_gap")
 sufficiency_gap = _label_metric("sufficiency_gap")
+largest_selection_rate = _largest_rate("largest_selection_rate")
+largest_false_positive_rate = _largest_rate("largest_false_positive_rate")
+largest_false_negative_rate = _largest_rate("largest_false_negative_rate")

@@ -5,33 +5,49 @@ the model serves that group. Targets of classifiers are -1 and 1, and z is a val
 ``decision_function``, not a probability. The squared error is *half* the squared difference: the
 loss that the estimators of this package minimise and bound.
 
-The losses are written out here a second time on purpose: a model is never measured by the code
-that trained it. Equal losses do not mean equal selection rates.
+The named losses are written out here a second time on purpose: a model is never measured by the
+code that trained it. Any other loss can be passed as a function, or as an object that can evaluate
+it. Equal losses do not mean equal selection rates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, accepts_dask
-from skfair.groups.encoding import GroupEncoding
+from skfair.metrics.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    ZeroDivision,
+    aggregate,
+    compared_groups,
+)
 from skfair.metrics.docs import fill_doc
-from skfair.metrics.labels import Reference, ZeroDivision
-from skfair.metrics.pairs import Agg, aggregate, group_pairs
-from skfair.metrics.scores import ScoredRows, raise_empty_class, scored_rows
+from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.utils.text import listed
-from skfair.utils.validation import check_positive, check_scores, is_strict
+from skfair.utils.validation import check_positive, check_scores
 
-Loss = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
+
+@runtime_checkable
+class ExactLoss(Protocol):
+    """What can say how badly it finds each row."""
+
+    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the loss of each row."""
+
+
+LossName = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
+Loss = LossName | ExactLoss | Callable[[FloatArray, FloatArray], FloatArray]
 Task = Literal["classification", "regression"]
 Given = Literal["all", "positive", "class"]
+_RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
 
 
 def _half_squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
@@ -39,7 +55,7 @@ def _half_squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
 
 
 # By task and name: the loss of each row, given its score z and its target t.
-_LOSSES: dict[str, dict[str, Callable[[FloatArray, FloatArray], FloatArray]]] = {
+_LOSSES: dict[str, dict[str, _RowLoss]] = {
     "classification": {
         "log_loss": lambda z, t: np.logaddexp(0.0, -t * z),
         "hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z),
@@ -62,6 +78,7 @@ def loss_parity_difference(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
     given: Given = "all",
@@ -78,28 +95,14 @@ def loss_parity_difference(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels; numbers for regression.
-    y_score : array-like of shape (n_samples,)
-        Values of a decision function (positive where the positive class is predicted), not
-        probabilities; predictions for regression.
+    %(rows_of_losses)s
     %(groups)s
-    loss : str, default="log_loss"
-        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-        (z - t)^2 / 2, ``"absolute_error"`` the distance of z and t. The first four are for
-        classification, the last two for regression.
-    task : {"classification", "regression"}, default="classification"
-        Whether ``y_true`` holds classes or numbers.
-    given : {"all", "positive", "class"}, default="all"
-        Compare the mean losses over all rows, over those of the positive class, or over each class
-        by itself. The last two are for classification.
+    %(loss)s
+    %(given)s
     %(options)s
     %(pos_label)s
-    reference : {"pairwise", "overall"}, default="pairwise"
-        Compare every pair of groups, or each group with all rows (of the class).
-    agg : {"worst", "mean"}, default="worst"
-        Report the worst comparison or the mean of all of them.
+    %(reference)s
+    %(agg_of_comparisons)s
     %(zero_division)s
 
     Returns
@@ -123,9 +126,10 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = (y_true, y_score, sensitive_features, sample_weight, intersectional)
-    losses = _losses_of(rows, loss, task, given, pos_label)
-    return _difference(_loss_means(losses, given, zero_division), losses.groups, reference, agg)
+    rows = (sensitive_features, control_features, sample_weight, intersectional)
+    losses = _losses_of(y_true, y_score, rows, _Asked(loss, task, given, pos_label))
+    means = _loss_means(losses, given, losses.groups.compared, zero_division)
+    return _difference(means, losses.groups, reference, agg)
 
 
 @fill_doc
@@ -134,6 +138,7 @@ def largest_group_loss(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
     given: Given = "all",
@@ -148,22 +153,10 @@ def largest_group_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        True labels; numbers for regression.
-    y_score : array-like of shape (n_samples,)
-        Values of a decision function (positive where the positive class is predicted), not
-        probabilities; predictions for regression.
+    %(rows_of_losses)s
     %(groups)s
-    loss : str, default="log_loss"
-        With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
-        ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
-        (z - t)^2 / 2, ``"absolute_error"`` the distance of z and t. The first four are for
-        classification, the last two for regression.
-    task : {"classification", "regression"}, default="classification"
-        Whether ``y_true`` holds classes or numbers.
-    given : {"all", "positive", "class"}, default="all"
-        Take the mean losses over all rows, over those of the positive class, or over each class by
-        itself. The last two are for classification.
+    %(loss)s
+    %(given)s
     %(options)s
     %(pos_label)s
     %(zero_division)s
@@ -188,10 +181,11 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    rows = (y_true, y_score, sensitive_features, sample_weight, intersectional)
-    losses = _losses_of(rows, loss, task, given, pos_label)
-    means = _loss_means(losses, given, zero_division)
-    return float(np.max([of_groups for of_groups, _ in means]))
+    rows = (sensitive_features, control_features, sample_weight, intersectional)
+    losses = _losses_of(y_true, y_score, rows, _Asked(loss, task, given, pos_label))
+    cells = losses.groups.present
+    means = _loss_means(losses, given, cells, zero_division)
+    return float(np.max([of_cells[cells] for of_cells, _ in means]))
 
 
 @accepts_dask(mean_of="y_score")
@@ -201,6 +195,7 @@ def mean_score_difference(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     reference: Reference = "pairwise",
@@ -218,10 +213,8 @@ def mean_score_difference(
         regressor.
     %(groups)s
     %(options)s
-    reference : {"pairwise", "overall"}, default="pairwise"
-        Compare every pair of groups, or each group with all rows.
-    agg : {"worst", "mean"}, default="worst"
-        Report the worst comparison or the mean of all of them.
+    %(reference)s
+    %(agg_of_comparisons)s
 
     Returns
     -------
@@ -243,15 +236,15 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
+    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
     return _difference([_means(rows.scores, rows)], rows.groups, reference, agg)
 
 
 class _Means(NamedTuple):
     """Weighted means of a value of the rows."""
 
-    of_groups: FloatArray  # (n_groups,); NaN for a group without rows
-    overall: float
+    of_cells: FloatArray  # (n_cells,); NaN for a cell without rows
+    overall: FloatArray  # (n_cells,): of all rows of the block of a cell
 
 
 class _Losses(NamedTuple):
@@ -259,114 +252,154 @@ class _Losses(NamedTuple):
 
     values: FloatArray
     targets: FloatArray
-    groups: GroupEncoding
+    groups: ComparedGroups
     weights: FloatArray | None
 
 
+class _Asked(NamedTuple):
+    """The options of a metric of losses."""
+
+    loss: Loss
+    task: Task
+    given: Given
+    pos_label: Any
+
+    def row_loss(self) -> _RowLoss:
+        """Return the loss of scores and targets; raise unless the options go together."""
+        task, given = self.task, self.given
+        if not isinstance(task, str) or task not in _LOSSES:
+            raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+        row_loss = _find_loss(self.loss, task)
+        if not isinstance(given, str) or given not in _CLASSES:
+            raise ValueError(f"given must be 'all', 'positive' or 'class', got {given!r}.")
+        if task == "regression" and given != "all":
+            raise ValueError(
+                f"given={given!r} needs classes; use given='all' with task='regression'."
+            )
+        return row_loss
+
+    def signs(self, y_true: Any, n_rows: int) -> FloatArray:
+        """Return the targets of a classifier: 1 for the positive class, else -1."""
+        return np.where(check_positive(y_true, "y_true", self.pos_label, n_rows), 1.0, -1.0)
+
+
+def _find_loss(loss: Loss, task: Task) -> _RowLoss:
+    """Return a loss as a function of scores and targets, whichever way it was named."""
+    if isinstance(loss, str) and loss in _LOSSES[task]:
+        return _LOSSES[task][loss]
+    if isinstance(loss, ExactLoss) and not isinstance(loss, type):
+        return partial(_values_of, loss.exact)
+    if callable(loss) and not isinstance(loss, type):
+        return partial(_values_of, loss, is_of_targets_first=True)
+    other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
+    hint = f" {loss!r} is for task={other[0]!r}." if other else ""
+    raise ValueError(
+        f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function loss(y_true, "
+        "y_score) that returns the loss of each row, or an object with a method exact(scores, "
+        f"targets) that does; got {loss!r}.{hint}"
+    )
+
+
+def _values_of(
+    loss: Callable[[FloatArray, FloatArray], FloatArray],
+    scores: FloatArray,
+    targets: FloatArray,
+    *,
+    is_of_targets_first: bool = False,
+) -> FloatArray:
+    """Evaluate a loss that was passed as a function, and check what it returns."""
+    if not scores.size:  # a block may have no rows
+        return scores
+    values = loss(targets, scores) if is_of_targets_first else loss(scores, targets)
+    if np.shape(values) != scores.shape:
+        raise ValueError(
+            f"loss must return one number for each of {scores.size} rows, got a result of shape "
+            f"{np.shape(values)}. Leave the averaging to the metric."
+        )
+    return check_scores(values, "loss")
+
+
 def _losses_of(
-    rows: tuple[Any, Any, Any, Any, bool], loss: str, task: str, given: str, pos_label: Any
+    y_true: Any, y_score: Any, rows: tuple[Any, Any, Any, bool], asked: _Asked
 ) -> _Losses:
     """Check the rows and compute the loss of each."""
-    y_true, y_score, sensitive_features, sample_weight, intersectional = rows
-    if is_lazy(y_true, y_score, sensitive_features, sample_weight):
-        _check_options(loss, task, given)
-        return _lazy_losses(rows, loss, task, pos_label)
-    scored = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
-    _check_options(loss, task, given)
-    if task == "regression":
+    if is_lazy(y_true, y_score, *rows):
+        return _lazy_losses(y_true, y_score, rows, asked)
+    scored = scored_rows(y_score, *rows, like=y_true)
+    row_loss = asked.row_loss()
+    if asked.task == "regression":
         targets = check_scores(y_true, "y_true", scored.scores.size)
     else:
-        targets = _signs(y_true, pos_label, scored.scores.size)
-    values = _LOSSES[task][loss](scored.scores, targets)
-    return _Losses(values, targets, scored.groups, scored.weights)
+        targets = asked.signs(y_true, scored.scores.size)
+    return _Losses(row_loss(scored.scores, targets), targets, scored.groups, scored.weights)
 
 
 def _lazy_losses(
-    rows: tuple[Any, Any, Any, Any, bool], loss: str, task: str, pos_label: Any
+    y_true: Any, y_score: Any, rows: tuple[Any, Any, Any, bool], asked: _Asked
 ) -> _Losses:
     """Return the mean losses of the rows of the same groups and class of Dask collections."""
-    y_true, y_score, sensitive_features, sample_weight, intersectional = rows
-    given = {"y_score": y_score, "y_true": y_true}
-    numbers = ("y_score", "y_true") if task == "regression" else ("y_score",)
+    row_loss = asked.row_loss()
+    is_regression = asked.task == "regression"
+    sensitive_features, control_features, sample_weight, intersectional = rows
     lazy = LazyRows(
-        {name: one for name, one in given.items() if name not in numbers},
-        {name: given[name] for name in numbers},
+        {} if is_regression else {"y_true": y_true},
+        {"y_score": y_score} | ({"y_true": y_true} if is_regression else {}),
         sensitive_features=sensitive_features,
+        control_features=control_features,
         sample_weight=sample_weight,
         intersectional=intersectional,
     )
     kinds = lazy.kinds()
-    kinds.groups.check_nonempty(sample_weight=kinds.weights)
     targets = np.zeros(kinds.weights.size)
-    if task == "classification":
-        targets = _signs(kinds.columns.get("y_true"), pos_label, targets.size)
-    means = lazy.means("loss", partial(_loss_of_numbers, task, loss), targets)
-    return _Losses(means.columns["loss"], targets, means.groups, means.weights)
+    if not is_regression:
+        targets = asked.signs(kinds.columns.get("y_true"), targets.size)
+    means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
+    groups = compared_groups(
+        means.groups,
+        means.control_features,
+        n_samples=targets.size,
+        sample_weight=means.weights,
+    )
+    if groups.strata is None:
+        groups.cells.check_nonempty(sample_weight=means.weights)
+    return _Losses(means.columns["loss"], targets, groups, means.weights)
 
 
 def _loss_of_numbers(
-    task: str, loss: str, numbers: dict[str, FloatArray], targets: FloatArray
+    row_loss: _RowLoss, numbers: dict[str, FloatArray], targets: FloatArray
 ) -> FloatArray:
     """Compute the loss of the rows of a block; the targets of regression are numbers of it."""
-    return _LOSSES[task][loss](numbers["y_score"], numbers.get("y_true", targets))
+    return row_loss(numbers["y_score"], numbers.get("y_true", targets))
 
 
-def _signs(y_true: Any, pos_label: Any, n_rows: int) -> FloatArray:
-    return np.where(check_positive(y_true, "y_true", pos_label, n_rows), 1.0, -1.0)
-
-
-def _loss_means(losses: _Losses, given: str, zero_division: ZeroDivision) -> list[_Means]:
-    """Average the loss over each group, for each class that counts."""
+def _loss_means(
+    losses: _Losses, given: Given, of_cells: IntArray, zero_division: ZeroDivision
+) -> list[_Means]:
+    """Average the loss over each cell, for each class that counts."""
     means = []
     for sign in _CLASSES[given]:
         mean = _means(losses.values, losses, None if sign is None else losses.targets == sign)
-        empty = np.flatnonzero(np.isnan(mean.of_groups))
-        if is_strict(zero_division) and empty.size:
-            raise_empty_class(losses.groups.names[empty[0]], sign == 1)
+        losses.groups.check_class(mean.of_cells, of_cells, sign == 1, zero_division)
         means.append(mean)
     return means
 
 
-def _check_options(loss: str, task: str, given: str) -> None:
-    """Raise unless the options exist and go together."""
-    if not isinstance(task, str) or task not in _LOSSES:
-        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-    if not isinstance(loss, str) or loss not in _LOSSES[task]:
-        other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
-        hint = f" {loss!r} is for task={other[0]!r}." if other else ""
-        raise ValueError(
-            f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, got {loss!r}.{hint}"
-        )
-    if not isinstance(given, str) or given not in _CLASSES:
-        raise ValueError(f"given must be 'all', 'positive' or 'class', got {given!r}.")
-    if task == "regression" and given != "all":
-        raise ValueError(f"given={given!r} needs classes; use given='all' with task='regression'.")
-
-
 def _means(
-    values: FloatArray,
-    rows: _Losses | ScoredRows,
-    is_counted: NDArray[np.bool_] | None = None,
+    values: FloatArray, rows: _Losses | ScoredRows, is_counted: BoolArray | None = None
 ) -> _Means:
-    """Average ``values`` over the rows that count, for each group and overall."""
+    """Average ``values`` over the rows that count, for each cell and its block."""
     weights = np.ones(values.size) if rows.weights is None else rows.weights
     if is_counted is not None:
         weights = weights * is_counted
-    sums, totals = rows.groups.sums(weights * values), rows.groups.sums(weights)
-    first = slice(rows.groups.offsets[1])  # the groups of one attribute hold every row once
+    sums, totals = rows.groups.cells.sums(weights * values), rows.groups.cells.sums(weights)
     with np.errstate(invalid="ignore"):
-        return _Means(sums / totals, float(sums[first].sum() / totals[first].sum()))
+        overall = rows.groups.block_sums(sums) / rows.groups.block_sums(totals)
+        return _Means(sums / totals, overall)
 
 
 def _difference(
-    means: Sequence[_Means], groups: GroupEncoding, reference: Reference, agg: Agg
+    means: Sequence[_Means], groups: ComparedGroups, reference: Reference, agg: Agg
 ) -> float:
-    """Compare the groups of each attribute with each other, or with all rows."""
-    if reference not in ("pairwise", "overall"):
-        raise ValueError(f"reference must be 'pairwise' or 'overall', got {reference!r}.")
-    if reference == "overall":
-        gaps = [np.abs(of_groups - overall) for of_groups, overall in means]
-    else:
-        first, second = group_pairs(groups)
-        gaps = [np.abs(of_groups[first] - of_groups[second]) for of_groups, _ in means]
-    return aggregate(np.concatenate(gaps), agg, empty=0.0)
+    """Compare the cells of each block with each other, or with all rows of the block."""
+    sides = [groups.sides(*mean, reference) for mean in means]
+    return aggregate(np.concatenate([np.abs(one - other) for one, other in sides]), agg)

@@ -6,28 +6,29 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy import stats
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.labels import (
-    LABEL_METRICS,
-    RATES,
-    LabelTable,
-    ZeroDivision,
-    compare,
-    label_table,
-    rates_of,
+from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
+from skfair.metrics.label_rates import RATES, label_table, rates_of
+from skfair.metrics.labels import LABEL_METRICS, compare
+from skfair.metrics.report_table import Report
+from skfair.metrics.resampling import (
+    effective_tables,
+    quantiles,
+    resampled_counts,
+    resampled_tables,
+    spread,
+    wilson,
 )
-from skfair.metrics.pairs import Agg
 from skfair.metrics.scores import (
     group_auc_gap,
     inter_group_pairwise_gap,
@@ -46,78 +47,14 @@ _REPORT_RATES = (
     "positive_predictive_value",
     "accuracy",
 )
-_SCORE_METRICS = (
-    statistical_parity_gap,
-    wasserstein_gap,
-    group_auc_gap,
-    inter_group_pairwise_gap,
-    intra_group_pairwise_gap,
-)
-_NEED_Y_TRUE = ("inter_group_pairwise_gap", "intra_group_pairwise_gap")
-
-
-class Report(pd.DataFrame):
-    """A DataFrame that prints ``name``, ``name_low`` and ``name_high`` as one column.
-
-    Examples
-    --------
-    >>> from skfair.metrics import group_report
-    >>> report = group_report([1, 0, 1, 0], [1, 0, 0, 0], sensitive_features=["f", "f", "m", "m"])
-    >>> isinstance(report, Report), float(report.loc["f", "selection_rate"])
-    (True, 0.5)
-    """
-
-    @property
-    def _constructor(self) -> type[pd.DataFrame]:
-        # Slices and computed frames are plain DataFrames: only the report prints as a report.
-        return pd.DataFrame
-
-    def compact(self, digits: int = 3) -> pd.DataFrame:
-        """Return the report as text: each value with its interval, as it is printed.
-
-        Parameters
-        ----------
-        digits : int, default=3
-            Digits after the decimal point.
-
-        Returns
-        -------
-        text : DataFrame of str
-            One column per value.
-        """
-        text = {}
-        for name in self.columns:
-            if name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in self.columns:
-                continue
-            if f"{name}_low" in self.columns:
-                columns = [self[name], self[f"{name}_low"], self[f"{name}_high"]]
-                text[name] = [_interval_text(row, digits) for row in zip(*columns, strict=True)]
-            elif self[name].dtype.kind == "f" and name != "n":
-                text[name] = [_number_text(value, digits) for value in self[name]]
-            else:
-                text[name] = [f"{value:g}" if name == "n" else str(value) for value in self[name]]
-        return pd.DataFrame(text, index=self.index)
-
-    def __repr__(self) -> str:
-        return str(self.compact().to_string())
-
-    def _repr_html_(self) -> str:
-        return self.to_html()
-
-    def to_html(self, *args: Any, **kwargs: Any) -> Any:
-        """Render the compact form as an HTML table; arguments as in pandas."""
-        return self.compact().to_html(*args, **kwargs)
-
-
-def _number_text(value: float, digits: int) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _interval_text(row: tuple[float, ...], digits: int) -> str:
-    value, low, high = row
-    if np.isnan(value) or np.isnan(low):
-        return _number_text(value, digits)
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+# Whether each metric of scores needs the true labels.
+_SCORE_METRICS: dict[Callable[..., float], bool] = {
+    statistical_parity_gap: False,
+    wasserstein_gap: False,
+    group_auc_gap: False,
+    inter_group_pairwise_gap: True,
+    intra_group_pairwise_gap: True,
+}
 
 
 def group_report(
@@ -125,6 +62,7 @@ def group_report(
     y_pred: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     y_score: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
@@ -132,7 +70,7 @@ def group_report(
     interval: Literal["wilson", "bootstrap"] | None = "wilson",
     confidence: float = 0.95,
     n_bootstrap: int = 500,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -144,6 +82,9 @@ def group_report(
         Predicted labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several columns are several attributes.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        What may explain a difference, such as a department; several columns are crossed. The
+        groups are then listed within each of its levels (strata).
     y_score : array-like of shape (n_samples,), default=None
         Scores; adds the column ``mean_score``.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -166,7 +107,8 @@ def group_report(
     Returns
     -------
     report : Report
-        A DataFrame with one row per group and a last row ``overall``. Columns: ``n``,
+        A DataFrame with one row per group and a last row ``overall``, both for each stratum (then
+        the first level of the index) if there are control features. Columns: ``n``,
         ``base_rate``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
         ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
         for each rate. A rate without rows to compute it from is NaN, printed as ``-``.
@@ -187,49 +129,40 @@ def group_report(
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     if y_true is None:
         raise ValueError("group_report needs y_true, got None.")
-    rows = _report_rows(
-        y_true, y_pred, y_score, sensitive_features, sample_weight, intersectional, is_binned=False
-    )
-    table = label_table(
-        rows.y_true,
-        rows.y_pred,
-        rows.groups,
-        sample_weight=rows.weights,
-        intersectional=intersectional,
-        pos_label=pos_label,
-    )
-    counts = np.concatenate([table.counts, table.overall[None]])
-    groups = table.groups
-    weights = check_weights(rows.weights, groups.n_samples)
-    names = [*groups.names, "overall"]
-    n_rows = groups.counts[: groups.offsets[1]].sum()
-    columns: dict[str, Any] = {"n": np.append(groups.counts, n_rows).astype(float)}
-    effective = _effective(counts, groups, weights, rows.squares)
+    if interval not in ("wilson", "bootstrap", None):
+        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
+    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
+    listed = _Listed(table.groups)
+    counts = listed.with_overall(table.counts)
+    columns = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}
+    effective = counts
+    weights = check_weights(rows.groups[2], table.groups.cells.n_samples)
+    if weights is not None:
+        squared = weights**2 if rows.squares is None else rows.squares
+        effective = effective_tables(counts, listed.sums(weights), listed.sums(squared))
     draws = None
     if interval == "bootstrap":
-        draws = _resampled(effective, n_bootstrap, random_state)
-    elif interval not in ("wilson", None):
-        raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
-    tail = (1 - confidence) / 2
-    limits: dict[str, Any] = {}
+        draws = resampled_tables(effective, n_bootstrap, random_state)
+    limits = {}
     for rate in _REPORT_RATES:
-        values = columns[rate] = rates_of(counts, rate)
-        if interval == "wilson":
-            sizes = (effective * np.array(RATES[rate][1])).sum(axis=(-2, -1))
-            low, high = _wilson(values, sizes, confidence)
-        elif draws is not None:
-            low, high = _quantiles(rates_of(draws, rate), tail)
-        else:
+        columns[rate] = rates_of(counts, rate)
+        if interval is None:
             continue
-        limits[f"{rate}_low"], limits[f"{rate}_high"] = low, high
+        if draws is None:
+            sizes = (effective * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
+            ends = wilson(columns[rate], sizes, confidence)
+        else:
+            ends = quantiles(rates_of(draws, rate), (1 - confidence) / 2)
+        limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if rows.y_score is not None:
-        scores = check_scores(rows.y_score, "y_score", groups.n_samples)
-        weighted = scores if weights is None else scores * weights
-        total = groups.sums(weights)
+        scores = check_scores(rows.y_score, "y_score", table.groups.cells.n_samples)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.where(total > 0, groups.sums(weighted) / total, np.nan)
-        columns["mean_score"] = np.append(means, np.average(scores, weights=weights))
-    return Report({**columns, **limits}, index=pd.Index(names))
+            columns["mean_score"] = listed.sums(
+                scores if weights is None else scores * weights
+            ) / listed.sums(weights)
+    return Report({**columns, **limits}, index=listed.names())
 
 
 def fairness_report(
@@ -237,6 +170,7 @@ def fairness_report(
     y_pred: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     y_score: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
@@ -244,7 +178,7 @@ def fairness_report(
     agg: Agg = "worst",
     confidence: float = 0.95,
     n_bootstrap: int = 200,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Report:
     """Table of every gap and ratio, with standard errors.
 
@@ -261,6 +195,9 @@ def fairness_report(
         Predicted labels; None leaves out the metrics of labels.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several columns are several attributes.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        What may explain a difference, such as a department; several columns are crossed. Groups
+        are then compared, and resampled, within each of its levels (strata) only.
     y_score : array-like of shape (n_samples,), default=None
         Scores; adds the metrics of scores.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -299,48 +236,121 @@ def fairness_report(
     if y_pred is None and y_score is None:
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
-    y_true, y_pred, y_score, groups, weights, squares, counts = _report_rows(
-        y_true, y_pred, y_score, sensitive_features, sample_weight, intersectional, is_binned=True
-    )
-    shared = {"sensitive_features": groups, "intersectional": intersectional}
-    values: dict[str, float] = {}
-    draws: dict[str, FloatArray] = {}
-    if y_pred is not None:
-        table = label_table(y_true, y_pred, sample_weight=weights, pos_label=pos_label, **shared)
-        checked = check_weights(weights, table.groups.n_samples)
-        effective = _effective(table.counts, table.groups, checked, squares)
-        resampled = _resampled(effective, n_bootstrap, rng)
-        for name, spec in LABEL_METRICS.items():
-            if y_true is None and spec.rates != ("selection_rate",):
-                continue
-            values[name] = compare(table, name, agg=agg, zero_division=np.nan)
-            draws[name] = np.array(
-                [_compare_counts(draw, table, name, agg, np.nan) for draw in resampled]
-            )
-    if y_score is not None:
-        scored = scored_rows(y_score, groups, weights, intersectional, like=y_true)
-        base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
-        codes = scored.groups.codes[0]
-        picks = [base * _resample_counts(codes, rng, counts) for _ in range(n_bootstrap)]
-        for metric in _SCORE_METRICS:
-            name = metric.__name__
-            if name in _NEED_Y_TRUE and y_true is None:
-                continue
-            extra: dict[str, Any] = {"agg": agg, **shared}
-            if name in _NEED_Y_TRUE:
-                extra |= {"pos_label": pos_label, "zero_division": np.nan}
-            values[name] = metric(y_true, y_score, sample_weight=weights, **extra)
-            draws[name] = np.array(
-                [metric(y_true, y_score, sample_weight=pick, **extra) for pick in picks]
-            )
-    report = {"value": pd.Series(values)}
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=True)
+    asked = _Asked(pos_label, agg, n_bootstrap, rng)
+    found: dict[str, _Measured] = {}
+    if rows.y_pred is not None:
+        found |= _measure_labels(rows, asked)
+    if rows.y_score is not None:
+        found |= _measure_scores(rows, asked)
+    report = pd.DataFrame({"value": {name: one.value for name, one in found.items()}})
     if n_bootstrap:
-        tail = (1 - confidence) / 2
-        limits = {name: _quantiles(column, tail) for name, column in draws.items()}
-        report["standard_error"] = pd.Series({n: _spread(d) for n, d in draws.items()})
-        report["value_low"] = pd.Series({n: float(low) for n, (low, _) in limits.items()})
-        report["value_high"] = pd.Series({n: float(high) for n, (_, high) in limits.items()})
+        ends = [quantiles(one.draws, (1 - confidence) / 2) for one in found.values()]
+        report["standard_error"] = [spread(one.draws) for one in found.values()]
+        report["value_low"] = [float(low) for low, _ in ends]
+        report["value_high"] = [float(high) for _, high in ends]
     return Report(report)
+
+
+class _Measured(NamedTuple):
+    """A metric of the rows, and of each resample of them."""
+
+    value: float
+    draws: FloatArray
+
+
+class _Asked(NamedTuple):
+    """Options of a report."""
+
+    pos_label: Any
+    agg: Agg
+    n_bootstrap: int
+    rng: np.random.RandomState
+
+
+def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
+    """Compute the metrics of labels; only their small table is resampled."""
+    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=asked.pos_label)
+    effective, cells = table.counts, table.groups.cells
+    weights = check_weights(rows.groups[2], cells.n_samples)
+    if weights is not None:
+        squared = weights**2 if rows.squares is None else rows.squares
+        effective = effective_tables(table.counts, cells.sums(weights), cells.sums(squared))
+    tables = [
+        table._replace(counts=draw)
+        for draw in resampled_tables(effective, asked.n_bootstrap, asked.rng)
+    ]
+    found = {}
+    for name, spec in LABEL_METRICS.items():
+        if rows.y_true is not None or not spec.uses_y_true:
+            values = [
+                compare(one, name, agg=asked.agg, zero_division=np.nan) for one in [table, *tables]
+            ]
+            found[name] = _Measured(values[0], np.array(values[1:]))
+    return found
+
+
+def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
+    """Compute the metrics of scores; each resample takes a pass over the rows."""
+    scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
+    base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
+    codes = scored.groups.cells.codes[0]
+    picks = [
+        base * resampled_counts(codes, asked.rng, rows.counts) for _ in range(asked.n_bootstrap)
+    ]
+    found = {}
+    for metric, needs_y_true in _SCORE_METRICS.items():
+        extra: dict[str, Any] = {}
+        if needs_y_true:
+            if rows.y_true is None:
+                continue
+            extra = {"pos_label": asked.pos_label, "zero_division": np.nan}
+        values = [
+            metric(
+                rows.y_true,
+                rows.y_score,
+                sensitive_features=scored.groups,
+                sample_weight=weights,
+                agg=asked.agg,
+                **extra,
+            )
+            for weights in [scored.weights, *picks]
+        ]
+        found[metric.__name__] = _Measured(values[0], np.array(values[1:]))
+    return found
+
+
+class _Listed:
+    """The cells in the order of a report: by stratum, and below each the whole stratum."""
+
+    def __init__(self, groups: ComparedGroups) -> None:
+        self._groups = groups
+        self._stratum = np.append(groups.stratum_of, np.arange(groups.stratum_of.max() + 1))
+        self._order = np.argsort(self._stratum, kind="stable")
+
+    def with_overall(self, of_cells: FloatArray) -> FloatArray:
+        """List numbers of cells, and their sums over strata."""
+        own = slice(self._groups.cells.offsets[1])  # cells of one attribute hold each row once
+        overall = np.zeros((self._stratum.max() + 1, *of_cells.shape[1:]))
+        np.add.at(overall, self._groups.stratum_of[own], of_cells[own])
+        return np.concatenate([of_cells, overall])[self._order]
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """List the sums of a value of the rows."""
+        return self.with_overall(self._groups.cells.sums(values))
+
+    def names(self) -> pd.Index:
+        """Return the names of the rows of the report."""
+        strata = self._groups.strata
+        of_cells = [self._groups.groups.names[g] for g in self._groups.group_of]
+        names = of_cells + ["overall"] * (self._stratum.size - len(of_cells))
+        ordered = [names[i] for i in self._order]
+        index: pd.Index = pd.Index(ordered)
+        if strata is not None:
+            keys = [strata[s] for s in self._stratum[self._order]]
+            index = pd.MultiIndex.from_arrays([keys, ordered], names=["stratum", "group"])
+        return index
 
 
 class _ReportRows(NamedTuple):
@@ -349,29 +359,28 @@ class _ReportRows(NamedTuple):
     y_true: Any
     y_pred: Any
     y_score: Any
-    groups: Any
-    weights: Any
+    groups: tuple[Any, Any, Any, bool]  # sensitive and control features, weights, intersectional
     squares: FloatArray | None = None  # sums of squared weights
-    counts: NDArray[np.int64] | None = None
+    counts: IntArray | None = None
 
 
 def _report_rows(
     y_true: Any,
     y_pred: Any,
     y_score: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    intersectional: bool,
+    groups: tuple[Any, Any, Any, bool],
     *,
     is_binned: bool,
 ) -> _ReportRows:
     """Return the rows as they are, or the few that stand for those of Dask collections."""
-    if not is_lazy(y_true, y_pred, y_score, sensitive_features, sample_weight):
-        return _ReportRows(y_true, y_pred, y_score, sensitive_features, sample_weight)
+    if not is_lazy(y_true, y_pred, y_score, *groups):
+        return _ReportRows(y_true, y_pred, y_score, groups)
+    sensitive_features, control_features, sample_weight, intersectional = groups
     lazy = LazyRows(
         {"y_true": y_true, "y_pred": y_pred},
         {} if y_score is None else {"y_score": y_score},
         sensitive_features=sensitive_features,
+        control_features=control_features,
         sample_weight=sample_weight,
         intersectional=intersectional,
     )
@@ -379,90 +388,13 @@ def _report_rows(
         few = lazy.kinds()
     else:
         few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
+    compared = compared_groups(
+        few.groups,
+        few.control_features,
+        n_samples=few.weights.size,
+        sample_weight=few.weights,
+        row_counts=few.counts,
+    )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
-    return _ReportRows(true, predicted, scores, few.groups, few.weights, few.squares, few.counts)
-
-
-def _compare_counts(
-    counts: FloatArray, table: LabelTable, name: str, agg: Agg, zero_division: ZeroDivision
-) -> float:
-    overall = counts[: table.groups.offsets[1]].sum(axis=0)
-    resampled = LabelTable(counts, overall, table.groups)
-    return compare(resampled, name, agg=agg, zero_division=zero_division)
-
-
-def _effective(
-    counts: FloatArray,
-    groups: Any,
-    weights: FloatArray | None,
-    squared: FloatArray | None = None,
-) -> FloatArray:
-    """Scale weighted counts so that each group adds up to its effective number of rows."""
-    if weights is None:
-        return counts
-    squared = weights**2 if squared is None else squared
-    total, squares = groups.sums(weights), groups.sums(squared)
-    if counts.shape[0] > groups.n_groups:  # the last table is that of all rows
-        total = np.append(total, weights.sum())
-        squares = np.append(squares, squared.sum())
-    return np.asarray(counts * (total / np.where(squares > 0, squares, 1.0))[:, None, None])
-
-
-def _resampled(counts: FloatArray, n_bootstrap: int, random_state: Any) -> FloatArray:
-    """Draw tables as if the rows of each group had been resampled: (n_bootstrap, ..., 2, 2)."""
-    rng = check_random_state(random_state)
-    draws = np.zeros((n_bootstrap, *counts.shape))
-    for g, cells in enumerate(counts.reshape(-1, 4)):
-        size = cells.sum()
-        if size > 0:
-            drawn = rng.multinomial(max(1, round(size)), cells / size, size=n_bootstrap)
-            draws[:, g] = drawn.reshape(n_bootstrap, 2, 2)
-    return draws
-
-
-def _resample_counts(
-    codes: NDArray[np.int64], rng: Any, counts: NDArray[np.int64] | None = None
-) -> FloatArray:
-    """Draw how often each row is picked when every group is resampled with replacement.
-
-    A row that stands for several (``counts``) gets the mean of how often they are.
-    """
-    picks = np.zeros(codes.size)
-    for g in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == g)
-        if counts is not None and rows.size:
-            behind = counts[rows]
-            total = int(behind.sum())
-            picks[rows] = rng.multinomial(total, behind / total) / behind
-        elif rows.size:
-            picks[rows] = np.bincount(rng.randint(rows.size, size=rows.size), minlength=rows.size)
-    return picks
-
-
-def _wilson(
-    rates: FloatArray, rows: FloatArray, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Wilson's score interval of a proportion; NaN without rows."""
-    z = stats.norm.ppf(0.5 + confidence / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        scale = 1 + z**2 / rows
-        centre = (rates + z**2 / (2 * rows)) / scale
-        half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
-    # 0 and 1 come out as 1e-17 and 1 - 1e-16.
-    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
-
-
-def _quantiles(draws: FloatArray, tail: float) -> tuple[Any, Any]:
-    """Percentiles along the first axis, ignoring undefined resamples."""
-    if not np.isfinite(draws).any():
-        missing = np.full(draws.shape[1:], np.nan)
-        return missing, missing
-    undefined = ~np.isfinite(draws).any(axis=0)
-    filled = np.where(undefined, 0.0, draws)
-    low, high = np.nanquantile(filled, [tail, 1 - tail], axis=0)
-    return np.where(undefined, np.nan, low), np.where(undefined, np.nan, high)
-
-
-def _spread(draws: FloatArray) -> float:
-    finite = draws[np.isfinite(draws)]
-    return float(finite.std(ddof=1)) if finite.size > 1 else np.nan
+    found = (compared, None, few.weights, intersectional)
+    return _ReportRows(true, predicted, scores, found, few.squares, few.counts)

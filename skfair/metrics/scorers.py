@@ -2,8 +2,9 @@
 
 A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
 itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
-X (``sensitive_columns=``), which works without routing. And it passes them on to an estimator whose
-prediction method takes them.
+X (``sensitive_columns=``), which works without routing; ``control_features`` and
+``control_columns`` are their like. And it passes the groups on to an estimator whose prediction
+method takes them.
 
 A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
 ``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
@@ -27,9 +28,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.sensitive_columns import column_positions, take_columns
-from skfair.metrics import clusters, labels, losses, rankings, scores
+from skfair.metrics import clusters, labels, losses, partial_rates, rankings, scores
 from skfair.metrics import partial as partial_metrics
-from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
 
@@ -45,43 +45,42 @@ _RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 Metric = Callable[..., float]
 
 
-def _gaps(module: Any, *names: str) -> dict[str, tuple[Metric, bool]]:
-    return {f"neg_{name}": (getattr(module, name), False) for name in names}
-
-
+_SMALLER_IS_BETTER: tuple[Metric, ...] = (
+    scores.statistical_parity_gap,
+    scores.wasserstein_gap,
+    scores.group_auc_gap,
+    scores.inter_group_pairwise_gap,
+    scores.intra_group_pairwise_gap,
+    losses.loss_parity_difference,
+    losses.largest_group_loss,
+    losses.mean_score_difference,
+    partial_metrics.partial_statistical_parity_gap,
+    partial_metrics.partial_group_auc_gap,
+    partial_metrics.partial_ccdf_gap,
+    partial_rates.partial_demographic_parity_gap,
+    partial_rates.partial_equal_opportunity_gap,
+    partial_rates.partial_equalized_odds_gap,
+    rankings.pair_error_gap,
+    rankings.exposure_gap,
+    rankings.rank_gap,
+    clusters.share_deviation,
+    clusters.kl_fairness_error,
+    *(getattr(labels, name) for name in labels.LARGEST_RATES),
+)
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 _SCORERS: dict[str, tuple[Metric, bool]] = {
     **{
-        (name if spec.kind == "ratio" else f"neg_{name}"): (
+        (name if spec.greater_is_better else f"neg_{name}"): (
             getattr(labels, name),
-            spec.kind == "ratio",
+            spec.greater_is_better,
         )
-        for name, spec in LABEL_METRICS.items()
+        for name, spec in labels.LABEL_METRICS.items()
     },
-    **_gaps(
-        scores,
-        "statistical_parity_gap",
-        "wasserstein_gap",
-        "group_auc_gap",
-        "inter_group_pairwise_gap",
-        "intra_group_pairwise_gap",
-    ),
-    **_gaps(losses, "loss_parity_difference", "largest_group_loss", "mean_score_difference"),
-    **_gaps(
-        partial_metrics,
-        "partial_statistical_parity_gap",
-        "partial_demographic_parity_gap",
-        "partial_group_auc_gap",
-        "partial_equal_opportunity_gap",
-        "partial_equalized_odds_gap",
-        "partial_ccdf_gap",
-    ),
-    **_gaps(rankings, "pair_error_gap", "exposure_gap", "rank_gap"),
+    **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
     "ndcg": (rankings.ndcg, True),
     "balance_score": (clusters.balance_score, True),
     "share_ratio": (clusters.share_ratio, True),
-    **_gaps(clusters, "share_deviation", "kl_fairness_error"),
 }
 
 # Response methods other than those above.
@@ -95,7 +94,12 @@ _METHODS: dict[Metric, str | tuple[str, ...]] = {
         ("decision_function", "predict_proba", "predict"),
     ),
 }
-_ANY = inspect.Parameter("any", inspect.Parameter.KEYWORD_ONLY)
+# What a metric is told of the rows -> the option that says where it is found in X.
+_OPTIONS = {
+    "sensitive_features": "sensitive_columns",
+    "control_features": "control_columns",
+    "query_id": "query_column",
+}
 
 
 class FairnessScorer(_BaseScorer):
@@ -115,6 +119,7 @@ class FairnessScorer(_BaseScorer):
         kwargs: dict[str, Any],
         response_method: Any,
         sensitive_columns: Any = None,
+        control_columns: Any = None,
         query_column: Any = None,
     ) -> None:
         try:
@@ -135,14 +140,22 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        self._sensitive_columns, self._query_column = sensitive_columns, query_column
-        self._needs_groups = parameters.get("sensitive_features", _ANY).default is not None
+        columns = sensitive_columns, control_columns, query_column
+        # Where each attribute is found in X; None for those that arrive as metadata.
+        self._columns = dict(zip(_OPTIONS, columns, strict=True))
+        groups = parameters.get("sensitive_features")
+        self._needs_groups = groups is None or groups.default is not None
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
-        if sensitive_columns is None and "sensitive_features" not in kwargs:
-            self._metadata_request.score.add_request(param="sensitive_features", alias=True)
-        if "query_id" in parameters and query_column is None:
-            self._metadata_request.score.add_request(param="query_id", alias=True)
+        for param, given in self._columns.items():
+            is_taken = param in parameters or param == "sensitive_features"
+            if given is not None and not is_taken:
+                raise ValueError(
+                    f"{_OPTIONS[param]}={given!r} needs a metric that takes {param}; "
+                    f"{metric!r} does not."
+                )
+            if given is None and param not in kwargs and is_taken:
+                self._metadata_request.score.add_request(param=param, alias=True)
         self._metadata_request.score.add_request(param="sample_weight", alias=None)
 
     def __call__(
@@ -167,8 +180,8 @@ class FairnessScorer(_BaseScorer):
         sample_weight : array-like, default=None
             Weights of the rows.
         **kwargs
-            ``sensitive_features``, and ``query_id`` of metrics of rankings, unless the scorer
-            reads them from X.
+            ``sensitive_features``, ``control_features`` and, of metrics of rankings, ``query_id``,
+            unless the scorer reads them from X.
 
         Returns
         -------
@@ -201,16 +214,9 @@ class FairnessScorer(_BaseScorer):
     ) -> float:
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
-        groups = kwargs.pop("sensitive_features", None)
-        if self._sensitive_columns is not None:
-            if groups is not None:
-                raise ValueError(
-                    "The scorer got sensitive_features and reads sensitive_columns of X as well. "
-                    "Use one of the two."
-                )
-            groups = _take(X, self._sensitive_columns)
-        if self._query_column is not None:
-            kwargs["query_id"] = _take(X, self._query_column)
+        given = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
+        groups = given.pop("sensitive_features")
+        kwargs |= {param: values for param, values in given.items() if values is not None}
         if groups is None and self._needs_groups:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
@@ -237,6 +243,18 @@ class FairnessScorer(_BaseScorer):
         result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
         return cast(float, self._sign * result)
 
+    def _attributes(self, param: str, X: Any, kwargs: dict[str, Any]) -> Any:
+        """Return what is passed of an attribute, or found in columns of X, or None."""
+        given, columns = kwargs.pop(param, None), self._columns[param]
+        if columns is None:
+            return given
+        if given is not None:
+            raise ValueError(
+                f"The scorer got {param} and reads {_OPTIONS[param]} of X as well. Use one of the "
+                "two."
+            )
+        return _take(X, columns)
+
     def _pos_label(self, estimator: Any) -> Any:
         """Return the positive class to score, None for what has no classes."""
         if not hasattr(estimator, "classes_"):
@@ -246,11 +264,11 @@ class FairnessScorer(_BaseScorer):
         return wanted if wanted in list(estimator.classes_) else None
 
     def __repr__(self) -> str:
-        columns = {
-            "sensitive_columns": self._sensitive_columns,
-            "query_column": self._query_column,
-        }
-        extra = "".join(f", {key}={value!r}" for key, value in columns.items() if value is not None)
+        extra = "".join(
+            f", {_OPTIONS[param]}={columns!r}"
+            for param, columns in self._columns.items()
+            if columns is not None
+        )
         arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
         name = getattr(self._score_func, "__name__", repr(self._score_func))
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
@@ -309,6 +327,7 @@ def make_fairness_scorer(
     greater_is_better: bool | None = None,
     response_method: str | Sequence[str] | None = None,
     sensitive_columns: Any = None,
+    control_columns: Any = None,
     query_column: Any = None,
     **kwargs: Any,
 ) -> FairnessScorer:
@@ -329,6 +348,9 @@ def make_fairness_scorer(
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the groups. By default the groups arrive as metadata, which needs
         ``sklearn.set_config(enable_metadata_routing=True)``.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold control features, such as a department: groups are then compared
+        within each of their levels only. Without it ``control_features`` may arrive as metadata.
     query_column : str or int, default=None
         Column of X that holds the queries, for metrics of rankings; by default ``query_id`` arrives
         as metadata.
@@ -366,7 +388,7 @@ def make_fairness_scorer(
     if response_method is None:
         response_method = _METHODS.get(underlying)
     sign = 1 if greater_is_better else -1
-    columns = sensitive_columns, query_column
+    columns = sensitive_columns, control_columns, query_column
     return FairnessScorer(metric, sign, kwargs, response_method, *columns)
 
 
@@ -379,7 +401,8 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
         One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
         when smaller, and is negated.
     **kwargs
-        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, or arguments of the metric.
+        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, ``control_columns``, or
+        arguments of the metric.
 
     Returns
     -------

@@ -12,17 +12,20 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.weighted_rows import accepts_dask
-from skfair.groups.encoding import GroupEncoding, encode_groups
+from skfair.metrics.compared_groups import (
+    Agg,
+    ComparedGroups,
+    ZeroDivision,
+    aggregate,
+    checked_rows,
+)
 from skfair.metrics.docs import fill_doc
-from skfair.metrics.pairs import Agg, aggregate
 from skfair.metrics.sorted_scores import SortedScores
-from skfair.utils.factorize import IntArray
-from skfair.utils.validation import check_positive, check_scores, check_weights, is_strict
+from skfair.utils.validation import check_positive, check_scores
 
 Ties = Literal["half", "geq"]
-ZeroDivision = Literal["raise"] | float
 
 _TIE_VALUES = {"half": 0.5, "geq": 1.0}
 
@@ -31,7 +34,7 @@ class ScoredRows(NamedTuple):
     """Checked scores with their groups and weights."""
 
     scores: FloatArray
-    groups: GroupEncoding
+    groups: ComparedGroups
     weights: FloatArray | None
 
     def gap(
@@ -39,38 +42,39 @@ class ScoredRows(NamedTuple):
         values_of_pairs: Callable[[SortedScores, IntArray, IntArray, int], FloatArray],
         agg: Agg,
     ) -> float:
-        """Sort each attribute's groups, evaluate its pairs, and reduce all values to one number.
+        """Sort each attribute's cells, evaluate the pairs, and reduce all values to one number.
 
         ``values_of_pairs(sorted_scores, first, second, start)`` gets pairs numbered within the
-        attribute, whose first group has the number ``start``.
+        attribute, whose first cell has the number ``start``.
         """
         values = []
-        offsets = self.groups.offsets.tolist()
-        for codes, start, stop in zip(self.groups.codes, offsets[:-1], offsets[1:], strict=True):
-            first, second = np.triu_indices(stop - start, k=1)
-            rows = SortedScores(self.scores, codes - start, stop - start, self.weights)
+        for codes, start, stop, first, second in self.groups.attributes():
+            rows = SortedScores(self.scores, codes, stop - start, self.weights)
             values.append(values_of_pairs(rows, first, second, start))
-        return aggregate(np.concatenate(values), agg, empty=0.0)
+        return aggregate(np.concatenate(values), agg)
 
 
 def scored_rows(
     y_score: Any,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
+    *,
     like: Any = None,
 ) -> ScoredRows:
-    """Check scores, groups and weights together."""
+    """Check scores, groups, strata and weights together."""
     scores = check_scores(y_score)
-    groups = encode_groups(
+    groups, weights = checked_rows(
         sensitive_features,
+        control_features,
+        sample_weight,
+        intersectional,
         n_samples=scores.size,
-        intersectional=intersectional,
         like=like if hasattr(like, "index") else y_score,
     )
-    weights = check_weights(sample_weight, scores.size)
-    if weights is not None:
-        groups.check_nonempty(sample_weight=weights)
+    if weights is not None and groups.strata is None:
+        groups.cells.check_nonempty(sample_weight=weights)
     return ScoredRows(scores, groups, weights)
 
 
@@ -81,6 +85,7 @@ def wasserstein_gap(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     agg: Agg = "worst",
@@ -109,7 +114,7 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
+    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
     return rows.gap(lambda s, first, second, _: s.areas_between(s.rank, first, second), agg)
 
 
@@ -120,6 +125,7 @@ def statistical_parity_gap(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     agg: Agg = "worst",
@@ -153,7 +159,7 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
+    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
     return rows.gap(lambda s, first, second, _: s.largest_gaps(s.rank, first, second), agg)
 
 
@@ -164,6 +170,7 @@ def group_auc_gap(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     ties: Ties = "half",
@@ -194,7 +201,7 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional)
+    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
     return rows.gap(lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
 
@@ -216,6 +223,7 @@ def inter_group_pairwise_gap(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     ties: Ties = "half",
@@ -252,18 +260,11 @@ def inter_group_pairwise_gap(
     >>> inter_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     0.0
     """
-    return _pairwise_gap(
-        y_true,
-        y_score,
-        sensitive_features,
-        sample_weight,
-        intersectional,
-        ties,
-        pos_label,
-        agg,
-        zero_division,
-        across=True,
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
+    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    return _pairwise_gap(rows, positive, ties, agg, zero_division, across=True)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -273,6 +274,7 @@ def intra_group_pairwise_gap(
     y_score: Any,
     *,
     sensitive_features: Any,
+    control_features: Any = None,
     sample_weight: Any = None,
     intersectional: bool = True,
     ties: Ties = "half",
@@ -308,66 +310,41 @@ def intra_group_pairwise_gap(
     >>> intra_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     1.0
     """
-    return _pairwise_gap(
-        y_true,
-        y_score,
-        sensitive_features,
-        sample_weight,
-        intersectional,
-        ties,
-        pos_label,
-        agg,
-        zero_division,
-        across=False,
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
+    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
+    return _pairwise_gap(rows, positive, ties, agg, zero_division, across=False)
 
 
 def _pairwise_gap(
-    y_true: Any,
-    y_score: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
-    intersectional: bool,
+    rows: ScoredRows,
+    positive: IntArray,
     ties: Ties,
-    pos_label: Any,
     agg: Agg,
     zero_division: ZeroDivision,
     *,
     across: bool,
 ) -> float:
     """Compare the win rates of positives over negatives, across groups or within each."""
-    rows = scored_rows(y_score, sensitive_features, sample_weight, intersectional, like=y_true)
-    positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
     tie_value = _tie_value(ties)
+    totals = rows.groups.cells.cross_counts(positive, 2, rows.weights)
+    totals[totals == 0] = np.nan
+    for label in (0, 1):
+        groups = rows.groups
+        groups.check_class(totals[:, label], groups.compared, bool(label), zero_division)
     gaps = []
-    offsets = rows.groups.offsets.tolist()
-    for codes, start, stop in zip(rows.groups.codes, offsets[:-1], offsets[1:], strict=True):
-        n_groups = stop - start
-        cells = 2 * (codes - start) + positive  # positives of group g are cell 2 g + 1
-        by_class = SortedScores(rows.scores, cells, 2 * n_groups, rows.weights)
-        empty = np.flatnonzero(by_class.totals == 0)
-        if is_strict(zero_division) and empty.size:
-            raise_empty_class(rows.groups.names[start + empty[0] // 2], bool(empty[0] % 2))
-        i, j = np.triu_indices(n_groups, k=1)
+    for codes, start, stop, i, j in rows.groups.attributes():
+        parts = 2 * codes + positive  # positives of cell c are part 2 c + 1
+        by_class = SortedScores(rows.scores, parts, 2 * (stop - start), rows.weights)
         pairs = [(i, j), (j, i)] if across else [(i, i), (j, j)]
         one, other = (
             by_class.win_rates(by_class.mass, 2 * winner + 1, 2 * loser, tie_value)
             for winner, loser in pairs
         )
-        gap = np.abs(one - other)
-        lacking = by_class.totals.reshape(-1, 2).min(axis=1) == 0
-        gap[lacking[i] | lacking[j]] = np.nan
-        gaps.append(gap)
-    return aggregate(np.concatenate(gaps), agg, empty=0.0)
-
-
-def raise_empty_class(group: str, positive: bool) -> None:
-    """Raise because a group has no row of a class."""
-    raise ValueError(
-        f"Group {group!r} has no row of the {'positive' if positive else 'negative'} class, so its "
-        "rate is undefined. Merge small groups or add data, or pass zero_division=numpy.nan to get "
-        "NaN."
-    )
+        lacks_one = np.any(np.isnan(totals[start:stop]), axis=1)
+        gaps.append(np.where(lacks_one[i] | lacks_one[j], np.nan, np.abs(one - other)))
+    return aggregate(np.concatenate(gaps), agg)
 
 
 def _tie_value(ties: Ties) -> float:

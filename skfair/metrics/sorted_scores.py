@@ -15,8 +15,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.utils.factorize import IntArray
+from skfair._typing import FloatArray, IntArray
 
 
 class SortedScores:

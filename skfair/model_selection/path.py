@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
 from skfair._typing import FloatArray
+from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.sensitive_columns import take_columns
-from skfair.metrics import FairnessScorer, make_fairness_scorer
-from skfair.metrics.labels import LABEL_METRICS
+from skfair.metrics import make_fairness_scorer
 from skfair.model_selection.search import best_within
 from skfair.utils.response import takes_groups
 from skfair.utils.text import listed
@@ -164,8 +164,8 @@ def fairness_path(
     metric : callable, default=None
         What measures the disparity on the second sample: a metric of :mod:`skfair.metrics` that is
         0 at parity, or a function called like one. Bind its options with ``functools.partial``.
-        None is the metric of the estimator's ``constraint``, if that is the name of a rule on
-        rates, such as ``"equalized_odds"``.
+        None is the metric of the estimator's ``constraint``; of several rules, the largest
+        disparity counts. Rules within strata and rules without a metric need one here.
     scoring : str or callable, default="accuracy"
         What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
 
@@ -207,7 +207,7 @@ def fairness_path(
     bounds = _read_bounds(max_disparities)
     scorer = check_scoring(estimator, scoring)
     groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
-    disparity = None if X_test is None else _disparity_scorer(estimator, y, metric)
+    disparity = None if X_test is None else _disparity_of(estimator, y, metric)
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
@@ -230,7 +230,7 @@ def fairness_path(
     )
     if disparity is None:
         return path
-    gaps = [-disparity(model, X_test, y_test, sensitive_features=groups_test) for model in models]
+    gaps = [disparity(model, X_test, y_test, sensitive_features=groups_test) for model in models]
     return replace(
         path,
         test_disparities=np.array(gaps, dtype=float),
@@ -275,24 +275,53 @@ def _test_groups(estimator: Any, X_test: Any, y_test: Any, sensitive_features_te
     return parts["sensitive_features_test"]
 
 
-def _disparity_scorer(
+def _disparity_of(
     estimator: Any, y: Any, metric: Callable[..., float] | None
-) -> FairnessScorer:
-    """Return what measures the disparity of a model: the given metric, or that of its rule."""
+) -> Callable[..., float]:
+    """Return what measures the disparity of a model: the given metric, or those of its rules."""
     if metric is not None:
-        return make_fairness_scorer(metric, greater_is_better=False)
-    rule = getattr(estimator, "constraint", None)
-    name = f"{rule}_difference"
-    if not isinstance(rule, str) or name not in LABEL_METRICS:
-        raise ValueError(
-            f"There is no default metric for the constraint {rule!r}. Pass metric=, a function of "
-            "skfair.metrics with its options bound by functools.partial."
+        return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is
+    parameters = estimator.get_params(deep=False)
+    loss = parameters.get("loss", "log_loss")
+    # For the estimator, too, the last class is the positive one.
+    pos_label = None if is_regressor(estimator) else np.unique(y).tolist()[-1]
+    measures = [
+        (
+            make_fairness_scorer(
+                getattr(metrics, str(rule.metric)),
+                greater_is_better=True,
+                intersectional=parameters.get("intersectional", True),
+                **rule.metric_options(loss, pos_label),
+            ),
+            rule.compared(),
         )
-    return make_fairness_scorer(
-        getattr(metrics, name),
-        pos_label=np.unique(y).tolist()[-1],  # for the estimator, too, it is the last class
-        intersectional=getattr(estimator, "intersectional", True),
+        for rule in _measurable_rules(estimator, parameters.get("constraint"))
+    ]
+
+    def disparity(*sample: Any, **groups: Any) -> float:
+        return max(
+            comparison.disparity_of_metric(scorer(*sample, **groups))
+            for scorer, comparison in measures
+        )
+
+    return disparity
+
+
+def _measurable_rules(estimator: Any, constraint: Any) -> list[Constraint]:
+    """Return the rules of an estimator; raise if one of them has no metric."""
+    error = ValueError(
+        f"There is no default metric for the constraint {constraint!r}. Pass metric=, a function "
+        "of skfair.metrics with its options bound by functools.partial."
     )
+    try:
+        rules = make_constraints(
+            constraint, "regression" if is_regressor(estimator) else "classification"
+        )
+    except ValueError as unknown:
+        raise error from unknown
+    if any(rule.metric is None or rule.within_strata for rule in rules):
+        raise error
+    return rules
 
 
 def _scores(

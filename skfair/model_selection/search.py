@@ -6,7 +6,6 @@ rule for ``GridSearchCV(refit=...)``: the best score among the candidates within
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from skfair.exceptions import NoFeasibleModelWarning
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
+from skfair.utils.warn import warn_user
 
 Limit = float | tuple[float | None, float | None]
 
@@ -72,12 +72,11 @@ class BestWithin:
         if feasible.any():
             return int(np.argmax(np.where(feasible, scores, -np.inf)))
         closest = int(np.argmin(excess))
-        warnings.warn(
+        warn_user(
             f"None of {scores.size} candidates is within the limits {dict(self.limit)}. The one "
             f"closest to them is kept; it exceeds a limit by {excess[closest]:.4g}. Search over "
             "fairer models, or relax the limits.",
             NoFeasibleModelWarning,
-            stacklevel=2,
         )
         return closest
 

@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
+from skfair._typing import BoolArray, IntArray, Seed
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
-from skfair.utils.factorize import IntArray
 from skfair.utils.validation import check_labels, check_number
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -35,7 +35,7 @@ class _StratifiedSensitive(BaseCrossValidator):
 
     n_splits: int
     sensitive_columns: Any
-    random_state: Any
+    random_state: Seed
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, sensitive_features: Any = None
@@ -96,9 +96,9 @@ class _StratifiedSensitive(BaseCrossValidator):
             )
         encoding = encode_groups(sensitive_features, n_samples=n_samples, like=X)
         if y is None or type_of_target(y) not in ("binary", "multiclass"):
-            return encoding.codes[0]
+            return np.asarray(encoding.codes[0])
         classes = check_labels(y, "y", n_samples)
-        return encoding.codes[0] * len(classes.levels) + classes.codes
+        return np.asarray(encoding.codes[0] * len(classes.levels) + classes.codes)
 
     def _deal(self, cells: IntArray) -> Iterator[Split]:
         raise NotImplementedError
@@ -145,7 +145,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
         n_splits: int = 5,
         *,
         shuffle: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         sensitive_columns: Any = None,
     ) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
@@ -215,7 +215,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         *,
         test_size: float = 0.1,
         train_size: float | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         sensitive_columns: Any = None,
     ) -> None:
         self.n_splits = n_splits
@@ -247,7 +247,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
             yield rng.permutation(train), rng.permutation(test)
 
 
-def _by_cell(cells: IntArray, rng: Any) -> NDArray[np.intp]:
+def _by_cell(cells: IntArray, rng: np.random.RandomState | None) -> NDArray[np.intp]:
     """Line the rows up cell by cell, shuffled within each cell if a generator is given."""
     if rng is None:
         return np.argsort(cells, kind="stable")
@@ -255,7 +255,7 @@ def _by_cell(cells: IntArray, rng: Any) -> NDArray[np.intp]:
     return np.asarray(shuffled[np.argsort(cells[shuffled], kind="stable")])
 
 
-def _evenly(n: int, n_chosen: int, rng: Any) -> NDArray[np.bool_]:
+def _evenly(n: int, n_chosen: int, rng: np.random.RandomState) -> BoolArray:
     """Choose ``n_chosen`` of ``n`` places at equal distances from a random start."""
     chosen = np.zeros(n, bool)
     chosen[((np.arange(n_chosen) + rng.uniform()) * n / n_chosen).astype(np.int64)] = True

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.models.base import ScoreModel
-from skfair.models.units import BLOCK_ROWS, Units, column_units, compact_rows, product
+from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
 
 
 class LinearScore(ScoreModel):
@@ -52,9 +52,9 @@ class LinearScore(ScoreModel):
         if units is None:
             X = compact_rows(X)
             # Without an intercept nothing would take up the shift.
-            units = column_units(X, sample_weight, centered=fit_intercept)
+            units = Units.of_columns(X, sample_weight, centered=fit_intercept)
         self.units = units
-        if X.dtype == np.float32 and not _fits_single_precision(self.units):
+        if X.dtype == np.float32 and not self.units.fit_single_precision:
             X = X.astype(np.float64)
         self.X = X
         self.is_sparse = sparse.issparse(X)
@@ -193,8 +193,3 @@ class LinearScore(ScoreModel):
             above, below = rows[:front], rows[back:]
             out += above.T @ above  # recognised as symmetric rank updates
             out -= below.T @ below
-
-
-def _fits_single_precision(units: Units) -> bool:
-    """Whether rows of float32, centred and scaled for the Gram matrix, stay in range."""
-    return bool(units.scale.min(initial=1.0) > 1e-15 and units.scale.max(initial=1.0) < 1e15)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.models.base import ScoreModel
-from skfair.models.units import Units, column_units, compact_rows
+from skfair.models.units import Units, compact_rows
 
 # Rows that are taken together; their activations fit into the cache.
 BLOCK_ROWS = 1024
@@ -106,7 +106,7 @@ class MLPScore(ScoreModel):
         self._is_weight = np.zeros(self.n_parameters)
         for coef in self._layers(self._is_weight).coefs:
             coef[:] = 1
-        self.units = self._own_units = _network_units(X, fit_intercept, sample_weight)
+        self.units = self._own_units = Units.of_ranges(X, sample_weight, centered=fit_intercept)
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return uniform weights and intercepts of variance 2 / (fan_in + fan_out).
@@ -261,24 +261,6 @@ def mlp_scores(
     for part, chosen in _blocks(scores.size, None):
         scores[part] = _forward(network, _take(X, chosen)).scores
     return scores
-
-
-def _network_units(X: Any, fit_intercept: bool, sample_weight: FloatArray | None) -> Units:
-    """Return the units of the columns: of those with two values their range, O(n d)."""
-    low, high = (
-        np.asarray(end if isinstance(X, np.ndarray) else end.toarray().ravel(), dtype=np.float64)
-        for end in (X.min(axis=0), X.max(axis=0))
-    )
-    units = column_units(X, sample_weight)
-    spread = high - low
-    with np.errstate(over="ignore"):
-        # No column deviates more than one that has its mean and only two values.
-        has_two_values = units.scale**2 >= 0.999 * (high - units.mean) * (units.mean - low)
-    if not fit_intercept:
-        units = column_units(X, sample_weight, centered=False)
-        spread = np.maximum(np.abs(low), np.abs(high))
-    has_two_values &= ~units.is_empty
-    return units._replace(scale=np.where(has_two_values, spread, units.scale))
 
 
 def _blocks(n: int, rows: IntArray | None) -> Iterator[tuple[slice, slice | IntArray]]:

@@ -70,20 +70,68 @@ class Units(NamedTuple):
     scale: FloatArray
     is_empty: NDArray[np.bool_]
 
+    @classmethod
+    def of_columns(
+        cls, X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+    ) -> Units:
+        """Return the weighted means and standard deviations of a dense or CSR matrix.
 
-def column_units(
-    X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
-) -> Units:
-    """Return what to subtract from each column of a dense or CSR matrix, and what to divide it by.
+        1 for columns that are constant. Without centring, 0 and the root mean square. Sums are
+        taken in float64 of differences to a row of the data, so that constant columns are found
+        however long they are. O(n d).
+        """
+        n = X.shape[0]
+        even = np.full(n, 1 / n)
+        weights = even if sample_weight is None else sample_weight / sample_weight.sum()
+        origin = column_origin(X)
+        return cls.of_sums(origin, *column_sums(X, weights, origin), centered=centered)
 
-    They are the weighted mean and standard deviation; 1 for columns that are constant. Without
-    centring, 0 and the root mean square. Sums are taken in float64 of differences to a row of the
-    data, so that constant columns are found however long they are. O(n d).
-    """
-    n = X.shape[0]
-    weights = np.full(n, 1 / n) if sample_weight is None else sample_weight / sample_weight.sum()
-    origin = column_origin(X)
-    return units_of_sums(origin, *column_sums(X, weights, origin), centered=centered)
+    @classmethod
+    def of_sums(
+        cls, origin: FloatArray, first: FloatArray, second: FloatArray, *, centered: bool = True
+    ) -> Units:
+        """Return the units that the sums of :func:`column_sums` over all rows amount to."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = np.maximum(second - first**2, 0.0)
+            # What rounding leaves of a column that hardly varies, but not around its origin.
+            variance[variance <= 1e-15 * first**2] = 0.0
+            mean = origin + first
+            scale = np.sqrt(variance if centered else variance + mean**2)
+        overflowing = np.flatnonzero(~np.isfinite(scale))
+        if overflowing.size:
+            raise ValueError(
+                "X has columns whose squares overflow, the first of them is column "
+                f"{overflowing[0]}. Divide X by its largest value, for example with "
+                "sklearn.preprocessing.MaxAbsScaler."
+            )
+        middle = mean if centered else np.zeros_like(mean)
+        return cls(middle, np.where(scale > 0, scale, 1.0), scale == 0)
+
+    @classmethod
+    def of_ranges(
+        cls, X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+    ) -> Units:
+        """Return units that take the range of columns with two values for their scale, O(n d)."""
+        ends = X.min(axis=0), X.max(axis=0)
+        low, high = (
+            np.asarray(end if isinstance(X, np.ndarray) else end.toarray().ravel(), np.float64)
+            for end in ends
+        )
+        units = cls.of_columns(X, sample_weight)
+        with np.errstate(over="ignore"):
+            # No column deviates more than one that has its mean and only two values.
+            has_two_values = units.scale**2 >= 0.999 * (high - units.mean) * (units.mean - low)
+        spread = high - low
+        if not centered:
+            units = cls.of_columns(X, sample_weight, centered=False)
+            spread = np.maximum(np.abs(low), np.abs(high))
+        has_two_values &= ~units.is_empty
+        return units._replace(scale=np.where(has_two_values, spread, units.scale))
+
+    @property
+    def fit_single_precision(self) -> bool:
+        """Whether rows of float32, centred and scaled for a Gram matrix, stay in range."""
+        return bool(self.scale.min(initial=1.0) > 1e-15 and self.scale.max(initial=1.0) < 1e15)
 
 
 def column_origin(X: Any) -> FloatArray:
@@ -104,26 +152,6 @@ def column_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatA
     with np.errstate(over="ignore"):
         sums = _dense_sums if isinstance(X, np.ndarray) else _sparse_sums
         return sums(X, weights, origin)
-
-
-def units_of_sums(
-    origin: FloatArray, first: FloatArray, second: FloatArray, *, centered: bool = True
-) -> Units:
-    """Return the units that the sums of :func:`column_sums` over all rows amount to."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        variance = np.maximum(second - first**2, 0.0)
-        # What rounding leaves of a column that hardly varies around another value than its origin.
-        variance[variance <= 1e-15 * first**2] = 0.0
-        mean = origin + first
-        scale = np.sqrt(variance if centered else variance + mean**2)
-    overflowing = np.flatnonzero(~np.isfinite(scale))
-    if overflowing.size:
-        raise ValueError(
-            f"X has columns whose squares overflow, the first of them is column {overflowing[0]}. "
-            "Divide X by its largest value, for example with sklearn.preprocessing.MaxAbsScaler."
-        )
-    middle = mean if centered else np.zeros_like(mean)
-    return Units(middle, np.where(scale > 0, scale, 1.0), scale == 0)
 
 
 def _dense_sums(

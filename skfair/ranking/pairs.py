@@ -18,6 +18,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import Pairwise
 from skfair.constraints.moments import Moment
 from skfair.groups.encoding import Cells, GroupEncoding
 
@@ -131,7 +132,7 @@ def _kinds_of_query(
             yield Kind(query, better, worse, n_pairs, above[i], below[j])
 
 
-class Comparison(NamedTuple):
+class ComparedRates(NamedTuple):
     """Two error rates of one query that are compared, by the numbers of their groups."""
 
     query: int
@@ -145,7 +146,7 @@ def bind_pairs(
     groups: GroupEncoding,
     atoms: Cells,
     max_disparity: float,
-) -> tuple[BoundConstraint, list[Comparison]]:
+) -> tuple[BoundConstraint, list[ComparedRates]]:
     """Return the rule on the errors of opposite kinds, and what each constraint row compares.
 
     The row of a query and groups a, b is the error rate on pairs whose better document is in b,
@@ -154,7 +155,7 @@ def bind_pairs(
     number = {kind[:3]: k for k, kind in enumerate(pairs.kinds)}
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
     members = [row.indices.tolist() for row in atoms.membership]
-    compared: list[Comparison] = []
+    compared: list[ComparedRates] = []
     rates: list[tuple[list[int], FloatArray]] = []
     for query in sorted({kind.query for kind in pairs.kinds}):
         for a, b in _group_pairs(groups):
@@ -168,7 +169,7 @@ def bind_pairs(
                 for g, h in ((a, b), (b, a))
             ]
             if all(both):
-                compared.append(Comparison(query, a, b))
+                compared.append(ComparedRates(query, a, b))
                 rates += [(own, sizes[own] / sizes[own].sum()) for own in both]
     names = [
         f"query {query_names[c.query]}: {groups.names[g]} better than {groups.names[h]}"
@@ -214,8 +215,9 @@ def _rule(
         row_weights=row_weights,
         rates=matrix,
         overall=sparse.csr_array(matrix.shape),
+        quotients=None,
         rate_names=tuple(names),
         blocks=np.repeat(np.arange(len(names) // 2), 2),
-        comparison="pairwise",
+        comparison=Pairwise(),
         max_disparity=max_disparity,
     )

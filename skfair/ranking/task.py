@@ -12,9 +12,9 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.losses import Loss
 from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.models import LinearScore, MLPScore, PairScore
-from skfair.models.units import column_units, compact_rows
+from skfair.models.units import Units, compact_rows
 from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.ranking.pairs import Comparison, bind_pairs, draw_pairs
+from skfair.ranking.pairs import ComparedRates, bind_pairs, draw_pairs
 
 
 class RankingTask(NamedTuple):
@@ -26,7 +26,7 @@ class RankingTask(NamedTuple):
         Its rows are pairs, its constraints compare the errors of opposite pairs of a query.
     pairs : PairScore
         The model of the problem; ``pairs.model`` gives the scores of documents.
-    compared : list of Comparison
+    compared : list of ComparedRates
         What each constraint compares.
     rows : RankedRows
         Grades, queries and groups of the documents.
@@ -34,7 +34,7 @@ class RankingTask(NamedTuple):
 
     problem: ConstrainedERM
     pairs: PairScore
-    compared: list[Comparison]
+    compared: list[ComparedRates]
     rows: RankedRows
 
     @property
@@ -95,7 +95,7 @@ def make_task(
         MLPScore(X, layers)
         if layers
         # An intercept would cancel, so the means of the columns do not matter.
-        else LinearScore(X, fit_intercept=False, units=column_units(X, None))
+        else LinearScore(X, fit_intercept=False, units=Units.of_columns(X))
     )
     scores = PairScore(model, pairs.first, pairs.second)
     problem = ConstrainedERM(

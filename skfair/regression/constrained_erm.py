@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skfair.base import fit_method, report_iterations
-from skfair.constraints.bound import BoundConstraint
-from skfair.estimators.erm import ConstrainedERMBase
+from skfair._typing import Seed
+from skfair.base import fit_method
+from skfair.blocks.training_data import TrainingData
+from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
+from skfair.estimators.erm_problem import (
+    LossChoice,
+    RuleChoice,
+    SolverChoice,
+    TargetScale,
+    Task,
+)
 from skfair.losses import make_loss
 from skfair.utils.validation import check_numbers
 
@@ -63,6 +71,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold the control features. They are numbers and stay in the model.
 
     Attributes
     ----------
@@ -139,22 +149,23 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     def __init__(
         self,
-        constraint: Any = "mean_score_parity",
+        constraint: RuleChoice = "mean_score_parity",
         max_disparity: float = 0.05,
         *,
-        loss: Any = "squared_error",
+        loss: LossChoice = "squared_error",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
         fit_intercept: bool = True,
-        solver: Any = "auto",
+        solver: SolverChoice = "auto",
         enforce: str = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
+        control_columns: Any = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -171,10 +182,17 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.control_columns = control_columns
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        control_features: Any = None,
     ) -> ConstrainedERMRegressor:
         """Fit the model under its rules.
 
@@ -188,60 +206,29 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             Weights of the rows, in the loss and in the rules.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, such as the department, for rules that hold within each of their
+            levels; several columns are crossed.
 
         Returns
         -------
         self : ConstrainedERMRegressor
             The fitted estimator.
         """
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,
+            control_features=control_features,
             sample_weight=sample_weight,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
             y_numeric=True,
+            **ROW_CHECKS,
         )
-        loss = make_loss(self.loss, self._task)
-        y = check_numbers(data.y, "y")
-        middle = float(np.average(y, weights=data.sample_weight)) if self.fit_intercept else 0.0
-        size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
-        squares = ((y - middle) / size) ** 2
-        spread = size * float(np.sqrt(np.average(squares, weights=data.sample_weight)))
-        spread = spread if spread > 0 and loss.degree else 1.0
-        if not 1e-150 < spread < 1e150:
-            raise ValueError(
-                f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
-                "y by a power of ten."
-            )
-
-        def unit(rule: BoundConstraint) -> float:
-            return spread if rule.moment.unit == "score" else spread**loss.degree
-
-        problem = self._make_problem(
-            data,
-            (y - middle) / spread,
-            loss,
-            None,
-            data.sample_weight,
-            lambda rule: 1 / unit(rule),
-        )
-        # The penalty is that of the weights in the units of y.
-        problem.alpha *= spread ** (2 - loss.degree) if loss.degree else 1.0
-
-        def state(theta: Any) -> dict[str, Any]:
-            theta = problem.model_part(theta)
-            return self._store_model(problem.model, theta, scale=spread, shift=middle)
-
-        with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
-            found = self._optimise(problem, self._warm_theta(problem), callback)
-        self._set_model(state(found.result.theta))
-        # Disparities are those of the predictions, back on the scale of the rules.
-        scores = (self._raw_scores(data.X) - middle) / spread
-        self._store_solution(problem, found, scores, unit, spread**loss.degree)
-        return self
+        task = self._regression(data)
+        problem = self._build(data, task)
+        solver = self._choose(problem)
+        found = self._solve(problem, solver, task, X, y)
+        return self._report(data, task, problem, solver, found)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of rows.
@@ -257,8 +244,24 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             The predictions.
         """
         check_is_fitted(self)
-        X = self._read_features(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = self._read_features(X, **ROW_CHECKS)
         return self._raw_scores(X)
+
+    def _regression(self, data: TrainingData) -> Task:
+        """Say what is learned: targets are standardised."""
+        loss = make_loss(self.loss, self._task)
+        y, weights = check_numbers(data.y, "y"), data.sample_weight
+        middle = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
+        size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
+        spread = size * float(np.sqrt(np.average(((y - middle) / size) ** 2, weights=weights)))
+        spread = spread if spread > 0 and loss.degree else 1.0
+        if not 1e-150 < spread < 1e150:
+            raise ValueError(
+                f"y has a spread of {spread:.3g}, whose square is no floating-point number. Divide "
+                "y by a power of ten."
+            )
+        scale = TargetScale(middle, spread, loss.degree)
+        return Task(scale.inside(y), loss, weights, scale=scale)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

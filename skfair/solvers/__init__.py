@@ -15,10 +15,21 @@ from skfair.solvers.base import (
     check_needs,
 )
 from skfair.solvers.clustering.alternating import alternating_gradient
+from skfair.solvers.clustering.base import CLUSTERING_SOLVERS
+from skfair.solvers.clustering.prices import Prices
+from skfair.solvers.clustering.smooth import Smooth
+from skfair.solvers.clustering.swap import Swap
+from skfair.solvers.clustering.variational import Variational
 from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.solvers.dc.dc_penalty import DCPenalty
 from skfair.solvers.dc.dc_ssg import DCSwitching
 from skfair.solvers.dc.idca import IDCA
+from skfair.solvers.eigen.arpack import Arpack
+from skfair.solvers.eigen.auto import AutoEigen
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
+from skfair.solvers.eigen.dc_admm import DCADMM
+from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.eigen.lanczos import Lanczos
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
 from skfair.solvers.erm.alm import ALM
@@ -58,6 +69,20 @@ __all__ = [
     "DCSwitching",
     "DCPenalty",
     "DC_SOLVERS",
+    # eigen-solvers of fair spectral clustering
+    "Lanczos",
+    "DenseEigh",
+    "Arpack",
+    "DCADMM",
+    "AutoEigen",
+    "EigenResult",
+    "EIGEN_SOLVERS",
+    # clustering: our own, and those of safairkm and its peers
+    "Prices",
+    "Swap",
+    "Variational",
+    "Smooth",
+    "CLUSTERING_SOLVERS",
     # all by name, and what they share
     "SOLVERS",
     "Answer",

@@ -128,6 +128,11 @@ class Solver(ABC):
         Whether it tries to keep the constraints; a baseline may ignore them.
     can_advance : bool
         Whether training can stop and go on with other rows, as ``partial_fit`` does.
+    can_continue : bool
+        Whether it may start at the solution of a problem with other bounds, as the rounds of strict
+        enforcement do.
+    ignores_tolerance : bool
+        Whether it pays for any distance from parity: the bounds it is given then are parity.
 
     Examples
     --------
@@ -142,6 +147,8 @@ class Solver(ABC):
     has_multipliers: ClassVar[bool] = True
     keeps_constraints: ClassVar[bool] = True
     can_advance: ClassVar[bool] = False
+    can_continue: ClassVar[bool] = True
+    ignores_tolerance: ClassVar[bool] = False
 
     @abstractmethod
     def solve(

@@ -1,1 +1,1 @@
-"""Shared helpers below everything else: groups, validation, history, registry, callbacks."""
+"""Shared helpers below everything else: validation, factorizing, registry, history, warnings."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import FloatArray
-from skfair.utils.factorize import Factorized, IntArray, factorize
+from skfair._typing import FloatArray, IntArray
+from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import TypeVar, cast
 
 import joblib
 import sklearn
@@ -21,6 +24,22 @@ _ROOTS = tuple(
 )
 
 
+# Code of functions whose caller is the user, even where what they call is not in these folders.
+_ENTRANCES: set[CodeType] = set()
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def entrance(function: Function) -> Function:
+    """Decorate a wrapper around code that may be somebody else's: its caller is the user.
+
+    An estimator outside this package has a ``fit`` of its own, which calls ours. Warnings must
+    point at the line that calls that ``fit``, not at a line of it.
+    """
+    _ENTRANCES.add(cast(FunctionType, function).__code__)
+    return function
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn as if from the innermost line outside this package and scikit-learn.
 
@@ -31,7 +50,16 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     category : type, default=UserWarning
         The kind of warning.
     """
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_ROOTS):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    stack = _stack(sys._getframe(1))
+    inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
+    outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(_ROOTS))
+    warnings.warn(message, category, stacklevel=2 + next(outside, len(stack) - 1))
+
+
+def _stack(frame: FrameType | None) -> list[CodeType]:
+    """Return the code of a frame, of its caller, and so on."""
+    found = []
+    while frame is not None:
+        found.append(frame.f_code)
+        frame = frame.f_back
+    return found

@@ -12,10 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.constraints import (
+    BoundedFalsePositiveRate,
+    DemographicParity,
+    EqualizedOdds,
+    FalseNegativeParity,
+    PredictiveParity,
+)
 from skfair.enforcement import threshold_search
 from skfair.enforcement.threshold_search import ThresholdSearch
 from skfair.enforcement.thresholds import ThresholdScan
+from skfair.estimators.classes import classification_task
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.regression import ConstrainedERMRegressor
 from tests.small_problems import loans
@@ -240,27 +247,44 @@ def test_a_bound_that_cannot_be_kept_is_said():
     assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
 
 
+def problem_of(model, X, y, group):
+    data = model._read(X, y, sensitive_features=group)
+    model.classes_ = np.unique(data.y)
+    return model._build(data, classification_task(data, model.classes_, "log_loss", None))
+
+
 @pytest.mark.parametrize("n_fetched", [0, 10, 20_000])
 @pytest.mark.parametrize("digits", [1, 12])
-@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
-@pytest.mark.parametrize("reference", ["pairwise", "overall"])
-def test_the_search_finds_what_sorting_all_scores_finds(
-    monkeypatch, n_fetched, digits, rule, reference
-):
+@pytest.mark.parametrize(
+    "rule",
+    [
+        DemographicParity(),
+        EqualizedOdds(),
+        DemographicParity(reference="overall"),
+        EqualizedOdds(reference="overall"),
+        FalseNegativeParity(comparison="ratio"),
+        DemographicParity(reference="overall", comparison="ratio"),
+        PredictiveParity(),
+        PredictiveParity(reference="overall", comparison="ratio"),
+        BoundedFalsePositiveRate(),
+    ],
+    ids=str,
+)
+def test_the_search_finds_what_sorting_all_scores_finds(monkeypatch, n_fetched, digits, rule):
     """Few bins, so that they are split often; with one digit most scores are tied."""
     monkeypatch.setattr(threshold_search, "MAX_FETCHED", n_fetched)
     monkeypatch.setattr(threshold_search, "N_BINS", 40)
     monkeypatch.setattr(threshold_search, "N_SPLIT", 400)
     monkeypatch.setattr(threshold_search, "MAX_PASSES", 30)
-    X, y, group = people(n=900, seed=len(rule) + digits, n_groups=3)
+    X, y, group = people(n=900, seed=len(str(rule)) + digits, n_groups=3)
     X = np.round(X, digits)
     for bound in (0.3, 0.05, 0.002):
-        model = ConstrainedERMClassifier(CONSTRAINTS[rule](reference=reference), bound)
+        model = ConstrainedERMClassifier(rule, bound)
         with dask.config.set(scheduler="sync"):
-            training = model._read_training(*lazily(X, y), sensitive_features=lazily(group)[0])
-            search = ThresholdSearch(model._partitioned_problem(training))
-            data = model._read_fit_data(X, y, sensitive_features=group)
-            problem = model._classification_problem(data)
+            problem, elsewhere = (
+                problem_of(model, *rows) for rows in ((X, y, group), lazily(X, y, group))
+            )
+            search = ThresholdSearch(elsewhere)
             scan = ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
             for coef in (np.eye(4)[0], np.array([0.5, 0.7, 0.0, 0.0])):
                 found = search(LinearScores(coef, 0.1), 1e-9)

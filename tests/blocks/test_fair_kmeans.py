@@ -10,10 +10,13 @@ from skfair.blocks import partitions
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import in_blocks as partitioned_rows
+from skfair.problems.clustering import placement
+from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.in_blocks import Labels, PartitionedProblem
-from skfair.problems.clustering.representation import RepresentationProblem, balance_rules
-from skfair.solvers.clustering import whole_people
-from skfair.solvers.clustering.prices import cluster_by_prices
+from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import go_on
+from skfair.solvers.clustering.lloyd import cluster_by_prices
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -285,11 +288,11 @@ def test_the_twin_has_the_cells_rules_and_units(twins):
     assert_array_equal(there.membership, here.membership)
     assert_allclose(there.rules.matrix, here.rules.matrix)
     assert_allclose(there.rules.slack, here.rules.slack)
-    assert_allclose(there.mean, here.mean, rtol=1e-12)
-    assert there.scale == pytest.approx(here.scale, rel=1e-12)
+    assert_allclose(there.units.mean, here.units.mean, rtol=1e-12)
+    assert there.units.scale == pytest.approx(here.units.scale, rel=1e-12)
     assert there.total_weight == pytest.approx(here.total_weight)
-    assert (there.person, there.n_samples) == (here.person, here.n_samples)
-    assert not there.has_whole_people
+    assert (there.largest_weight, there.n_samples) == (here.largest_weight, here.n_samples)
+    assert not there.has_whole_rows
     rows = np.array([3, 4, 150, 500, 1999])
     one, other = here.subset(rows), there.subset(rows)
     assert_array_equal(one.X, other.X)
@@ -307,9 +310,9 @@ def test_units_of_very_large_and_small_numbers(factor):
         da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes
     )
     there = PartitionedProblem(training, rules, 2)
-    assert there.has_whole_people
-    assert_allclose(there.mean / factor, (X / factor).mean(axis=0), rtol=1e-12)
-    assert there.scale / factor == pytest.approx(np.sqrt((X / factor).var(axis=0).sum()))
+    assert there.has_whole_rows
+    assert_allclose(there.units.mean / factor, (X / factor).mean(axis=0), rtol=1e-12)
+    assert there.units.scale / factor == pytest.approx(np.sqrt((X / factor).var(axis=0).sum()))
 
 
 def test_every_sum_and_list_is_that_of_the_rows_in_memory(twins):
@@ -378,10 +381,10 @@ def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
     wanted = here.counts(np.random.default_rng(0).integers(0, 4, 300)).astype(int)
     costs = []
     for longest, problem in ((256, here), (3, here), (3, there)):
-        monkeypatch.setattr(whole_people, "_LONGEST_LIST", longest)
+        monkeypatch.setattr(placement, "_LONGEST_LIST", longest)
         distances = problem.distances(centers)
         labels = distances.assigned(np.zeros((2, 4)))[0]
-        whole_people.move_to_counts(problem, distances, labels, wanted)
+        Placement(problem, distances, labels).move_to(wanted)
         assert_array_equal(problem.counts(labels), wanted)
         costs.append(distances.cost(labels))
     assert_allclose(costs, costs[0], rtol=1e-12)
@@ -404,7 +407,17 @@ def test_on_a_cluster(cluster):
 def test_the_solver_itself_takes_either_problem(twins):
     """The sample, starts and rounds of a solver do not know where the rows are."""
     starts = [np.random.default_rng(1).normal(size=(4, 3))]
-    here, there = (cluster_by_prices(one, starts, max_iter=3, random_state=0) for one in twins)
+    here, there = (
+        cluster_by_prices(
+            problem,
+            starts,
+            max_iter=3,
+            tol=1e-4,
+            random_state=np.random.RandomState(0),
+            callback=go_on,
+        )
+        for problem in twins
+    )
     assert there.cost == pytest.approx(here.cost, rel=1e-6)
     assert there.lower_bound == pytest.approx(here.lower_bound, rel=1e-6)
     assert there.violation == pytest.approx(here.violation, abs=1e-9)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skfair.metrics as metrics
 from skfair.blocks import score_bins, weighted_rows
@@ -64,6 +64,8 @@ def people(n=600, seed=0):
             "sex": sex,
             "race": pd.Categorical(rng.choice(["w", "b", "o"], n), categories=["w", "b", "o", "x"]),
             "w": rng.choice([0.0, 0.5, 1.0, 3.0], n),
+            "job": rng.choice(["a", "b", "c"], n),
+            "grade": rng.choice([2, 10], n),
         }
     )
 
@@ -117,6 +119,61 @@ def test_several_attributes(name, intersectional):
     expected = metric(**arguments(name, frame, ["sex", "race"]), **extra)
     found = metric(**arguments(name, lazy_frame(frame), ["sex", "race"]), **extra)
     assert_allclose(value(found), value(expected), rtol=0, atol=1e-12)
+
+
+IN_STRATA = [
+    name
+    for name in METRICS
+    if "control_features" in inspect.signature(getattr(metrics, name)).parameters
+]
+
+
+@pytest.mark.parametrize("name", IN_STRATA)
+def test_control_features(name):
+    frame, metric = people(1500), getattr(metrics, name)
+    lazy = lazy_frame(frame)
+    extra = options(name)
+    if "zero_division" in inspect.signature(metric).parameters:
+        extra["zero_division"] = np.nan
+    for columns, weight in (("job", None), (["job", "grade"], "w")):
+        expected, found = (
+            metric(
+                **arguments(name, of),
+                control_features=of[columns],
+                sample_weight=None if weight is None else of[weight],
+                **extra,
+            )
+            for of in (frame, lazy)
+        )
+        assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Dask currently has limited support")
+def test_control_features_of_any_kind():
+    frame, metric = people(), metrics.demographic_parity_difference
+    lazy = lazy_frame(frame)
+    given = {"sensitive_features": frame.sex, "control_features": frame[["job", "grade"]]}
+    expected = metric(None, frame.pred, **given)
+    table = frame[["job", "grade"]].astype(object).to_numpy()
+    kinds = [
+        lazy[["job", "grade"]],
+        {"job": lazy.job, "grade": lazy.grade},
+        frame[["job", "grade"]],
+        table,
+    ]
+    for control in kinds:
+        found = metric(None, lazy.pred, sensitive_features=lazy.sex, control_features=control)
+        assert_allclose(found, expected, atol=1e-14)
+    arrays = [
+        da.from_array(one, chunks=(77, 2)[: one.ndim]) for one in (frame.pred.to_numpy(), table)
+    ]
+    found = metric(None, arrays[0], sensitive_features=frame.sex, control_features=arrays[1])
+    assert_allclose(found, expected, atol=1e-14)
+    found = metric(None, frame.pred, sensitive_features=frame.sex, control_features=kinds[0])
+    assert_allclose(found, expected, atol=1e-14)
+    missing = lazy_frame(frame.assign(job=frame.job.where(frame.index != 300)))
+    with pytest.raises(ValueError, match="control_features: job has 1 missing value"):
+        metric(None, lazy.pred, sensitive_features=lazy.sex, control_features=missing[["job"]])
 
 
 def bound_of(name, frame, interval=(0.1, 0.45)):
@@ -219,6 +276,22 @@ def test_losses(task, given):
         assert_allclose(found, expected, rtol=1e-12)
 
 
+def test_a_loss_of_ones_own():
+    frame = people()
+    lazy = lazy_frame(frame)
+    for metric in (metrics.loss_parity_difference, metrics.largest_group_loss):
+        expected, found = (
+            metric(
+                of.y,
+                of.score,
+                sensitive_features=of.sex,
+                loss=lambda t, z: np.maximum(0, 2 - t * z),
+            )
+            for of in (frame, lazy)
+        )
+        assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
 def test_group_report(is_weighted, interval):
@@ -238,6 +311,30 @@ def test_group_report(is_weighted, interval):
         )
 
     pd.testing.assert_frame_equal(report(lazy), report(frame), rtol=1e-12, atol=1e-12)
+
+
+def test_reports_by_stratum():
+    frame = people(1500)
+    lazy = lazy_frame(frame)
+
+    def reports(of):
+        given = {
+            "y_score": of.score,
+            "sensitive_features": of.sex,
+            "control_features": of[["grade", "job"]],
+            "sample_weight": of.w,
+            "random_state": 0,
+        }
+        rates = metrics.group_report(of.y, of.pred, **given)
+        return rates, metrics.fairness_report(of.y, of.pred, n_bootstrap=3, **given)
+
+    for found, expected in zip(reports(lazy), reports(frame), strict=True):
+        columns = [name for name in found if name not in ("standard_error",)]
+        of_labels = [name for name in found.index if name in metrics.labels.LABEL_METRICS]
+        if of_labels:  # rows of scores are resampled by kind: other draws of the same law
+            assert_allclose(found["value"], expected["value"], rtol=1e-11)
+            found, expected = found.loc[of_labels], expected.loc[of_labels]
+        pd.testing.assert_frame_equal(found[columns], expected[columns], rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
@@ -280,12 +377,14 @@ def test_standard_errors_count_the_rows_behind_a_bin(monkeypatch):
 
 @pytest.mark.parametrize("name", ["statistical_parity_gap", "demographic_parity_difference"])
 @pytest.mark.parametrize("is_weighted", [False, True])
-def test_noise_floor(name, is_weighted):
+@pytest.mark.parametrize("control", [None, "job"])
+def test_noise_floor(name, is_weighted, control):
     frame = people(1000)
     lazy, metric = lazy_frame(frame), getattr(metrics, name)
 
     def floor(of):
         weights = {"sample_weight": of.w} if is_weighted else {}
+        weights |= {} if control is None else {"control_features": of[control]}
         second = of.score if name == "statistical_parity_gap" else of.pred
         return metrics.noise_floor(
             metric,
@@ -447,3 +546,16 @@ def test_on_a_cluster(cluster):
     )
     expected = scorer(model, frame[["score"]], frame.y, sensitive_features=frame.sex)
     assert_allclose(ratio, expected, atol=1e-12)
+
+
+def test_scorers_read_control_columns():
+    frame = people()
+    frame["a"] = frame.score
+    lazy, names = lazy_frame(frame), ["sex", "job", "a"]
+    model = make_pipeline(FunctionTransformer(lambda X: X[["a"]]), LogisticRegression())
+    model.fit(frame[names], frame.y)
+    scorer = metrics.get_scorer(
+        "neg_demographic_parity_difference", sensitive_columns="sex", control_columns="job"
+    )
+    expected = scorer(model, frame[names], frame.y)
+    assert_allclose(scorer(model, lazy[names], lazy.y), expected, atol=1e-12)

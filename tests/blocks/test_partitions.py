@@ -13,6 +13,7 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
 from skfair.blocks.kinds import RowBlock
 from skfair.blocks.partitions import Partitions, align, is_lazy
+from skfair.blocks.running import Sealed, current_client, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.utils.history import bytes_exchanged
 
@@ -126,9 +127,9 @@ def test_blocks_at_odd_addresses_are_copied_once():
     odd = np.frombuffer(bytearray(81), np.uint8)[1:].view(np.float64)
     assert not odd.flags.aligned
     blocks = [RowBlock(odd, np.zeros(20, np.int8)[10:], None, 7)]
-    message = partitions._Sealed((lambda block: block.X, (), None))
-    (first,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
-    (second,) = partitions._run(0, message, blocks, partitions._Sealed([()]))
+    message = Sealed((lambda block: block.X, (), None))
+    (first,) = run_blocks(0, message, blocks, Sealed([()]))
+    (second,) = run_blocks(0, message, blocks, Sealed([()]))
     assert first is second
     assert first.flags.aligned
     assert_array_equal(first, odd)
@@ -275,7 +276,7 @@ def test_what_is_lazy():
 def test_on_a_cluster(cluster):
     x = np.arange(1000.0)
     with cluster.as_current():
-        assert partitions._client() is cluster
+        assert current_client() is cluster
         rows = align(X=da.from_array(x, chunks=10)).keep()
         assert rows.total(block_sum) == x.sum()
         assert len(rows._lists) < len(rows) == 100

@@ -14,8 +14,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from skfair import metrics
-from skfair.classification import PartialParityClassifier
+from skfair.classification import PartialParityCalibrator, PartialParityClassifier
+from skfair.constraints.partial import PARTIAL_RULES
+from skfair.constraints.partial.rates import RateRule
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
+from skfair.solvers import SSG
 from tests.naive.partial import step
 
 RULES = [
@@ -33,8 +36,8 @@ INTERVALS = {
 }
 MODES = {
     "repair": {"group_aware": True},
-    "alm aware": {"group_aware": True, "solver": "alm"},
-    "alm blind": {"solver": "alm"},
+    "al_lbfgs aware": {"group_aware": True, "solver": "al_lbfgs"},
+    "al_lbfgs blind": {"solver": "al_lbfgs"},
 }
 
 
@@ -115,14 +118,14 @@ def check_promise(model, X, y, group, weight=None):
 CASES = [
     case
     for case in product(RULES, ["conditional", "ccdf"], INTERVALS, MODES)
-    if case[:2] != ("group_auc", "ccdf") and case[1:] != ("ccdf", "union", "alm blind")
+    if case[:2] != ("group_auc", "ccdf") and case[1:] != ("ccdf", "union", "al_lbfgs blind")
 ]
 
 
 @pytest.mark.parametrize(("rule", "scale", "kind", "mode"), CASES)
 def test_the_promise_is_kept(rule, scale, kind, mode):
     # Blind models may miss statistical parity and then stop late: fewer steps say the same.
-    steps = {"max_iter": 20} if mode == "alm blind" and rule == "statistical_parity" else {}
+    steps = {"max_iter": 20} if mode == "al_lbfgs blind" and rule == "statistical_parity" else {}
     interval, bound = INTERVALS[kind], 0.1 if scale == "conditional" else 0.05
     X, y, group = people()
     free = LogisticRegression().fit(X, y).decision_function(X)
@@ -130,7 +133,7 @@ def test_the_promise_is_kept(rule, scale, kind, mode):
     model = fit(interval, rule, bound, scale=scale, **MODES[mode], **steps)
     measured = check_promise(model, X, y, group)
     assert model.effective_disparity_ == bound
-    if mode != "alm blind":
+    if mode != "al_lbfgs blind":
         assert model.certified_
         assert measured <= bound + 1e-9
 
@@ -195,7 +198,7 @@ def test_baselines_bound_their_quadratic(rule, aware):
 
 
 @pytest.mark.parametrize("aware", [True, False])
-@pytest.mark.parametrize("solver", ["idca", "ssg", "penalty"])
+@pytest.mark.parametrize("solver", ["idca", "dc_ssg", "dc_penalty"])
 def test_algorithms_of_the_paper(solver, aware):
     n_steps = 2 if solver == "idca" else 30
     model = fit((0.1, 0.6), max_disparity=0.1, solver=solver, max_iter=n_steps, group_aware=aware)
@@ -205,6 +208,70 @@ def test_algorithms_of_the_paper(solver, aware):
     assert set(model.history_) == {"objective", "max_violation", "seconds"}
     assert all(len(column) == n_steps + 1 for column in model.history_.values())
     assert (model.n_iter_, model.n_solves_) == (n_steps, 1)
+
+
+@pytest.mark.parametrize("solver", ["plada", SSG()])
+def test_first_order_solvers_keep_the_promise(solver):
+    """Every solver that can go on from a solution gets the rounds of the strict loop."""
+    data = people(n=1000)
+    model = fit((0.1, 0.6), max_disparity=0.05, solver=solver, data=data)
+    assert model.certified_
+    assert check_promise(model, *data) <= 0.05 + 1e-9
+    assert model.n_solves_ > 1
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+def test_a_rate_rule_of_three_lines(aware, scale):
+    """False positive rates: the rule says which class counts, and nothing else is told of it."""
+
+    @PARTIAL_RULES.register("fpr")
+    class FalsePositiveRates(RateRule):
+        by_class = True
+        classes = (0,)
+
+    try:
+        X, y, group = data = people(n=600)
+        model = fit((0.1, 0.6), "fpr", 0.05, scale=scale, group_aware=aware, data=data)
+        scores = scores_of(model, X, group)
+        covered = []
+        for one in "ab":
+            rank = np.mean(scores[(group == one) & (y == 0)] > 0)
+            covered.append((np.clip(rank, 0.1, 0.6) - 0.1) / (0.5 if scale == "conditional" else 1))
+        assert model.train_disparity_ == pytest.approx(abs(np.subtract(*covered)), abs=1e-9)
+        assert model.certified_
+        unlimited = fit((0.1, 0.6), "fpr", 1.0, scale=scale, group_aware=aware, data=data)
+        assert unlimited.train_disparity_ > 0.1 * (1 if scale == "conditional" else 0.5)
+        assert 0 < model.noise_floor_ < 0.2
+        held_out = model.disparity_upper_bound(X, y, sensitive_features=group)
+        assert held_out > model.train_disparity_
+        with pytest.raises(ValueError, match="looks at classes: pass y"):
+            model.disparity_upper_bound(X, sensitive_features=group)
+        calibrator = PartialParityCalibrator(LogisticRegression(), (0.1, 0.6), "fpr", 0.05)
+        assert calibrator.fit(X, y, sensitive_features=group).certified_
+    finally:
+        del PARTIAL_RULES["fpr"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("alm", "al_lbfgs"), ("ssg", "dc_ssg"), ("penalty", "dc_penalty")]
+)
+def test_old_names_of_solvers_mean_what_they_did(old, new):
+    params = {"interval": (0.1, 0.6), "enforce": "surrogate", "max_iter": 20}
+    with pytest.warns(FutureWarning, match=f"{old!r} is now called {new!r}|called {new!r}"):
+        before = fit(solver=old, **params)
+    np.testing.assert_array_equal(before.coef_, fit(solver=new, **params).coef_)
+
+
+def test_residuals_are_largest_entries():
+    """As those of ConstrainedERMClassifier, which are compared with ``tol`` too."""
+    X, y, _ = people()
+    model = fit((0.1, 0.6), max_disparity=1.0, alpha=0.0, max_iter=2)
+    slopes = -np.where(y, 1, -1) / (1 + np.exp(np.where(y, 1, -1) * model.decision_function(X)))
+    columns = np.c_[(X - X.mean(0)) / X.std(0), np.ones(len(y))]
+    largest = np.abs(columns.T @ slopes / len(y)).max()
+    assert largest > 1e-6
+    assert model.kkt_residual_ == pytest.approx(largest, rel=1e-6)
 
 
 # --- the smooth problem -----------------------------------------------------------------------
@@ -377,7 +444,7 @@ def test_fewer_knots():
     np.testing.assert_array_equal(small.thresholds_, model.thresholds_)
 
 
-@pytest.mark.parametrize("mode", ["repair", "alm blind"])
+@pytest.mark.parametrize("mode", ["repair", "al_lbfgs blind"])
 def test_displays(mode):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")

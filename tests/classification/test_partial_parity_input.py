@@ -70,7 +70,7 @@ def gap(scores, group=GROUP, interval=PAIR):
         ({"solver": "slsqp"}, r"no solver 'slsqp'.*'idca'"),
         ({"loss": "logistic"}, r"no loss 'logistic'.*'log_loss'"),
         ({"surrogate": "step"}, r"'surrogate' parameter.*Got 'step'"),
-        ({"solver": "repair", "constraint": "group_auc_quadratic"}, "solver='alm'"),
+        ({"solver": "repair", "constraint": "group_auc_quadratic"}, "solver='al_lbfgs'"),
         ({"interval": {"a": PAIR, "b": PAIR}, "loss": "partial_auc"}, "same for all groups"),
         (
             {"interval": {"a": (0, 0.3), "b": (0, 0.5)}, "scale": "ccdf", **BLIND},
@@ -86,7 +86,7 @@ def test_bad_parameters(params, message, aware):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"solver": "repair"}, "group_aware=True, or use solver='alm'"),
+        ({"solver": "repair"}, "group_aware=True, or use solver='al_lbfgs'"),
         ({**BLIND, "threshold": "accuracy"}, "would move the decisions"),
         ({"constraint": "group_auc", "surrogate": "sigmoid"}, "'smoothstep' or 'ramp'"),
     ],
@@ -208,7 +208,7 @@ def test_ties_across_the_ends_of_the_interval(seed, scale):
 
 
 def test_small_units_and_steps_of_constant_length():
-    fit(X=1e-6 * X, solver="penalty", max_iter=100, max_disparity=0.5)
+    fit(X=1e-6 * X, solver="dc_penalty", max_iter=100, max_disparity=0.5)
 
 
 def test_intervals_of_equal_length():
@@ -328,7 +328,7 @@ def test_more_columns_than_rows(params):
 def test_a_refit_leaves_nothing_behind():
     settings = [
         {**AWARE, "max_disparity": 0.1},
-        {"solver": "alm", "max_disparity": 0.3},
+        {"solver": "al_lbfgs", "max_disparity": 0.3},
         {"constraint": "group_auc_quadratic", "max_disparity": 0.2},
         {**AWARE, "constraint": "demographic_parity", "loss": "squared_error"},
     ]

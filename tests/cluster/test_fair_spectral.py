@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from skfair.cluster import FairSpectralClustering
-from skfair.datasets import load_local, make_fair_sbm
+from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
-from skfair.problems.cut import build
-from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from skfair.problems.cut import checks
+from skfair.solvers import DCADMM, EIGEN_SOLVERS, Arpack, AutoEigen, DenseEigh, Lanczos
 from tests.naive import spectral as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
@@ -215,14 +216,14 @@ def test_graphs_do_not_predict(blobs):
         model.predict(X)
 
 
-@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+@pytest.mark.parametrize("solver", [DenseEigh(), Lanczos(tol=1e-5)], ids=repr)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_row_order_does_not_matter(solver, dtype):
     W, groups = weights(200)
     order = np.random.default_rng(1).permutation(200)
     params = {"affinity": "precomputed", "solver": solver, "dtype": dtype, "random_state": 0}
-    one = FairSpectralClustering(3, tol=1e-5, **params).fit(W, sensitive_features=groups)
-    other = FairSpectralClustering(3, tol=1e-5, **params).fit(
+    one = FairSpectralClustering(3, **params).fit(W, sensitive_features=groups)
+    other = FairSpectralClustering(3, **params).fit(
         W[np.ix_(order, order)], sensitive_features=groups[order]
     )
     assert one.spectral_cost_ == pytest.approx(other.spectral_cost_, abs=1e-5)
@@ -317,7 +318,7 @@ def test_dc_admm_says_that_it_misses_the_constraint():
 def test_max_iter_warns():
     W, groups = weights(400)
     model = FairSpectralClustering(
-        3, affinity="precomputed", solver="lanczos", max_iter=1, block_size=3, tol=1e-9
+        3, affinity="precomputed", solver=Lanczos(max_iter=1, block_size=3, tol=1e-9)
     )
     with pytest.warns(ConvergenceWarning, match="not converged in 1 iterations"):
         model.fit(W, sensitive_features=groups)
@@ -383,12 +384,12 @@ def test_columns_cannot_hold_groups_of_precomputed_weights():
 
 def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch, blobs):
     X, _, sex = blobs
-    monkeypatch.setattr(build, "_memory_limit", lambda: 1000)
+    monkeypatch.setattr(checks, "_memory_limit", lambda: 1000)
     with pytest.raises(MemoryError, match=r"240 x 240 needs 2\.3e\+05 bytes.*'landmark'"):
         FairSpectralClustering(3).fit(X, sensitive_features=sex)
     FairSpectralClustering(3, affinity="landmark").fit(X, sensitive_features=sex)
     monkeypatch.undo()
-    assert build._memory_limit() > 1e8
+    assert checks._memory_limit() > 1e8
 
 
 @pytest.mark.data
@@ -415,19 +416,79 @@ def test_a_real_network():
     assert normalized_cut(data.adjacency, model.labels_) < 1.7
 
 
-def test_a_constraint_that_is_nearly_kept_is_reported_as_it_is(monkeypatch):
+def test_a_constraint_that_is_nearly_kept_is_reported_as_it_is():
     """Rounding is polished away, a small violation by the solver is not."""
     W, groups = weights()
-    solve = EIGEN_SOLVERS["dense"]
 
-    def bent(problem, n_vectors, **options):
-        found = solve(problem, n_vectors, **options)
-        return found._replace(vectors=found.vectors + 2e-3 * problem.basis[:, :1])
+    class Bent(DenseEigh):
+        def steps(self, problem, n_vectors, rng):
+            for step in super().steps(problem, n_vectors, rng):
+                found = step.pairs()
+                bent = found._replace(vectors=found.vectors + 2e-3 * problem.basis[:, :1])
+                yield step._replace(pairs=lambda: bent)  # noqa: B023
 
-    monkeypatch.setitem(EIGEN_SOLVERS._components, "dense", bent)
     model = FairSpectralClustering(
-        3, affinity="precomputed", assign_labels="kmeans", dtype="float64", random_state=0
+        3,
+        affinity="precomputed",
+        solver=Bent(),
+        assign_labels="kmeans",
+        dtype="float64",
+        random_state=0,
     )
     with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
         model.fit(W, sensitive_features=groups)
     assert model.fairness_residual_ == pytest.approx(2e-3 * np.sqrt(3), rel=1e-6)
+    assert model.status_ == "infeasible"
+
+
+@pytest.mark.parametrize("max_iter", [5, 10, 20])
+def test_what_misses_the_constraint_has_not_converged(max_iter):
+    """Between 1e-4 and 1e-2 the status was "converged" and the warning said the opposite."""
+    W, groups = make_random_laplacian(100, random_state=0)
+    model = FairSpectralClustering(
+        2,
+        affinity="precomputed",
+        solver=DCADMM(max_iter=max_iter),
+        assign_labels="kmeans",
+        random_state=0,
+    )
+    with pytest.warns(ConvergenceWarning, match="misses the group constraint"):
+        model.fit(W, sensitive_features=groups)
+    assert 1e-4 < model.fairness_residual_ < 0.05
+    assert model.status_ == "infeasible"
+
+
+@pytest.mark.parametrize("name", list(EIGEN_SOLVERS))
+def test_a_solver_is_a_name_or_an_object(name):
+    X, _ = make_blobs(150, centers=3, random_state=0)
+    groups = np.arange(150) % 2
+    given = FairSpectralClustering(3, solver=EIGEN_SOLVERS[name](), random_state=0)
+    models = [FairSpectralClustering(3, solver=name, random_state=0), given, clone(given)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for model in models:
+            model.fit(X, sensitive_features=groups)
+    for model in models[1:]:
+        assert np.array_equal(model.embedding_, models[0].embedding_)
+        assert np.array_equal(model.labels_, models[0].labels_)
+
+
+@pytest.mark.parametrize(
+    ("solver", "parameter", "new"),
+    [
+        ("lanczos", {"tol": 1e-6}, Lanczos(tol=1e-6)),
+        ("lanczos", {"block_size": 3, "max_iter": 50}, Lanczos(block_size=3, max_iter=50)),
+        ("auto", {"tol": 1e-2}, AutoEigen(tol=1e-2)),
+        ("arpack", {"max_iter": 500}, Arpack(max_iter=500)),
+        ("dense", {"tol": 1e-2}, DenseEigh()),  # has never used it
+    ],
+)
+def test_parameters_are_handed_to_a_solver_given_by_name(solver, parameter, new):
+    W, groups = weights(250)
+    params = {"affinity": "precomputed", "random_state": 0}
+    old = FairSpectralClustering(3, solver=solver, **parameter, **params)
+    old.fit(W, sensitive_features=groups)
+    model = FairSpectralClustering(3, solver=new, **params).fit(W, sensitive_features=groups)
+    assert np.array_equal(model.embedding_, old.embedding_)
+    with pytest.raises(ValueError, match="set beside solver="):
+        model.set_params(**parameter).fit(W, sensitive_features=groups)

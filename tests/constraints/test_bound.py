@@ -1,5 +1,7 @@
 """Matrix, bounds and centres: a point is feasible exactly when its disparity is small enough."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
@@ -20,14 +22,14 @@ def prepare(n_levels, name, reference, bound=0.1):
 
 def excess(bound, means, centers):
     """How far each constraint row is beyond its bounds."""
-    values = bound.matrix @ means
+    values = bound.row_values(means)
     values = values - np.where(bound.centers >= 0, np.append(centers, 0)[bound.centers], 0)
     return np.maximum(bound.lower - values, values - bound.upper)
 
 
 def best_centers(bound, means):
     """Minimise the worst row of each centre; rows of different centres have nothing in common."""
-    centers, values = [], bound.matrix @ means
+    centers, values = [], bound.row_values(means)
     for c in range(bound.n_centers):
         mine = values[bound.centers == c]
         found = minimize_scalar(
@@ -57,13 +59,18 @@ def test_feasible_means_disparity_within_the_bound(n_levels, name, reference):
 
 @each_kind
 @each_side
-def test_the_disparity_of_smooth_means_is_the_worst_comparison(n_levels, name, reference):
+def test_the_worst_row_of_smooth_means_is_the_worst_comparison(n_levels, name, reference):
+    """Of the linear rows that solvers see; where rates are quotients, the disparity is another."""
     who, rule = KINDS[n_levels], prepare(n_levels, name, reference)
     scores = np.random.default_rng(1).normal(size=who.signs.size)
     table = naive.rule_table(name, reference, who.signs, who.columns)
     values = naive.smooth_values(naive.RULES[name][1], scores, who.signs, "log_loss", 3.0)
     means = rule.means(rule.moment.parts(scores, 3.0)[0])
-    assert rule.disparity_of_means(means) == pytest.approx((table @ values).max(), abs=1e-12)
+    worst = (table @ values).max()
+    linear = replace(rule, quotients=None)
+    assert linear.disparity_of_means(means) == pytest.approx(worst, abs=1e-12)
+    if name not in naive.PRECISE:
+        assert rule.disparity_of_means(means) == pytest.approx(worst, abs=1e-12)
 
 
 @each_kind
@@ -87,10 +94,13 @@ def test_rows_grow_with_the_groups_and_not_with_their_pairs(n_levels, name, refe
 def test_rows_are_what_their_names_say(n_levels, name, reference):
     rule = prepare(n_levels, name, reference)
     means = np.random.default_rng(0).uniform(size=rule.n_cells)
-    rates = dict(zip(rule.rate_names, rule.rates @ means, strict=True))
-    overall = dict(zip(rule.rate_names, rule.overall @ means, strict=True))
+    (rates, _), (overall, _) = rule.rates_between(means, means)
+    rates = dict(zip(rule.rate_names, rates, strict=True))
+    overall = dict(zip(rule.rate_names, overall, strict=True))
     assert len(rule.row_names) == rule.upper.size
-    for words, value, center in zip(rule.row_names, rule.matrix @ means, rule.centers, strict=True):
+    for words, value, center in zip(
+        rule.row_names, rule.row_values(means), rule.centers, strict=True
+    ):
         first, _, second = words.partition(" - ")
         assert (second == "middle") == (center >= 0)
         if second == "overall":
@@ -104,7 +114,7 @@ def test_rows_are_what_their_names_say(n_levels, name, reference):
 @each_side
 def test_a_bound_of_zero_asks_for_equality(n_levels, name, reference):
     rule = prepare(n_levels, name, reference, 0.0)
-    means = np.full(rule.n_cells, 0.0 if reference is None else 0.37)
+    means = np.full(rule.n_cells, 0.0 if reference is None or name in naive.PRECISE else 0.37)
     assert excess(rule, means, best_centers(rule, means)).max() <= 1e-15
     assert rule.disparity_of_means(means) <= 1e-15
 
@@ -118,7 +128,7 @@ def test_a_largest_loss_has_no_lower_bound(n_levels):
 
 
 @each_kind
-@pytest.mark.parametrize("name", list(CONSTRAINTS))
+@pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - set(naive.PRECISE)))
 def test_rates_are_means_of_cells(n_levels, name):
     """Lines of both matrices are averages: entries >= 0 that add up to 1."""
     rule = prepare(n_levels, name, "overall")

@@ -1,7 +1,5 @@
 """The contract of every rule in the registry: what it counts, of whom, and what it refuses."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from tests.naive import erm as naive
 from tests.small_problems import build, make_rule, people, references_of
 
 RULES = list(CONSTRAINTS)
-RATES = [name for name in RULES if naive.RULES[name][1] in ("selected", "right")]
+RATES = [name for name in RULES if naive.RULES[name][1] in ("selected", "rejected", "right")]
 SIDES = [(name, reference) for name in RULES for reference in references_of(name)]
 each_rule = pytest.mark.parametrize("name", RULES)
 PLAIN = people(seed=1, n=90)
@@ -69,20 +67,11 @@ def test_strict_disparity_is_what_one_counts(who, weighted, name, loss):
             assert found > 1e-3
 
 
-def metric_of(name):
-    """The metric that measures a rule, by its docstring, and the options that fit."""
-    names = [
-        re.findall(r"skfair\.metrics\.(\w+)", c.__doc__) for c in CONSTRAINTS[name].__mro__[:2]
-    ]
-    metric = (names[0] or names[1])[0]
-    given, what = naive.RULES[name]
-    return getattr(skfair.metrics, metric), {"given": given} if what == "loss" else {}
-
-
 @each_rule
 def test_strict_disparity_is_that_of_the_metric(who, weighted, name):
-    metric, options = metric_of(name)
     for reference in references_of(name):
+        rule = make_rule(name, reference)
+        metric = getattr(skfair.metrics, rule.metric)
         for rows in (who, weighted):
             scores = scores_of(rows)
             value = metric(
@@ -91,8 +80,7 @@ def test_strict_disparity_is_that_of_the_metric(who, weighted, name):
                 sensitive_features=np.column_stack(rows.columns),
                 intersectional=False,
                 sample_weight=rows.weights,
-                **options,
-                **({} if reference is None else {"reference": reference}),
+                **rule.metric_options("log_loss", 1),
             )
             found = disparity(rows, name, reference, scores)
             assert found == pytest.approx(value, abs=1e-12)
@@ -105,18 +93,17 @@ def test_differences_are_listed_by_group_and_class(weighted, name):
     given, what = naive.RULES[name]
     values = naive.strict_values(what, scores, weighted.signs, "log_loss")
     classes = {"all": [None], "positive": [1], "negative": [-1], "class": [-1, 1]}[given]
+    labels = iter(label for label in classes for _ in weighted.columns)
     expected, names = [], []
-    for label in classes:
-        in_class = np.ones(values.size, bool) if label is None else weighted.signs == label
-        overall = values @ naive.shares(in_class, weighted.weights)
-        for a, groups in enumerate(weighted.columns):
-            for level in np.unique(groups):
-                rate = values @ naive.shares(in_class & (groups == level), weighted.weights)
-                expected.append(rate if name == "bounded_group_loss" else rate - overall)
-                many = len(weighted.columns) > 1
-                name_of_group = f"sensitive_feature_{a}={level}" if many else level
-                suffix = "" if label is None else f", y={'yes' if label > 0 else 'no'}"
-                names.append(name_of_group + suffix)
+    parts = naive.rates_of(name, values, weighted.signs, weighted.columns, weighted.weights)
+    for k, (of_groups, overall) in enumerate(parts):
+        label, a = next(labels), k % len(weighted.columns)
+        for level, rate in of_groups.items():
+            expected.append(rate if name in naive.BOUNDED else rate - overall)
+            many = len(weighted.columns) > 1
+            name_of_group = f"sensitive_feature_{a}={level}" if many else level
+            suffix = "" if label is None else f", y={'yes' if label > 0 else 'no'}"
+            names.append(name_of_group + suffix)
     assert bound.differences(scores) == pytest.approx(np.array(expected), abs=1e-12)
     assert list(bound.rate_names) == names
 
@@ -130,7 +117,7 @@ def test_cells_are_a_partition_of_the_rows_that_count(weighted, name):
     outside = {"positive": weighted.signs < 0, "negative": weighted.signs > 0}.get(given)
     if outside is not None:
         assert (bound.row_weights[outside] == 0).all()
-    by_class = [weighted.signs] if given == "class" else []
+    by_class = [weighted.signs] if given == "class" or name in naive.PRECISE else []
     key = zip(*weighted.columns, *by_class, strict=True)
     counted = bound.row_weights > 0
     assert counted.sum() == (counted.size if outside is None else (~outside).sum())
@@ -269,7 +256,7 @@ def test_one_group_is_compared_with_nobody(reference):
     rows = people(n=20, n_levels=(1,))
     for name in RULES:
         bound = prepare(rows, name, reference)
-        if name == "bounded_group_loss":
+        if name in naive.BOUNDED:
             assert bound.upper.size == 1
             continue
         assert bound.upper.size == bound.lower.size == bound.n_centers == 0

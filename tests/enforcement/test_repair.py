@@ -1,257 +1,243 @@
-"""Repair against counting by hand and exhaustive search, and what its maps may not do."""
+"""What the maps of repair keep, and what they leave alone."""
 
 import numpy as np
 import pytest
 
-from skfair._kernels import repair as kernels
-from skfair.enforcement.repair import (
-    band_maps,
-    choose_cuts,
-    natural_cuts,
-    score_blocks,
-)
+from skfair.enforcement.cuts import choose_cuts, score_blocks
+from skfair.enforcement.repair import band_maps, shift_maps
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.metrics import partial_statistical_parity_gap
-from tests import naive
+from tests.enforcement.test_cuts import EXACT, Case, kernel, neighbours  # noqa: F401
 from tests.naive import repair as twin
-from tests.python_kernels import as_python
-
-PARITY, OPPORTUNITY, ODDS = ["ends"], ["positive"], ["positive", "negative"]
-EXACT = 1e-9
 
 
-class Case:
-    """Random rows: half of the cases have ties, half weights, some an interval per group."""
-
-    def __init__(self, seed, n_max=60, n_groups=None, tie_free=False):
-        rng = self.rng = np.random.default_rng(seed)
-        self.n_groups = n_groups or int(rng.integers(2, 5))
-        sizes = rng.integers(2, max(3, n_max // self.n_groups + 1), self.n_groups)
-        self.codes = rng.permutation(np.repeat(np.arange(self.n_groups), sizes))
-        n = self.codes.size
-        self.scores = rng.normal(size=n) + 0.7 * self.codes * rng.choice([-1, 1])
-        if rng.random() < 0.5 and not tie_free:
-            self.scores = np.round(self.scores, int(rng.integers(0, 2)))
-        self.targets = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-        for g in range(self.n_groups):  # both classes in every group
-            self.targets[np.flatnonzero(self.codes == g)[:2]] = [1, -1]
-        self.given_weights = rng.random(n) + 0.1 if rng.random() < 0.5 else None
-        self.tolerance = float(rng.choice([0, 0.02, 0.1, 0.3, 0.8, 1.0]))
-        ends = np.sort(rng.choice(21, 4, replace=False)) / 20
-        kind = rng.integers(3)
-        self.interval = [(ends[0], ends[2]), [(ends[0], ends[1]), (ends[2], ends[3])], None][kind]
-        if self.interval is None:
-            pairs = np.sort([rng.choice(11, 2, replace=False) for _ in range(self.n_groups)])
-            self.interval = {g: tuple(pair / 10) for g, pair in enumerate(pairs)}
-        self.intervals = Intervals(self.interval, encode_groups(self.codes).levels)
-        self.bounds = [pairs.tolist() for pairs in self.intervals.bounds]
-
-    @property
-    def weights(self):
-        return np.ones(self.codes.size) if self.given_weights is None else self.given_weights
-
-    def blocks(self, scores=None, min_gap=0.0):
-        scores = self.scores if scores is None else scores
-        return score_blocks(
-            scores, self.codes, self.n_groups, self.targets, self.given_weights, min_gap
-        )
-
-    def levels(self, blocks, kinds=PARITY):
-        share = self.intervals.share
-        return [[share(getattr(one, k), g) for g, one in enumerate(blocks)] for k in kinds]
-
-    def cuts(self, kinds=PARITY, threshold=None, scores=None, tolerance=None):
-        blocks = self.blocks(scores)
-        tolerance = self.tolerance if tolerance is None else tolerance
-        return choose_cuts(blocks, self.levels(blocks, kinds), tolerance, threshold)
-
-    def repaired(self, scores=None, threshold=0.0, tolerance=None, **options):
-        """Return maps, mapped scores, the tolerance kept and the thresholds."""
-        scores = self.scores if scores is None else scores
-        tolerance = self.tolerance if tolerance is None else tolerance
-        thresholds = self.cuts(PARITY, threshold, scores, tolerance).thresholds
-        maps, kept = band_maps(
-            self.blocks(scores), thresholds, self.intervals, tolerance, **options
-        )
-        return maps, maps(scores, self.codes), kept, thresholds
-
-    def gap(self, scores):
-        return partial_statistical_parity_gap(
-            None,
-            scores,
-            sensitive_features=self.codes,
-            interval=self.interval,
-            sample_weight=self.given_weights,
-        )
-
-    def largest_block(self):
-        """Largest share of a group's interval that equal scores own."""
-        largest = 0.0
-        for g, bounds in enumerate(self.bounds):
-            mine = self.codes == g
-            _, place = np.unique(-self.scores[mine], return_inverse=True)
-            ranks = np.cumsum(np.bincount(place, self.weights[mine])) / self.weights[mine].sum()
-            shares = [naive.interval_share(rank, bounds) for rank in [0, *ranks]]
-            largest = max(largest, np.diff(shares).max())
-        return largest
+def assert_keeps_order(before, after, codes):
+    """Equal scores stay equal, and no two rows of a group change places."""
+    for g in np.unique(codes):
+        order = np.argsort(before[codes == g], kind="stable")
+        x, y = before[codes == g][order], after[codes == g][order]
+        assert np.all(np.diff(y) >= 0)
+        assert np.all(np.diff(y)[np.diff(x) == 0] == 0)
 
 
-# --- blocks -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("margin", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("block_of_seeds", range(4))
+def test_the_gap_is_kept_and_decisions_and_order_stay(block_of_seeds, margin):
+    for seed in range(50 * block_of_seeds, 50 * block_of_seeds + 50):
+        case = Case(seed)
+        threshold = None if seed % 4 == 0 else 0.0
+        _, mapped, kept, thresholds = case.repaired(threshold=threshold, margin=margin)
+        assert case.gap(mapped) <= kept + EXACT
+        # Only a block of ties (or one row) that owns more than asked is a reason to keep less.
+        largest = case.largest_block()
+        assert kept <= max(case.tolerance, largest) + EXACT
+        if largest <= case.tolerance - EXACT:
+            assert kept == case.tolerance
+        assert np.array_equal(mapped > 0, case.scores > thresholds[case.codes])
+        assert_keeps_order(case.scores, mapped, case.codes)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_blocks_count_what_is_above_each_cut(seed):
-    case = Case(seed)
-    s, w, y = case.scores, case.weights, case.targets
-    for g, block in enumerate(case.blocks()):
-        mine = case.codes == g
-        assert np.array_equal(block.scores, np.unique(s[mine])[::-1])
-        cuts = naive.thresholds(s[mine])[::-1]  # from above all to below all
-        assert block.ends[-1] == block.positive[-1] == block.negative[-1] == 1
-        for j, cut in enumerate(cuts):
-            above = mine & (s > cut)
-            for values, rows in (
-                (block.ends, mine),
-                (block.positive, mine & (y > 0)),
-                (block.negative, mine & (y < 0)),
-            ):
-                assert values[j] == pytest.approx(w[above & rows].sum() / w[rows].sum(), abs=1e-12)
-            assert block.gains[j] == pytest.approx((w * y)[above].sum() / w.sum(), abs=1e-12)
-
-
-def test_scores_closer_than_the_gap_are_one_block():
-    scores = np.array([3.0, 2.95, 2.0, 1.9, 1.0])
-    codes = np.zeros(5, np.int64)
-    (block,) = score_blocks(scores, codes, 1, np.ones(5), min_gap=0.1 + 1e-9)
-    assert np.array_equal(block.scores, [2.95, 1.9, 1.0])
-    assert block.ends == pytest.approx([0, 0.4, 0.8, 1])
-
-
-def test_a_group_without_a_class_has_no_rate_for_it():
-    codes = np.array([0, 0, 1])
-    blocks = score_blocks(np.arange(3.0), codes, 2, np.array([1.0, 1.0, -1.0]))
-    assert not blocks[0].negative.any()
-    assert not blocks[1].positive.any()
-
-
-# --- cuts ---------------------------------------------------------------------------------------
-
-
-def spreads_and_gain(case, cuts, kinds):
-    """Count by hand what thresholds do."""
-    rows = (case.scores, case.codes, case.targets, case.weights)
-    groups = list(enumerate(cuts.thresholds))
-    levels = [twin.levels_of_cut(*rows, case.bounds, g, t, kinds) for g, t in groups]
-    return np.ptp(levels, axis=0), sum(twin.gain_of_cut(*rows, g, t) for g, t in groups)
-
-
-@pytest.fixture(params=["compiled", "python"])
-def kernel(request, monkeypatch):
-    if request.param == "python":
-        for name in ("best_cuts", "middle_levels"):
-            monkeypatch.setattr(kernels, name, as_python(getattr(kernels, name)))
-
-
-@pytest.mark.parametrize("kinds", [PARITY, OPPORTUNITY, ODDS], ids=lambda kinds: "+".join(kinds))
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(60))
 @pytest.mark.usefixtures("kernel")
-def test_cuts_equal_exhaustive_search(kinds, seed):
-    """For two rules as well: with fewer than 200 cuts the grid has every window."""
-    case = Case(seed, n_max=18, n_groups=2 + seed % 2)
-    cuts = case.cuts(kinds)
-    spreads, gain = spreads_and_gain(case, cuts, kinds)
-    rows = (case.scores, case.codes, case.targets, case.weights)
-    assert spreads.max() <= case.tolerance + EXACT
-    assert gain == pytest.approx(
-        twin.best_gain(*rows, case.bounds, kinds, case.tolerance), abs=1e-12
-    )
-    for g, (block, count) in enumerate(zip(case.blocks(), cuts.counts, strict=True)):
-        assert np.count_nonzero(block.scores > cuts.thresholds[g]) == count
+def test_rows_move_only_out_of_their_band_and_to_its_nearest_end(seed):
+    case = Case(seed, n_max=24)
+    _, mapped, _, thresholds = case.repaired()
+    moved = case.scores - thresholds[case.codes]
+    rows = (moved, case.codes, case.weights, case.bounds)
+    points = twin.change_points(*rows)
+    owned = twin.owned_shares(*rows)
+    for z, new, (low, high), (a, b) in zip(
+        moved, mapped, twin.bands(*rows, case.tolerance), owned, strict=True
+    ):
+        if b - a < EXACT:
+            continue  # the row owns no share: it may go where its neighbours go
+        assert low <= new <= high
+        if low < z < high:
+            assert new == z
+        elif z > high:  # to below the end of the band, or onto it
+            assert not np.any((points > new) & (points < high))
+        elif z < low:
+            assert not np.any((points > low) & (points < new))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_grid_of_windows_keeps_two_rules_and_loses_little(seed):
-    """With more rows than grid points the grid decides: never worse than cuts that are trivial."""
-    rng = np.random.default_rng(seed)
-    case = Case(seed, n_max=900, n_groups=2, tie_free=True)
-    case.scores = case.scores + case.targets * rng.random(case.codes.size)
-    cuts = case.cuts(ODDS, tolerance=0.1)
-    spreads, gain = spreads_and_gain(case, cuts, ODDS)
-    assert spreads.max() <= 0.1 + EXACT
-    nobody = 0.0
-    everybody = (case.weights * case.targets).sum() / case.weights.sum()
-    assert gain >= max(nobody, everybody) - EXACT
-    # The same rule with a tolerance that is smaller by one step of each grid has a worse optimum.
-    blocks = case.blocks()
-    pooled = [np.sort(np.concatenate(rule)) for rule in case.levels(blocks, ODDS)]
-    stride = -(-pooled[0].size // 199)
-    step = max((values[stride:] - values[:-stride]).max() for values in pooled)
-    assert gain >= best_pair(case, blocks, 0.1 - step) - EXACT
-
-
-def best_pair(case, blocks, tolerance):
-    """Best gain over all pairs of cuts of two groups under both rules, as one table."""
-    allowed = True
-    for rule in case.levels(blocks, ODDS):
-        allowed = allowed & (np.abs(np.subtract.outer(*rule)) <= tolerance)
-    return np.where(allowed, np.add.outer(*(one.gains for one in blocks)), -np.inf).max()
-
-
-@pytest.mark.parametrize("kinds", [PARITY, ODDS], ids=lambda kinds: "+".join(kinds))
-@pytest.mark.parametrize("seed", range(30))
-def test_a_threshold_that_keeps_the_rule_stays(kinds, seed):
+@pytest.mark.parametrize("seed", range(40))
+def test_scores_that_keep_the_rule_stay(seed):
+    """Also those that were repaired: the map is idempotent."""
     case = Case(seed)
-    threshold = float(case.rng.choice([0.0, 0.31, case.scores[0]]))
-    cuts = case.cuts(kinds, threshold)
-    common = [twin_levels(case, g, threshold, kinds) for g in range(case.n_groups)]
-    is_kept = np.ptp(common, axis=0).max() <= case.tolerance + 1e-12
-    above = [case.scores[case.codes == g] for g in range(case.n_groups)]
-    is_same = all(
-        np.array_equal(mine > threshold, mine > t)
-        for mine, t in zip(above, cuts.thresholds, strict=True)
+    _, mapped, kept, _ = case.repaired()
+    maps, again, _, thresholds = case.repaired(mapped, tolerance=kept + EXACT)
+    assert np.array_equal(thresholds, np.zeros(case.n_groups))
+    assert np.array_equal(again, mapped)
+    assert all(np.array_equal(x, y) for x, y in zip(maps.before, maps.after, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_new_rows_stay_between_their_neighbours(seed):
+    case = Case(seed)
+    maps, mapped, _, thresholds = case.repaired(n_knots=None if seed % 2 else 5)
+    for g in range(case.n_groups):
+        known, image = (values[case.codes == g] for values in (case.scores, mapped))
+        known, first = np.unique(known, return_index=True)
+        image = image[first]
+        if known.size < 2:
+            continue
+        part = case.rng.random((20, known.size - 1))
+        new = known[:-1] + part * np.diff(known)
+        out = maps(new.ravel(), np.full(new.size, g)).reshape(new.shape)
+        assert np.all((out >= image[:-1]) & (out <= image[1:]))
+        assert np.array_equal(out > 0, new > thresholds[g])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_beyond_the_knots_move_in_parallel(seed):
+    case = Case(seed)
+    maps, *_ = case.repaired()
+    steps = np.array([0.0, 0.5, 3.0, 1e6])
+    for g, (x, y) in enumerate(zip(maps.before, maps.after, strict=True)):
+        up = maps(x[-1] + steps, np.full(4, g))
+        down = maps(x[0] - steps, np.full(4, g))
+        assert up == pytest.approx(y[-1] + steps, rel=1e-12)
+        assert down == pytest.approx(y[0] - steps, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_knots", [3, 5, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_knots_keep_the_gap_nearly(seed, n_knots):
+    case = Case(seed, n_max=600, n_groups=3, tie_free=True)
+    options = {"tolerance": 0.05, "n_knots": n_knots}
+    maps, mapped, kept, thresholds = case.repaired(**options)
+    assert max(x.size for x in maps.before) <= n_knots
+    assert np.array_equal(mapped > 0, case.scores > thresholds[case.codes])
+    assert_keeps_order(case.scores, mapped, case.codes)
+    # Between two knots a share may be off by what lies between them, in both groups.
+    step = 1 / (n_knots - 2)
+    assert case.gap(mapped) <= kept + 2 * (step + case.largest_block())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_weight_two_is_a_row_twice(seed):
+    case = Case(seed)
+    weights = case.rng.integers(1, 3, case.codes.size)
+    twice = np.repeat(np.arange(case.codes.size), weights)
+    case.given_weights = weights.astype(float)
+    maps, _, kept, thresholds = case.repaired(margin=0.1)
+    rows = (values[twice] for values in (case.scores, case.codes))
+    blocks = score_blocks(*rows, case.n_groups, case.targets[twice])
+    others, also_kept = band_maps(blocks, thresholds, case.intervals, case.tolerance, margin=0.1)
+    assert also_kept == pytest.approx(kept, abs=1e-12)
+    assert others(case.scores, case.codes) == pytest.approx(maps(case.scores, case.codes))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_permuted_rows_have_the_same_maps(seed):
+    case = Case(seed, tie_free=True)
+    _, mapped, *_ = case.repaired(threshold=None)
+    order = case.rng.permutation(case.codes.size)
+    for name in ("scores", "codes", "targets"):
+        setattr(case, name, getattr(case, name)[order])
+    if case.given_weights is not None:
+        case.given_weights = case.given_weights[order]
+    _, permuted, *_ = case.repaired(threshold=None)
+    assert permuted == pytest.approx(mapped[order], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_relabelled_groups_have_the_same_maps(seed):
+    """The threshold is fixed: of cuts that are equally accurate any may be chosen."""
+    case = Case(seed)
+    case.interval = (0.1, 0.7)
+    levels = encode_groups(case.codes).levels
+    case.intervals = Intervals(case.interval, levels)
+    thresholds = np.linspace(-0.5, 0.5, case.n_groups) * (seed % 2)
+    maps, kept = band_maps(case.blocks(), thresholds, case.intervals, case.tolerance)
+    mapped = maps(case.scores, case.codes)
+    names = case.rng.permutation(case.n_groups)
+    case.codes = names[case.codes]
+    renamed, also_kept = band_maps(
+        case.blocks(), thresholds[np.argsort(names)], case.intervals, case.tolerance
     )
-    if is_kept:
-        assert is_same
-        assert np.ptp(cuts.thresholds) == 0
-    else:
-        assert not is_same
+    assert also_kept == pytest.approx(kept, abs=1e-12)
+    assert renamed(case.scores, case.codes) == pytest.approx(mapped, abs=1e-12)
 
 
-def twin_levels(case, g, threshold, kinds):
-    rows = (case.scores, case.codes, case.targets, case.weights)
-    return twin.levels_of_cut(*rows, case.bounds, g, threshold, kinds)
+@pytest.mark.parametrize(
+    ("factor", "shift"),
+    [
+        (2.0**-20, 0),
+        (2.0**20, 0),
+        (1, 2.0**20),
+    ],
+)
+def test_scale_and_origin_do_not_matter(factor, shift):
+    for seed in range(20):
+        case = Case(seed)
+        case.scores = np.round(case.scores * 2**10) / 2**10  # so that shifts are exact
+        threshold = 2.0**-7
+        _, mapped, kept, _ = case.repaired(threshold=threshold)
+        scores = case.scores * factor + shift
+        _, other, also_kept, _ = case.repaired(scores, threshold=threshold * factor + shift)
+        assert also_kept == kept
+        assert np.array_equal(other > 0, mapped > 0)
+        # Beyond the outermost score a row is put at a distance that shows among the digits.
+        assert other / factor == pytest.approx(mapped, abs=2e-9 * max(1, shift))
 
 
-def test_no_score_lies_on_a_natural_threshold():
-    codes = np.array([0, 0, 0, 1, 1, 1])
-    scores = np.array([2.0, 0.5, -1.0, 1.0, 0.5, 0.0])
-    blocks = score_blocks(scores, codes, 2, np.ones(6))
-    for threshold in (0.5, 2.0, -1.0):
-        cuts = natural_cuts(blocks, threshold)
-        assert not np.isin(scores, cuts.thresholds).any()
-        assert np.array_equal(scores > threshold, scores > cuts.thresholds[0])
-        assert np.array_equal(natural_cuts(blocks, 0.7).thresholds, [0.7, 0.7])
+def test_two_distinct_scores_cannot_be_split():
+    codes = np.repeat([0, 1], 10)
+    scores = np.where(np.arange(20) % 10 < np.repeat([8, 2], 10), 1.0, 0.0)
+    blocks = score_blocks(scores, codes, 2, np.ones(20))
+    intervals = Intervals((0.0, 1.0), encode_groups(codes).levels)
+    maps, kept = band_maps(blocks, np.full(2, 0.5), intervals, 0.05)
+    mapped = maps(scores, codes)
+    gap = partial_statistical_parity_gap(
+        None, mapped, sensitive_features=codes, interval=(0.0, 1.0)
+    )
+    assert kept == pytest.approx(0.8)  # the largest block of a group
+    assert 0.6 - EXACT <= gap <= kept + EXACT
+    assert np.array_equal(mapped > 0, scores > 0.5)
 
 
-def neighbours(case, dtype):
-    """The scores of a case, with neighbouring numbers in place of its distinct values."""
-    places = np.unique(case.scores, return_inverse=True)[1]
-    values = [dtype(1 + case.rng.random())]
-    for _ in range(places.max()):
-        values.append(np.nextafter(values[-1], dtype(10)))
-    return np.array(values)[places].astype(np.float64)
+@pytest.mark.parametrize("value", [0.0, -3.0, 1e9])
+@pytest.mark.parametrize("sizes", [(7, 2), (1, 1), (1, 5)])
+def test_constant_scores_and_lonely_rows(value, sizes):
+    codes = np.repeat([0, 1], sizes)
+    scores = np.full(codes.size, value)
+    targets = np.ones(codes.size)
+    blocks = score_blocks(scores, codes, 2, targets)
+    intervals = Intervals((0.1, 0.4), encode_groups(codes).levels)
+    levels = [[intervals.share(one.ends, g) for g, one in enumerate(blocks)]]
+    for threshold in (None, 0.0):
+        thresholds = choose_cuts(blocks, levels, 0.05, threshold).thresholds
+        maps, _ = band_maps(blocks, thresholds, intervals, 0.05)
+        mapped = maps(scores, codes)
+        assert np.ptp(mapped) == 0  # alike before, alike after
+        decided = (scores > 0) if threshold == 0 else np.ones(codes.size, bool)
+        assert np.array_equal(mapped > 0, decided)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_thresholds_tell_neighbouring_numbers_apart(dtype):
-    """Half-way between two neighbours there may be no number."""
+def test_one_row_per_group_at_different_scores():
+    codes = np.arange(3)
+    scores = np.array([0.5, 1.5, 4.0])
+    blocks = score_blocks(scores, codes, 3, np.ones(3))
+    intervals = Intervals((0.2, 0.6), encode_groups(codes).levels)
+    _, kept = band_maps(blocks, np.zeros(3), intervals, 0.05)
+    assert kept == 1  # one row is all of its group
+
+
+def test_shift_maps_only_subtract():
+    codes = np.array([0, 0, 1, 1])
+    scores = np.array([0.1, 0.7, 1e6, -1e6])
+    blocks = score_blocks(scores, codes, 2, np.ones(4))
+    thresholds = np.array([0.3, -0.2])
+    assert np.array_equal(shift_maps(blocks, thresholds)(scores, codes), scores - thresholds[codes])
+
+
+def test_neighbouring_scores_of_single_precision_are_told_apart():
     for seed in range(20):
         case = Case(seed, n_max=20)
-        case.scores = neighbours(case, dtype)
-        cuts = case.cuts(PARITY)
-        for g, (block, count) in enumerate(zip(case.blocks(), cuts.counts, strict=True)):
-            assert np.count_nonzero(block.scores > cuts.thresholds[g]) == count
-        threshold = float(case.scores[0])
-        natural = natural_cuts(case.blocks(), threshold)
-        assert np.array_equal(case.scores > threshold, case.scores > natural.thresholds[0])
+        case.scores = neighbours(case, np.float32)
+        _, mapped, kept, thresholds = case.repaired(threshold=None)
+        assert case.gap(mapped) <= kept + EXACT
+        assert np.array_equal(mapped > 0, case.scores > thresholds[case.codes])
+        assert_keeps_order(case.scores, mapped, case.codes)

@@ -12,6 +12,7 @@ from skfair.enforcement.strict_partial import (
     NARROWING,
     PATIENCE,
     RETRY_WIDTHS,
+    Target,
     solve_partially,
 )
 from skfair.solvers.base import SolverResult
@@ -22,16 +23,12 @@ STEP = Surrogate("smoothstep", 0.6)
 class Problem:
     """Its scores are its parameters: a disparity and a quality."""
 
-    def __init__(self, tolerance=0.1, name="form"):
-        self.tolerance, self.name = tolerance, name
-        self.surrogate = None
+    def __init__(self, tolerance=0.1, name="form", surrogate=None):
+        self.tolerance, self.name, self.surrogate = tolerance, name, surrogate
         self.model = SimpleNamespace(forward=lambda theta: (theta, None))
 
-    def set_tolerance(self, tolerance):
-        self.tolerance = tolerance
-
-    def set_surrogate(self, surrogate):
-        self.surrogate = surrogate
+    def limited(self, tolerance, surrogate):
+        return Problem(tolerance, self.name, surrogate)
 
     def start(self, theta_model):
         return theta_model
@@ -42,6 +39,8 @@ class Problem:
 
 class Solver:
     """Answers with what ``outcome(problem, call)`` says, and writes down what it was asked."""
+
+    is_precise = True
 
     def __init__(self, outcome, multiplier=1.0, statuses=()):
         self.outcome, self.multiplier, self.statuses = outcome, multiplier, statuses
@@ -66,9 +65,7 @@ def solve(solver, problems=None, max_disparity=0.1, start=(0.0, 0.0), **options)
         solver,
         np.array(start),
         STEP,
-        measure=lambda scores: float(scores[0]),
-        quality=lambda scores: float(scores[1]),
-        max_disparity=max_disparity,
+        Target(lambda scores: float(scores[0]), lambda scores: float(scores[1]), max_disparity),
         **options,
     )
 
@@ -116,16 +113,14 @@ def test_patience_ends():
 
 
 def test_the_best_solution_within_the_bound_is_kept_with_its_tolerance_and_steps():
-    problem = Problem()
     solver = Solver(scripted((0.3, 0.99), (0.05, 0.8), (0.02, 0.7), (0.09, 0.6)))
-    found = solve(solver, [problem])
+    found = solve(solver)
     assert found.n_solves == 4
     assert found.disparity == 0.05
     assert np.array_equal(found.result.theta, [0.05, 0.8])
     _, tolerance, step, *_ = solver.calls[1]
-    assert found.problem is problem
-    assert problem.tolerance == tolerance
-    assert problem.surrogate == step
+    assert found.problem.tolerance == tolerance
+    assert found.problem.surrogate == step
 
 
 def test_the_least_disparity_is_kept_if_none_is_within_the_bound():
@@ -190,7 +185,7 @@ def test_the_best_of_several_forms_is_kept(best):
     problems = [Problem(0.1, k) for k in range(3)]
     solver = Solver(lambda problem, k: (0.09, quality[problem.name]))
     found = solve(solver, problems)
-    assert found.problem is problems[best]
+    assert found.problem.name == best
     assert found.n_solves == 3
 
 

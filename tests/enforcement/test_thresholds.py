@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skfair._kernels import thresholds as kernels
-from skfair.constraints.base import TrainingRows, make_constraints
+from skfair.constraints import RateParity
+from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
@@ -12,20 +13,16 @@ from tests.naive import erm as naive
 from tests.python_kernels import as_python
 
 RATE_RULES = [
-    "demographic_parity",
-    "equal_opportunity",
-    "false_positive_parity",
-    "equalized_odds",
-    "accuracy_parity",
+    name for name in CONSTRAINTS if naive.RULES[name][1] in ("selected", "rejected", "right")
 ]
 
 
 @pytest.fixture(params=["compiled", "python"], autouse=True)
 def kernel(request, monkeypatch):
     if request.param == "python":
-        plain = as_python(kernels._largest_disparity)
         scan = as_python(kernels.scan_thresholds)
-        monkeypatch.setitem(scan.__globals__, "_largest_disparity", plain)
+        for name in ("_gap", "_rate", "_largest_disparity"):
+            monkeypatch.setitem(scan.__globals__, name, as_python(getattr(kernels, name)))
         monkeypatch.setattr(kernels, "scan_thresholds", scan)
 
 
@@ -45,14 +42,17 @@ def sample(seed, n=40, n_groups=3, n_attributes=1, ties=False, weighted=False):
     return scores, targets, columns, weights
 
 
-def bind(names, bound, targets, columns, weights, reference="pairwise"):
+def bind(names, bound, targets, columns, weights, reference="pairwise", comparison="difference"):
     groups = encode_groups(np.column_stack(columns), intersectional=False)
     rows = TrainingRows(groups, targets, weights, make_loss("log_loss", "classification"), (0, 1))
     rules = make_constraints(names, "classification")
-    return [rule.set_params(reference=reference).prepare(rows, bound) for rule in rules]
+    options = {"reference": reference, "comparison": comparison}
+    for rule in rules:
+        rule.set_params(**{k: v for k, v in options.items() if k in rule.get_params()})
+    return [rule.prepare(rows, bound) for rule in rules]
 
 
-def best_by_hand(names, bound, scores, targets, columns, weights, reference):
+def best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison):
     """Try a threshold in every gap; return the best accuracy that keeps every rule, or None."""
     levels = np.unique(scores)
     cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
@@ -60,7 +60,9 @@ def best_by_hand(names, bound, scores, targets, columns, weights, reference):
     best = None
     for cut in cuts:
         gaps = [
-            naive.disparity(name, reference, scores - cut, targets, columns, weights)
+            naive.disparity(
+                name, reference, scores - cut, targets, columns, weights, comparison=comparison
+            )
             for name in names
         ]
         if max(gaps) <= bound:
@@ -70,17 +72,25 @@ def best_by_hand(names, bound, scores, targets, columns, weights, reference):
 
 
 @pytest.mark.parametrize("reference", ["pairwise", "overall"])
-@pytest.mark.parametrize("names", [[rule] for rule in RATE_RULES] + [RATE_RULES[:2]])
+@pytest.mark.parametrize("comparison", ["difference", "ratio"])
+@pytest.mark.parametrize(
+    "names",
+    [[rule] for rule in RATE_RULES]
+    + [
+        ["demographic_parity", "equal_opportunity"],
+        ["predictive_parity", "bounded_selection_rate"],
+    ],
+)
 @pytest.mark.parametrize("seed", range(4))
-def test_finds_the_best_threshold(names, reference, seed):
+def test_finds_the_best_threshold(names, reference, comparison, seed):
     scores, targets, columns, weights = sample(
         seed, n_attributes=1 + seed % 2, ties=seed == 3, weighted=seed > 1
     )
     bound = 0.173  # no rate of so few people is exactly there
-    rules = bind(names, bound, targets, columns, weights, reference)
+    rules = bind(names, bound, targets, columns, weights, reference, comparison)
     w = np.ones(len(scores)) if weights is None else weights
     found = ThresholdScan(rules, targets, w / w.sum())(scores, 1e-9)
-    expected = best_by_hand(names, bound, scores, targets, columns, weights, reference)
+    expected = best_by_hand(names, bound, scores, targets, columns, weights, reference, comparison)
     assert found.is_feasible == (expected is not None)
     shifted = scores + found.shift
     worst = max(rule.disparity(shifted) for rule in rules)
@@ -114,3 +124,33 @@ def test_constant_predictions_are_named():
     found = ThresholdScan(rules, targets, np.full(40, 1 / 40))(scores, 1e-9)
     assert found.is_feasible
     assert found.is_constant == (np.unique(scores + found.shift > 0).size == 1)
+
+
+def test_an_own_rule_whose_rates_are_bounded():
+    """The scan once took the largest rate for a distance from the overall one."""
+
+    class Capped(RateParity):
+        given = "negative"
+
+    scores, targets, columns, _ = sample(1)
+    groups = encode_groups(columns[0])
+    rows = TrainingRows(groups, targets, None, make_loss("log_loss", "classification"), (0, 1))
+    rule = Capped(comparison="bounded").prepare(rows, 0.1)
+    found = ThresholdScan([rule], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    rates = [
+        (scores + found.shift > 0)[(targets < 0) & (columns[0] == group)].mean()
+        for group in range(3)
+    ]
+    assert found.excess == pytest.approx(max(rates) - 0.1, abs=1e-9)
+    assert found.is_feasible
+
+
+def test_unreachable_limits_report_what_is_missed():
+    scores, targets, columns, _ = sample(2)
+    [rule] = bind(["bounded_selection_rate"], 0.1, targets, columns, None)
+    [other] = bind(["bounded_false_negative_rate"], 0.1, targets, columns, None)
+    found = ThresholdScan([rule, other], targets, np.full(40, 1 / 40))(scores, 1e-9)
+    worst = max(one.disparity(scores + found.shift) for one in (rule, other))
+    assert not found.is_feasible
+    assert found.excess == pytest.approx(worst - 0.1, abs=1e-9)
+    assert found.excess > 0

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import (
 import skfair
 from skfair import inspection, metrics, model_selection, solvers
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.cluster import FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
 from tests.fuzz import parameters
 from tests.fuzz.values import JUNK, samples
@@ -45,6 +46,7 @@ EXEMPT = {
     "skfair.show_versions": "takes nothing",
     "skfair.metrics.NoiseFloor": "a tuple that noise_floor returns",
     "skfair.solvers.SolverResult": "a tuple that solvers return",
+    "skfair.solvers.EigenResult": "a tuple that solvers return",
     "skfair.solvers.check_needs": "takes a solver and a problem, which only estimators make",
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
     "skfair.model_selection.BestWithin": "made and used by best_within",
@@ -261,10 +263,13 @@ def component_case(draw, name: str, component: type) -> Case:
     """A solver or a rule with odd parameters, inside the estimator that takes it."""
     odd = [0, -1, 0.3, 1e9, 1e-9, float("nan"), float("inf"), "nonsense", None, 2, [1], True]
     names = list(inspect.signature(component).parameters)
-    drawn = {draw(st.sampled_from(names)): draw(st.sampled_from(odd)) for _ in range(n_odd(draw))}
+    n_drawn = n_odd(draw) if names else 0
+    drawn = {draw(st.sampled_from(names)): draw(st.sampled_from(odd)) for _ in range(n_drawn)}
     told = f"{name}({', '.join(f'{key}={one!r}' for key, one in drawn.items())})"
     is_dc = component in [solvers.DC_SOLVERS[one] for one in solvers.DC_SOLVERS]
     owner = PartialParityClassifier if is_dc else ConstrainedERMClassifier
+    if component in [solvers.EIGEN_SOLVERS[one] for one in solvers.EIGEN_SOLVERS]:
+        owner = FairSpectralClustering
     if "classification" not in getattr(component, "tasks", ["classification"]):
         owner = ConstrainedERMRegressor
     argument = "constraint" if hasattr(component, "tasks") else "solver"

@@ -105,6 +105,7 @@ ARGUMENTS = {
     "labels": (labels_of, ODD_VECTORS),
     "sensitive_features": (lambda s: s.groups, ODD_VECTORS),
     "sensitive_features_test": (lambda s: s.groups[::-1], ODD_VECTORS),
+    "control_features": (lambda s: s.groups[::-1], ODD_VECTORS),
     "sample_weight": (lambda s: s.weights, ODD_VECTORS),
     "affinity": (lambda s: s.affinity, ODD_MATRICES),
     "centers": (lambda s: s.X[:3].repeat(3, axis=0)[:3], ODD_MATRICES),
@@ -151,6 +152,7 @@ ARGUMENTS = {
     "greater_is_better": ([None, True, False], ["yes"]),
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
     "sensitive_columns": ROUTE,
+    "control_columns": ROUTE,
     **dict.fromkeys(
         ["group_report.interval", "GroupRatesDisplay.from_estimator.interval"],
         (["wilson", "bootstrap", None], ["normal"]),

@@ -7,7 +7,7 @@ from scipy.stats import gaussian_kde, norm
 from sklearn.linear_model import LogisticRegression
 
 from skfair.inspection import GroupScoreDisplay
-from skfair.inspection import score_densities as module
+from skfair.inspection import _densities as module
 from skfair.inspection._intervals import interval_text, score_ranges
 
 

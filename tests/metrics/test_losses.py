@@ -198,6 +198,68 @@ def test_a_single_group_has_nothing_to_compare():
         assert loss_parity_difference(y, z, given="class", **one) == 0
 
 
+def cube(y_true, y_score):
+    """A loss that no table of names has."""
+    return np.abs(y_true - y_score) ** 3
+
+
+class Cube:
+    """The same loss, as an object."""
+
+    def exact(self, scores, targets):
+        return np.abs(scores - targets) ** 3
+
+
+@pytest.mark.parametrize("loss", [cube, Cube(), Cube().exact], ids=["function", "object", "method"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_any_loss_can_be_measured(loss, task):
+    y, z, g, w, _ = random_case(2, task)
+    t = y if task == "regression" else 2 * y - 1
+    means = [np.average(np.abs(t - z)[g == k] ** 3, weights=w[g == k]) for k in sorted(set(g))]
+    options = {"sensitive_features": g, "sample_weight": w, "loss": loss, "task": task}
+    assert largest_group_loss(y, z, **options) == pytest.approx(max(means))
+    assert loss_parity_difference(y, z, **options) == pytest.approx(max(means) - min(means))
+
+
+def test_every_loss_of_the_package_can_be_measured():
+    from skfair.losses import LOSSES
+
+    y, z, g, w, _ = random_case(3)
+    for name in LOSSES:
+        tasks = LOSSES[name].tasks
+        task = "classification" if "classification" in tasks else "regression"
+        options = {"sensitive_features": g, "sample_weight": w, "task": task}
+        for metric in (largest_group_loss, loss_parity_difference):
+            named, passed = (metric(y, z, loss=loss, **options) for loss in (name, LOSSES[name]()))
+            assert passed == pytest.approx(named, rel=1e-12)
+
+
+def test_a_loss_of_ones_own_in_a_scorer(data):
+    X, target, groups = data
+    y = (target > 0.5).astype(int)
+    model = LogisticRegression().fit(X, y)
+    scorer = get_scorer("neg_largest_group_loss", loss=cube)
+    expected = -largest_group_loss(
+        y, model.decision_function(X), sensitive_features=groups, loss=cube
+    )
+    assert scorer(model, X, y, sensitive_features=groups) == expected
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (Cube, r"a function loss\(y_true, y_score\).*an object with a method exact"),
+        (3, "loss must be one of 'log_loss'.*got 3"),
+        (lambda y_true, y_score: 1.0, r"one number for each of 2 rows, got a result of shape \(\)"),
+        (lambda y_true, y_score: np.log(y_true), "loss has 1 value that are NaN or infinite"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_losses_that_cannot_be_measured(loss, message):
+    with pytest.raises(ValueError, match=message):
+        loss_parity_difference([0, 1], [1, 2], sensitive_features=["a", "b"], loss=loss)
+
+
 def test_large_scores_do_not_overflow():
     value = loss_parity_difference([1, 1], [-1e5, 1e5], sensitive_features=["a", "b"])
     assert value == pytest.approx(1e5)

@@ -190,6 +190,90 @@ def test_several_attributes():
     assert np.isfinite(report["value"]).all()
 
 
+@pytest.mark.parametrize("interval", ["wilson", "bootstrap"])
+def test_group_report_by_stratum_is_that_of_each_stratum(interval):
+    y, p, s, groups, rng = case()
+    job, w = rng.choice(["x", "y"], y.size), rng.uniform(0.5, 2, y.size)
+    shared = {"interval": interval, "n_bootstrap": 2000, "random_state": 0}
+    report = group_report(
+        y, p, sensitive_features=groups, control_features=job, y_score=s, sample_weight=w, **shared
+    )
+    assert report.index.names == ["stratum", "group"]
+    assert [key for key, _ in report.index] == ["x"] * 4 + ["y"] * 4
+    for stratum in "xy":
+        rows = job == stratum
+        alone = group_report(
+            y[rows],
+            p[rows],
+            sensitive_features=groups[rows],
+            y_score=s[rows],
+            sample_weight=w[rows],
+            **shared,
+        )
+        found = report.loc[stratum]
+        assert list(found.index) == list(alone.index) == ["a", "b", "c", "overall"]
+        assert list(found.columns) == list(alone.columns)
+        is_drawn = alone.columns.str.endswith(("_low", "_high")) & (interval == "bootstrap")
+        assert np.allclose(found.loc[:, ~is_drawn], alone.loc[:, ~is_drawn], rtol=1e-12)
+        assert np.allclose(found.loc[:, is_drawn], alone.loc[:, is_drawn], atol=0.03)
+    assert "0." in repr(report)
+
+
+def test_group_report_by_stratum_with_overlapping_attributes():
+    y, p, _, groups, rng = case()
+    frame = pd.DataFrame({"g": groups, "h": rng.choice(["u", "v"], y.size)})
+    job = rng.choice(["x", "y"], y.size)
+    report = group_report(
+        y, p, sensitive_features=frame, control_features=job, intersectional=False
+    )
+    names = ["g=a", "g=b", "g=c", "h=u", "h=v", "overall"]
+    assert list(report.index) == [(stratum, name) for stratum in "xy" for name in names]
+    assert report.loc[("x", "overall"), "n"] == (job == "x").sum()
+    assert report.loc[("y", "h=u"), "selection_rate"] == pytest.approx(
+        p[(job == "y") & (frame["h"] == "u")].mean()
+    )
+
+
+def test_fairness_report_within_strata():
+    y, p, s, groups, rng = case(n=1000)
+    job = rng.choice(["x", "y"], y.size)
+    report = fairness_report(
+        y,
+        p,
+        sensitive_features=groups,
+        control_features=job,
+        y_score=s,
+        n_bootstrap=100,
+        random_state=0,
+    )
+    for name in report.index:
+        second = p if name in LABEL_METRICS else s
+        value = getattr(skfair.metrics, name)(
+            y, second, sensitive_features=groups, control_features=job
+        )
+        assert report.loc[name, "value"] == value
+    assert (report["standard_error"] > 0).all()
+    # Cells are resampled by themselves: with one group per stratum the formula is known.
+    shares = {"x": 0.3, "y": 0.6}
+    q = (rng.random(y.size) < np.vectorize(shares.get)(job)).astype(int)
+    sex = np.where(rng.random(y.size) < 0.5, "f", "m")
+    one = fairness_report(
+        None,
+        q,
+        sensitive_features=sex,
+        control_features=np.where(job == "x", job, sex),
+        n_bootstrap=800,
+        random_state=0,
+    )
+    x = job == "x"
+    rates = {g: q[x & (sex == g)].mean() for g in "fm"}
+    variance = sum(r * (1 - r) / (x & (sex == g)).sum() for g, r in rates.items())
+    mean, deviation = rates["f"] - rates["m"], np.sqrt(variance)
+    draws = np.abs(rng.normal(mean, deviation, 100_000))
+    error = one.loc["demographic_parity_difference", "standard_error"]
+    assert error == pytest.approx(draws.std(), rel=0.15)
+
+
 def test_string_labels():
     y, p, _, groups, _ = case()
     names = np.array(["denied", "granted"])

@@ -127,6 +127,64 @@ def test_columns_also_work_with_routing_on(frame):
     assert (scores < 0).all()
 
 
+@pytest.fixture(scope="module")
+def jobs(frame):
+    """A frame with jobs, and the gap within them of a model of two columns."""
+    X, y = frame
+    X = X.assign(job=np.where(np.arange(len(X)) % 3, "x", "y"))
+    model = make_pipeline(keep_numbers(), LogisticRegression()).fit(X, y)
+    gap = metrics.demographic_parity_difference(
+        y, model.predict(X), sensitive_features=X["sex"], control_features=X["job"]
+    )
+    return X, y, model, gap
+
+
+def test_control_features_are_requested_like_groups(numbers, jobs):
+    X, y, groups = numbers
+    table, _, model, gap = jobs
+    scorer, job = get_scorer(GAP), table["job"].to_numpy()  # made while routing is off
+    found = scorer(model, table, y, sensitive_features=groups, control_features=job)
+    assert found == -gap != scorer(model, table, y, sensitive_features=groups)
+    with config_context(enable_metadata_routing=True):
+        plain, within = (
+            cross_val_score(
+                LogisticRegression(),
+                X,
+                y,
+                scoring=scorer,
+                params={"sensitive_features": groups} | more,
+            )
+            for more in ({}, {"control_features": job})
+        )
+        assert not np.allclose(plain, within)
+        refused = get_scorer(GAP).set_score_request(control_features=False)
+        both = cross_validate(
+            LogisticRegression(),
+            X,
+            y,
+            scoring={"within": get_scorer(GAP), "plain": refused},
+            params={"sensitive_features": groups, "control_features": job},
+        )
+    assert np.array_equal(both["test_within"], within)
+    assert np.array_equal(both["test_plain"], plain)
+
+
+def test_control_columns_need_no_routing(jobs):
+    X, y, model, gap = jobs
+    scorer = get_scorer(GAP, sensitive_columns="sex", control_columns="job")
+    assert scorer(model, X, y) == -gap
+    assert "sensitive_columns='sex', control_columns='job'" in repr(scorer)
+    assert pickle.loads(pickle.dumps(scorer))(model, X, y) == -gap
+    mixed = get_scorer(GAP, control_columns="job")
+    assert mixed(model, X, y, sensitive_features=X["sex"]) == -gap
+    search = GridSearchCV(model, {"logisticregression__C": [1e-6, 1]}, scoring=scorer).fit(X, y)
+    assert search.best_params_ == {"logisticregression__C": 1e-6}
+    with pytest.raises(ValueError, match="got control_features and reads control_columns"):
+        scorer(model, X, y, control_features=X["job"])
+    with pytest.raises(ValueError, match="needs a metric that takes control_features"):
+        get_scorer("balance_score", control_columns="job")
+
+
 def test_sample_weight_can_be_requested(numbers):
     X, y, groups = numbers
     weights = np.random.default_rng(0).uniform(0.1, 3, y.size)

@@ -11,11 +11,22 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_square
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfair.constraints import (
+    ConditionalOn,
+    DemographicParity,
+    EqualizedOdds,
+    PositiveLossParity,
+    RateParity,
+)
 from skfair.exceptions import NoFeasibleModelWarning
 from skfair.metrics import (
     demographic_parity_difference,
+    demographic_parity_ratio,
     equalized_odds_difference,
+    largest_group_loss,
+    loss_parity_difference,
     mean_score_difference,
+    predictive_parity_difference,
 )
 from skfair.model_selection import FairnessPath, fairness_path
 from tests import naive
@@ -187,6 +198,64 @@ def test_the_rule_of_the_estimator_chooses_the_metric(data):
         assert gap == equalized_odds_difference(y_test, labels, sensitive_features=groups_test)
 
 
+def by_hand(model, constraint, data):
+    """The disparity on the second sample, rule by rule."""
+    *_, X_test, y_test, groups_test = data
+    given = {"sensitive_features": groups_test}
+    labels, scores = model.predict(X_test), model.decision_function(X_test)
+    return {
+        "loss": lambda: loss_parity_difference(y_test, scores, loss="hinge", **given),
+        "positive": lambda: loss_parity_difference(
+            y_test, scores, loss="hinge", given="positive", **given
+        ),
+        "worst": lambda: largest_group_loss(y_test, scores, loss="hinge", **given),
+        "score": lambda: mean_score_difference(y_test, scores, **given),
+        "ratio": lambda: 1 - demographic_parity_ratio(y_test, labels, **given),
+        "overall": lambda: demographic_parity_difference(
+            y_test, labels, reference="overall", **given
+        ),
+        "several": lambda: max(
+            demographic_parity_difference(y_test, labels, **given),
+            equalized_odds_difference(y_test, labels, **given),
+        ),
+        "one": lambda: demographic_parity_difference(y_test, labels, **given),
+        "precision": lambda: predictive_parity_difference(y_test, labels, **given),
+    }[constraint]()
+
+
+class WithScores(Blind):
+    """It has a decision function, and a loss."""
+
+    def __init__(self, max_disparity=0.1, constraint="demographic_parity", loss="hinge"):
+        super().__init__(max_disparity, constraint)
+        self.loss = loss
+
+    def decision_function(self, X):
+        return np.asarray(X, dtype=float)[:, 0] - self.shift_ * (np.asarray(X)[:, 1] == 1)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "measured"),
+    [
+        ("loss_parity", "loss"),
+        (PositiveLossParity(), "positive"),
+        ("bounded_group_loss", "worst"),
+        ("mean_score_parity", "score"),
+        ("predictive_parity", "precision"),
+        (DemographicParity(), "one"),
+        (["demographic_parity"], "one"),
+        (DemographicParity(max_disparity=0.3, reference="overall"), "overall"),
+        (DemographicParity(comparison="ratio"), "ratio"),
+        (["demographic_parity", EqualizedOdds()], "several"),
+    ],
+    ids=str,
+)
+def test_every_rule_is_measured_by_its_metric(data, constraint, measured):
+    path = path_of(data, WithScores(constraint=constraint))
+    for model, gap in zip(path.estimators, path.test_disparities, strict=True):
+        assert gap == pytest.approx(by_hand(model, measured, data), abs=1e-12)
+
+
 def test_the_last_class_is_the_positive_one(data):
     X, y, groups, X_test, y_test, groups_test = data
     expected = path_of(data, Blind(constraint="equal_opportunity"))
@@ -301,6 +370,10 @@ def test_nondominated_models():
     assert tested.nondominated.tolist() == naive.nondominated(test_gaps, test_scores) != expected
 
 
+class OwnRule(RateParity):
+    """Nothing says what measures it."""
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -314,8 +387,19 @@ def test_nondominated_models():
         ({"y_test": None}, ValueError, "A test sample needs X_test, y_test and sens.*'y_test' is"),
         ({"X_test": None, "y_test": None}, ValueError, "'X_test', 'y_test' is missing"),
         ({"sensitive_features_test": None}, ValueError, "'sensitive_features_test' is missing"),
-        ({"estimator": Blind(constraint="loss_parity")}, ValueError, "no default.*'loss_parity'"),
-        ({"estimator": Blind(constraint=["demographic_parity"])}, ValueError, "Pass metric="),
+        ({"estimator": Blind(constraint="parity")}, ValueError, "no default metric.*'parity'"),
+        ({"estimator": Blind(constraint=None)}, ValueError, "no default metric.*Pass metric="),
+        ({"estimator": Blind(constraint=OwnRule())}, ValueError, r"no default.*OwnRule\(\)"),
+        (
+            {"estimator": Blind(constraint=ConditionalOn("equal_opportunity"))},
+            ValueError,
+            "no default metric.*ConditionalOn",
+        ),
+        (
+            {"estimator": Blind(constraint=["demographic_parity", OwnRule()])},
+            ValueError,
+            "Pass metric=",
+        ),
         ({"metric": "demographic_parity_difference"}, TypeError, "metric must be a function"),
         ({"scoring": "accuracies"}, ValueError, "accuracies"),
     ],

@@ -41,6 +41,15 @@ def test_none_within_is_said():
         NoFeasibleModelWarning, match=r"None of 4 candidates.*exceeds a limit by 0.005"
     ):
         assert best_within(score="accuracy", limit={"gap": 0.005})(RESULTS) == 2
+    search = GridSearchCV(
+        LogisticRegression(),
+        {"C": [0.1, 1.0]},
+        scoring={"accuracy": "accuracy", "recall": "recall"},
+        refit=best_within(score="accuracy", limit={"recall": -1}),
+    )
+    with pytest.warns(NoFeasibleModelWarning) as caught:
+        search.fit([[0.0], [1.0]] * 10, [0, 1] * 10)
+    assert caught[0].filename == __file__  # the line of fit, not one of scikit-learn
     assert best_within(score="accuracy", limit={"gap": 0.005}, slack=0.005)(RESULTS) == 2
 
 

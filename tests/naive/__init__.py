@@ -21,6 +21,16 @@ def rate(hit, given, group, level, weights):
     return above / below
 
 
+def errors_per_error(y, p, group, level, weights):
+    """Weight of the false negatives of a group per weight of its false positives."""
+    negatives = positives = 0.0
+    for truth, guess, g, w in zip(y, p, group, weights, strict=True):
+        if g == level:
+            negatives += w * (truth == 1 and guess == 0)
+            positives += w * (truth == 0 and guess == 1)
+    return negatives / positives if positives else np.nan
+
+
 def rates(y, p, groups, weights):
     """Every rate of every group, as a dict of dicts."""
     y, p = np.asarray(y), np.asarray(p)
@@ -29,14 +39,17 @@ def rates(y, p, groups, weights):
         "selection_rate": (p == 1, every),
         "true_positive_rate": (p == 1, y == 1),
         "false_positive_rate": (p == 1, y == 0),
+        "false_negative_rate": (p == 0, y == 1),
         "positive_predictive_value": (y == 1, p == 1),
         "false_omission_rate": (y == 1, p == 0),
         "accuracy": (y == p, every),
     }
-    return {
+    found = {
         name: {g: rate(hit, given, groups, g, weights) for g in set(groups)}
         for name, (hit, given) in table.items()
     }
+    found["error_ratio"] = {g: errors_per_error(y, p, groups, g, weights) for g in set(groups)}
+    return found
 
 
 def ccdf(scores, groups, level, weights, threshold):

@@ -41,13 +41,21 @@ RULES = {
     "class_loss_parity": ("class", "loss"),
     "bounded_group_loss": ("all", "loss"),
     "mean_score_parity": ("all", "score"),
+    "false_negative_parity": ("positive", "rejected"),
+    "predictive_parity": ("all", "selected"),
+    "bounded_selection_rate": ("all", "selected"),
+    "bounded_false_positive_rate": ("negative", "selected"),
+    "bounded_false_negative_rate": ("positive", "rejected"),
 }
+BOUNDED = [name for name in RULES if name.startswith("bounded")]
+PRECISE = ["predictive_parity"]  # the share of positives among those that are counted
 
 
 def strict_values(what, scores, targets, loss):
     """What a rule averages, one person at a time."""
     value = {
         "selected": lambda z, t: float(z > 0),
+        "rejected": lambda z, t: float(z <= 0),
         "right": lambda z, t: float((z > 0) == (t > 0)),
         "loss": EXACT_LOSSES[loss],
         "score": lambda z, t: z,
@@ -59,6 +67,8 @@ def smooth_values(what, scores, targets, loss, temperature=1.0):
     """The differentiable stand-in, for all people at once."""
     if what == "selected":
         return 0.5 * (1 + np.tanh(temperature * scores / 2))
+    if what == "rejected":
+        return 0.5 * (1 - np.tanh(temperature * scores / 2))
     if what == "right":
         return 0.5 * (1 + np.tanh(temperature * np.sign(targets) * scores / 2))
     return SMOOTH_LOSSES[loss](scores, targets) if what == "loss" else scores
@@ -70,21 +80,26 @@ def shares(kept, weights):
     return np.array([w / total if k else 0.0 for k, w in zip(kept, weights, strict=True)])
 
 
-def comparisons(given, comparison, targets, columns, weights=None):
-    """All comparisons of a rule, in both directions; ``columns`` are lists of group labels."""
+IN_CLASS = {
+    "all": [lambda t: True],
+    "positive": [lambda t: t > 0],
+    "negative": [lambda t: t <= 0],
+    "class": [lambda t: t <= 0, lambda t: t > 0],
+}
+
+
+def comparisons(given, comparison, targets, columns, weights=None, mean=shares):
+    """All comparisons of a rule, in both directions; ``columns`` are lists of group labels.
+
+    ``mean(kept, weights)`` says with what each person enters the rate of the kept ones.
+    """
     weights = np.ones(len(targets)) if weights is None else weights
-    tests = {
-        "all": [lambda t: True],
-        "positive": [lambda t: t > 0],
-        "negative": [lambda t: t <= 0],
-        "class": [lambda t: t <= 0, lambda t: t > 0],
-    }[given]
     table = []
-    for counts in tests:
-        everybody = shares([counts(t) for t in targets], weights)
+    for counts in IN_CLASS[given]:
+        everybody = mean([counts(t) for t in targets], weights)
         for groups in columns:
             means = [
-                shares([counts(t) and g == level for t, g in zip(targets, groups, strict=True)], w)
+                mean([counts(t) and g == level for t, g in zip(targets, groups, strict=True)], w)
                 for level, w in ((level, weights) for level in sorted(set(groups)))
             ]
             if comparison == "bounded":
@@ -96,16 +111,90 @@ def comparisons(given, comparison, targets, columns, weights=None):
     return np.array(table).reshape(-1, len(targets))
 
 
+def precision_shares(targets, weights):
+    """Precision is not linear in decisions: its slope where half of what chance misses is right."""
+    is_positive = np.array([float(t > 0) for t in targets])
+    guessed = 0.5 * (1 + shares([True] * len(targets), weights) @ is_positive)
+
+    def mean(kept, weights):
+        own = shares(kept, weights)
+        return own * (is_positive - guessed) / (own @ is_positive)
+
+    return mean
+
+
 def rule_table(name, reference, targets, columns, weights=None):
-    comparison = "bounded" if name == "bounded_group_loss" else reference
-    return comparisons(RULES[name][0], comparison, targets, columns, weights)
+    comparison = "bounded" if name in BOUNDED else reference
+    mean = shares
+    if name in PRECISE:
+        everybody = np.ones(len(targets)) if weights is None else weights
+        mean = precision_shares(targets, everybody)
+    return comparisons(RULES[name][0], comparison, targets, columns, weights, mean)
 
 
-def disparity(name, reference, scores, targets, columns, weights=None, loss="log_loss"):
-    """The strict disparity of a rule: its worst comparison."""
-    table = rule_table(name, reference, targets, columns, weights)
+def rates_of(name, values, targets, columns, weights=None, strata=None):
+    """Rates by counting: for each class, stratum and attribute, those of groups and of all."""
+    n = len(targets)
+    weights = [1.0] * n if weights is None else weights
+    strata = [None] * n if strata is None else strata
+
+    def rate(kept):
+        if name in PRECISE:
+            selected = sum(w * v for k, w, v in zip(kept, weights, values, strict=True) if k)
+            right = sum(
+                w * v
+                for k, w, v, t in zip(kept, weights, values, targets, strict=True)
+                if k and t > 0
+            )
+            return right / selected if selected else 0.0
+        total = sum(w for k, w in zip(kept, weights, strict=True) if k)
+        return sum(w * v for k, w, v in zip(kept, weights, values, strict=True) if k) / total
+
+    for counts in IN_CLASS[RULES[name][0]]:
+        for stratum in sorted(set(strata), key=str):
+            inside = [
+                counts(t) and s == stratum and w > 0
+                for t, s, w in zip(targets, strata, weights, strict=True)
+            ]
+            for groups in columns if any(inside) else []:
+                there = sorted({g for g, k in zip(groups, inside, strict=True) if k})
+                of_groups = {
+                    g: rate([k and own == g for k, own in zip(inside, groups, strict=True)])
+                    for g in there
+                }
+                yield of_groups, rate(inside)
+
+
+def ratio(a, b):
+    """The smaller over the larger; of two zeros 1."""
+    return min(a, b) / max(a, b) if max(a, b) > 0 else 1.0
+
+
+def disparity(
+    name,
+    reference,
+    scores,
+    targets,
+    columns,
+    weights=None,
+    loss="log_loss",
+    comparison="difference",
+    strata=None,
+):
+    """The strict disparity of a rule: its worst comparison, by plain counting."""
     values = strict_values(RULES[name][1], scores, targets, loss)
-    return float(np.max(table @ values, initial=0.0))
+    worst = -np.inf if name in BOUNDED else 0.0
+    for of_groups, everybody in rates_of(name, values, targets, columns, weights, strata):
+        rates = list(of_groups.values())
+        if name in BOUNDED:
+            worst = max(worst, *rates)
+            continue
+        pairs = [(a, b) for a in rates for b in rates]
+        if reference == "overall":
+            pairs = [(a, everybody) for a in rates]
+        for a, b in pairs:
+            worst = max(worst, 1 - ratio(a, b) if comparison == "ratio" else abs(a - b))
+    return float(worst)
 
 
 def derivative(function, z, h=1e-6):

@@ -1,4 +1,4 @@
-"""Rules within percentile intervals of the scores: one file per rule.
+"""Rules within percentile intervals of the scores.
 
 :class:`skfair.classification.PartialParityClassifier` takes them by name.
 """

@@ -16,7 +16,8 @@ What a rule keeps small is smooth. The disparity that is promised and reported i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -93,18 +94,27 @@ class BoundPartialRule(ABC):
         What each constraint row limits.
     n_aux : int
         Number of auxiliary parameters.
+    percentiles : ndarray of shape (n_percentiles,)
+        Where it is imposed, as shares of the intervals; empty if it is not imposed at some only.
     surrogate : Surrogate
-        The step that stands for "above the threshold"; may be replaced between solves.
+        The step that stands for "above the threshold".
     """
 
     row_names: tuple[str, ...]
     n_aux: int = 0
+    percentiles: FloatArray = np.empty(0)
     surrogate: Surrogate
 
     @property
     def n_constraints(self) -> int:
         """Number of constraint rows."""
         return len(self.row_names)
+
+    def with_surrogate(self, surrogate: Surrogate) -> Self:
+        """Return the rule with another step; what it knows of the rows is shared."""
+        other = copy(self)
+        other.surrogate = surrogate
+        return other
 
     @abstractmethod
     def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +140,7 @@ class BoundPartialRule(ABC):
 
 
 class PartialRule(ABC):
-    """A rule within percentile intervals, before it has seen data.
+    """A rule within percentile intervals, before it has seen data: what others must know of it.
 
     Attributes
     ----------
@@ -138,10 +148,30 @@ class PartialRule(ABC):
         Whether the rule looks at the interval at all.
     by_class : bool
         Whether it needs rows of both classes in each group.
+    classes : tuple of {0, 1}
+        The classes within which ranks are taken, one by one; empty for ranks of all rows.
+    metric : str or None
+        Name of the function of :mod:`skfair.metrics` that measures it. None: the largest of its
+        own values, with a ramp, is what is limited and reported.
+    ccdf_metric : str or None
+        The same for ``scale="ccdf"``, if that compares groups at thresholds; None if it only
+        multiplies by the length of the interval.
+    is_share : bool
+        Whether the disparity is a share of the interval.
+    limits_decisions : bool
+        Whether only decisions count: who is above the threshold, not in which order.
+    is_repairable : bool
+        Whether thresholds and monotone maps of the groups can keep it.
     """
 
-    uses_interval = True
-    by_class = False
+    uses_interval: ClassVar[bool] = True
+    by_class: ClassVar[bool] = False
+    classes: ClassVar[tuple[int, ...]] = ()
+    metric: ClassVar[str | None] = None
+    ccdf_metric: ClassVar[str | None] = None
+    is_share: ClassVar[bool] = False
+    limits_decisions: ClassVar[bool] = False
+    is_repairable: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:

@@ -117,6 +117,9 @@ class _BoundGroupAUC(BoundPartialRule):
 class GroupAUC(PartialRule):
     """Inside the interval no group ranks above another, Definition A.1; needs a compact step."""
 
+    metric = "partial_group_auc_gap"
+    is_repairable = True
+
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
         """Bind the rule to rows."""
         step_splines(surrogate)  # raises for a step that never ends

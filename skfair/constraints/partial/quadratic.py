@@ -9,6 +9,9 @@ and variances v only,
 so that a rule costs O(n), and is convex. Cells are groups, or groups split by class; a row of the
 rule adds up one or two such comparisons and is bounded from above only, once for each order of two
 groups. Intervals and the smooth step are not used.
+
+The second double sums of (105) and (107) are read as in (104) and (106): negatives of k above
+positives of k', and of k' above its own positives.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import (
+    PARTIAL_RULES,
     BoundPartialRule,
     PartialRows,
     PartialRule,
@@ -106,3 +110,34 @@ class QuadraticRule(PartialRule):
         Cells are the groups or, by class, 2 k for the negatives of group k, 2 k + 1 for its
         positives.
         """
+
+
+@PARTIAL_RULES.register("group_auc_quadratic")
+class GroupAUCQuadratic(QuadraticRule):
+    """A row of one group is as likely above a row of the other as below it, (102)."""
+
+    def compare(self, k: int, other: int) -> list[Comparison]:
+        """Compare one group with the other."""
+        return [(k, other)]
+
+
+@PARTIAL_RULES.register("inter_group_pairwise")
+class InterGroupPairwise(QuadraticRule):
+    """Positives of one group beat negatives of the other as often as the other way round, (105)."""
+
+    by_class = True
+
+    def compare(self, k: int, other: int) -> list[Comparison]:
+        """Compare positives with the other group's negatives, negatives with its positives."""
+        return [(2 * k + 1, 2 * other), (2 * k, 2 * other + 1)]
+
+
+@PARTIAL_RULES.register("intra_group_pairwise")
+class IntraGroupPairwise(QuadraticRule):
+    """Positives of a group beat its negatives as often as in the other group, (107)."""
+
+    by_class = True
+
+    def compare(self, k: int, other: int) -> list[Comparison]:
+        """Compare positives and negatives of one group, negatives and positives of the other."""
+        return [(2 * k + 1, 2 * k), (2 * other, 2 * other + 1)]

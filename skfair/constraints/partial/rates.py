@@ -28,6 +28,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.base import (
+    PARTIAL_RULES,
     BoundPartialRule,
     PartialRows,
     PartialRule,
@@ -36,6 +37,13 @@ from skfair.constraints.partial.base import (
 from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
 
 Form = Literal["ranks", "below", "above", "shares"]
+
+# What measures a rule by the number of its classes.
+_METRICS = (
+    "partial_demographic_parity_gap",
+    "partial_equal_opportunity_gap",
+    "partial_equalized_odds_gap",
+)
 
 
 class _BoundRates(BoundPartialRule):
@@ -85,7 +93,7 @@ class _BoundRates(BoundPartialRule):
         values = self.evaluate(scores, np.zeros(self.n_aux)).values
         if self._form in ("below", "above"):
             return np.zeros(self.n_aux)
-        return values.reshape(self.n_aux, self._n_groups).min(axis=1)
+        return np.asarray(values.reshape(self.n_aux, self._n_groups).min(axis=1))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return shares or ranks minus their centre, O(n)."""
@@ -169,7 +177,11 @@ class _BoundRates(BoundPartialRule):
 class RateRule(PartialRule):
     """A rule on rates of decisions; subclasses say which classes count."""
 
-    classes: tuple[int, ...] = ()
+    is_share = limits_decisions = is_repairable = True
+
+    def __init_subclass__(cls) -> None:
+        if "metric" not in cls.__dict__:
+            cls.metric = _METRICS[len(cls.classes)]
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
         """Bind the rule to rows, in all its forms; the last is that of the paper."""
@@ -178,3 +190,24 @@ class RateRule(PartialRule):
         if all(np.array_equal(one, pairs[0]) for one in pairs):
             forms.insert(0, "ranks")
         return [_BoundRates(rows, surrogate, form, self.classes) for form in forms]
+
+
+@PARTIAL_RULES.register("demographic_parity")
+class DemographicParity(RateRule):
+    """Inside the interval decisions are positive at the same rate, Definition 4.3, (21)."""
+
+
+@PARTIAL_RULES.register("equal_opportunity")
+class EqualOpportunity(RateRule):
+    """The same within the positives, who are ranked among themselves, (50)."""
+
+    by_class = True
+    classes = (1,)
+
+
+@PARTIAL_RULES.register("equalized_odds")
+class EqualizedOdds(RateRule):
+    """The same within each class, which is ranked by itself, (56)."""
+
+    by_class = True
+    classes = (0, 1)

@@ -109,6 +109,10 @@ class _BoundStatisticalParity(BoundPartialRule):
 class StatisticalParity(PartialRule):
     """Scores inside the interval have the same distribution in all groups, Definition 4.2."""
 
+    metric = "partial_statistical_parity_gap"
+    ccdf_metric = "partial_ccdf_gap"
+    is_share = is_repairable = True
+
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
         """Bind the rule to rows."""
         return [_BoundStatisticalParity(rows, surrogate)]

@@ -19,10 +19,11 @@ import numpy as np
 from skfair._typing import FloatArray
 
 Part = Literal["whole", "plus", "minus"]
+Kind = Literal["ramp", "smoothstep", "sigmoid"]
 
 # The same codes are written in skfair/_kernels/soft_steps.py, which is closed.
-KINDS = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
-PARTS = {"whole": 0, "plus": 1, "minus": 2}
+KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
+PARTS: dict[Part, int] = {"whole": 0, "plus": 1, "minus": 2}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Surrogate:
     array([0.  , 0.5 , 0.75, 1.  ])
     """
 
-    kind: Literal["ramp", "smoothstep", "sigmoid"]
+    kind: Kind
     width: float
     rounding: float = 0.0
 

@@ -10,25 +10,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
-from skfair.utils.factorize import IntArray
-
-if TYPE_CHECKING:
-    from skfair.problems.clustering.representation import (
-        CostProblem,
-        GroupedRows,
-        RepresentationProblem,
-    )
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.problems.clustering.counts import GroupedRows
 
 Block = tuple[slice, NDArray[Any]]
 
-# Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
-_MAX_KEPT = 1 << 20
+# How many entries the lists of cheapest moves may have in all, and how many per list.
+_LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
 
 
 class Moves:
@@ -45,16 +38,16 @@ class Moves:
     """
 
     def __init__(
-        self, problem: GroupedRows, n_kept: int, labels: IntArray, weights: FloatArray
+        self, rows: GroupedRows, n_kept: int, labels: IntArray, weights: FloatArray
     ) -> None:
-        shape = (problem.n_clusters, problem.n_clusters, problem.n_cells)
+        shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
         self.row = np.empty((*shape, n_kept), np.int64)
         self.cost = np.empty((*shape, n_kept))
         self.size = np.zeros(shape, np.int64)
         self.labels, self.weights = labels, weights
 
     @property
-    def is_listed(self) -> NDArray[np.bool_]:
+    def is_listed(self) -> BoolArray:
         """Which entries of ``row`` and ``cost`` are filled."""
         return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
 
@@ -63,10 +56,10 @@ class Moves:
 
 
 class CostTable(ABC):
-    """What the rows of a problem pay in each cluster."""
+    """What rows pay in each cluster."""
 
-    def __init__(self, problem: GroupedRows) -> None:
-        self.problem = problem
+    def __init__(self, rows: GroupedRows) -> None:
+        self.rows = rows
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
@@ -76,50 +69,57 @@ class CostTable(ABC):
         """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
         from skfair._kernels.prices import soft_assign
 
-        problem, value, counts = self.problem, 0.0, self._no_counts()
-        for rows, block in self.blocks():
-            value += soft_assign(
-                block, price, problem.cells[rows], problem.weights[rows], temperature, counts
-            )
+        cells, weights = self.rows.cells, self.rows.weights
+        value, counts = 0.0, self._no_counts()
+        for part, block in self.blocks():
+            value += soft_assign(block, price, cells[part], weights[part], temperature, counts)
         return value, counts
 
     def mean_nearest(self) -> float:
         """Return the mean cost of the cheapest clusters: the unit of prices."""
         nearest = sum(
-            float(self.problem.weights[rows] @ block.min(axis=1)) for rows, block in self.blocks()
+            float(self.rows.weights[part] @ block.min(axis=1)) for part, block in self.blocks()
         )
-        return nearest / self.problem.total_weight
+        return nearest / self.rows.total_weight
+
+    def nearest(self) -> IntArray:
+        """Return the cheapest cluster of each row."""
+        return np.concatenate([block.argmin(axis=1) for _, block in self.blocks()])
 
     def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
         from skfair._kernels.prices import hard_assign
 
-        problem, value, counts = self.problem, 0.0, self._no_counts()
-        labels = np.empty(problem.cells.size, np.int64)
-        for rows, block in self.blocks():
-            value += hard_assign(
-                block, price, problem.cells[rows], problem.weights[rows], labels[rows], counts
-            )
+        cells, weights = self.rows.cells, self.rows.weights
+        value, counts = 0.0, self._no_counts()
+        labels = np.empty(cells.size, np.int64)
+        for part, block in self.blocks():
+            value += hard_assign(block, price, cells[part], weights[part], labels[part], counts)
         return labels, counts, value
 
-    def cheapest_moves(self, labels: Any, n_kept: int) -> Moves:
+    def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
         """List the cheapest moves away from the labels."""
-        moves = Moves(self.problem, n_kept, labels, self.problem.weights)
+        moves = Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
         self.list_moves(labels, moves)
         return moves
+
+    def list_length(self, shortest: int = _SHORTEST_LIST, longest: int = _LONGEST_LIST) -> int:
+        """Return how many moves a list may keep so that all lists together stay small."""
+        n_lists = self.rows.n_clusters**2 * self.rows.n_cells
+        return int(np.clip(_LIST_BUDGET // n_lists, shortest, longest))
 
     def list_moves(self, labels: IntArray, moves: Moves, start: int = 0) -> None:
         """Enter moves into lists; the first row has the number ``start``."""
         from skfair._kernels.prices import cheapest_moves
 
-        problem = self.problem
-        for rows, block in self.blocks():
+        rows = self.rows
+        for part, block in self.blocks():
             cheapest_moves(
                 block,
-                labels[rows],
-                problem.cells[rows],
-                problem.weights[rows],
-                start + rows.start,
+                labels[part],
+                rows.cells[part],
+                rows.weights[part],
+                start + part.start,
                 moves.row,
                 moves.cost,
                 moves.size,
@@ -127,68 +127,50 @@ class CostTable(ABC):
 
     def cost(self, labels: Any) -> float:
         """Return the mean of what the rows pay in their clusters."""
-        total = sum(
-            float(self.problem.weights[rows] @ own) for rows, own in self._own_costs(labels)
-        )
-        return total / self.problem.total_weight
+        total = sum(float(self.rows.weights[part] @ own) for part, own in self._own_costs(labels))
+        return total / self.rows.total_weight
 
     def _own_costs(self, labels: IntArray) -> Iterator[Block]:
-        for rows, block in self.blocks():
-            yield rows, np.take_along_axis(block, labels[rows, None], axis=1)[:, 0]
+        for part, block in self.blocks():
+            yield part, np.take_along_axis(block, labels[part, None], axis=1)[:, 0]
 
     def _no_counts(self) -> FloatArray:
-        return np.zeros((self.problem.n_clusters, self.problem.n_cells))
+        return np.zeros((self.rows.n_clusters, self.rows.n_cells))
 
 
-class Distances(CostTable):
-    """Squared distances of all points to given centres, kept or recomputed in blocks."""
+class CostedRows(GroupedRows, ABC):
+    """Grouped rows that pay a cost to join a cluster; the target of a table sets the costs."""
 
-    problem: RepresentationProblem
+    @abstractmethod
+    def distances(self, target: NDArray[Any]) -> CostTable:
+        """Return what each row pays in each cluster."""
 
-    def __init__(self, problem: RepresentationProblem, centers: NDArray[Any]) -> None:
-        super().__init__(problem)
-        dtype = np.float32 if problem.is_large else np.float64
-        self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
-        self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
-        self._kept: list[Block] | None = None
-        if not are_many(problem.X.shape[0] * problem.n_clusters):
-            self._kept = list(self._computed())
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
+        """Return what ``distances`` of the problem on some of the rows takes."""
+        return target
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, distances of these rows to all centres)."""
-        yield from self._computed() if self._kept is None else self._kept
 
-    def farthest(self, labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
-        own = np.concatenate(
-            [block * self.problem.weights[rows] for rows, block in self._own_costs(labels)]
-        )
-        rows = largest(own, n_points)
-        return own[rows], self.problem.scaled(rows)
+class CostProblem(CostedRows):
+    """Rows that pay a given cost, (n_samples, n_clusters), to join a cluster."""
 
-    def _computed(self) -> Iterator[Block]:
-        problem = self.problem
-        for rows in problem.row_slices():
-            scaled = problem.scaled(rows)
-            shape, dtype = (scaled.shape[0], self._norms.size), self._norms.dtype
-            block = problem.room("distances", shape, dtype, is_new=False)
-            np.matmul(scaled.astype(dtype, copy=False), self._minus_two, out=block)
-            block += self._norms
-            block += problem.norms_of(rows, scaled)[:, None]
-            # Rounding may leave a point that sits on its centre at -1e-17.
-            np.maximum(block, 0, out=block)
-            yield rows, block
+    def distances(self, target: NDArray[Any]) -> Costs:
+        """Return the costs in the form in which solvers read distances."""
+        return Costs(self, target)
+
+    def target_of(self, rows: IntArray, target: NDArray[Any]) -> NDArray[Any]:
+        """Return the costs of some of the rows."""
+        return np.asarray(target[rows])
 
 
 class Costs(CostTable):
-    """A table of costs that looks like :class:`Distances` to a solver.
+    """A table of costs that looks like distances to a solver.
 
     Rows are shifted so that the cheapest cluster of each costs the same positive amount, the mean
     of what the others cost more: solvers take the mean of the cheapest as their unit.
     """
 
-    def __init__(self, problem: CostProblem, costs: NDArray[Any]) -> None:
-        super().__init__(problem)
+    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
+        super().__init__(rows)
         above = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
         above += above.mean() or 1.0
         self._above = above
@@ -196,16 +178,3 @@ class Costs(CostTable):
     def blocks(self) -> Iterator[Block]:
         """Yield (rows, costs of these rows in all clusters)."""
         yield slice(0, self._above.shape[0]), self._above
-
-
-def are_many(n_numbers: int) -> bool:
-    """Whether numbers are too many to be kept in double precision."""
-    return n_numbers > _MAX_KEPT
-
-
-def largest(values: NDArray[Any], n_wanted: int) -> IntArray:
-    """Return where the largest values are, in falling order; the first of equal ones first."""
-    found = np.arange(values.size)
-    if values.size > n_wanted:
-        found = np.sort(np.argpartition(values, -n_wanted)[-n_wanted:])
-    return np.asarray(found[np.argsort(-values[found], kind="stable")])

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock, Training, sample_rows
 from skfair.blocks.partitions import KEPT_BYTES, add
-from skfair.problems.clustering.cost_table import Distances, Moves, largest
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
-from skfair.problems.clustering.spread import Spread
-from skfair.utils.factorize import IntArray
+from skfair.problems.clustering.cost_table import Moves
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import Distances, RepresentationProblem, Spread, largest
 
 # Numbers that are measured at a time.
 _NUMBERS = 1 << 17
@@ -99,7 +98,7 @@ class PartitionedProblem(RepresentationProblem):
             units=spread.units(),
             first=training.first,
         )
-        self.person = training.person
+        self.largest_weight = training.person
 
     @property
     def n_samples(self) -> int:
@@ -107,11 +106,11 @@ class PartitionedProblem(RepresentationProblem):
         return self._training.n_samples
 
     @property
-    def has_whole_people(self) -> bool:
-        """Whether every row is one person: counts are whole numbers."""
-        return self.person == 1 and self.total_weight == self.n_samples
+    def has_whole_rows(self) -> bool:
+        """Whether every row has the weight 1: counts are whole numbers."""
+        return self.largest_weight == 1 and self.total_weight == self.n_samples
 
-    def subset(self, rows: IntArray) -> RepresentationProblem:
+    def subset(self, rows: IntArray) -> RepresentationProblem:  # type: ignore[override]
         """Return the problem on some of the points (numbers must rise), gathered in memory."""
         parts = sample_rows(self._training, rows, _take)
         X, kind, weights = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -170,9 +169,8 @@ class PartitionedProblem(RepresentationProblem):
             "n_clusters",
             "membership",
             "total_weight",
-            "person",
-            "mean",
-            "scale",
+            "largest_weight",
+            "units",
             "is_large",
         )
         vars(piece).update({name: getattr(self, name) for name in kept}, buffers=None)
@@ -190,10 +188,10 @@ class PartitionedProblem(RepresentationProblem):
 class PartitionedDistances(Distances):
     """Squared distances of points in blocks to given centres: sums over the blocks."""
 
-    problem: PartitionedProblem
+    rows: PartitionedProblem
 
     def __init__(self, problem: PartitionedProblem, centers: NDArray[Any]) -> None:
-        self.problem = problem
+        self.rows = problem
         self._centers = np.asarray(centers, dtype=np.float64)
 
     def blocks(self) -> Iterator[Any]:
@@ -202,32 +200,41 @@ class PartitionedDistances(Distances):
 
     def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
-        value, counts = self.problem.total(_ask, self._centers, "soft_counts", (price, temperature))
+        value, counts = self.rows.total(
+            _ask, self._centers, Distances.soft_counts, (price, temperature)
+        )
         return value, counts
 
     def mean_nearest(self) -> float:
         """Return the mean distance to the nearest centres: the unit of prices."""
-        return float(self.problem.total(_ask, self._centers, "mean_nearest", ()))
+        return float(self.rows.total(_ask, self._centers, Distances.mean_nearest, ()))
 
     def assigned(self, price: FloatArray) -> tuple[Labels, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
         labels = Labels(self._centers, price)
-        tally = self.problem.tally(labels)
+        tally = self.rows.tally(labels)
         return labels, tally.counts.copy(), tally.value
 
-    def cheapest_moves(self, labels: Labels, n_kept: int) -> ListedMoves:
+    def cheapest_moves(self, labels: Labels, n_kept: int | None = None) -> ListedMoves:
         """List the cheapest moves away from the labels."""
-        found = self.problem.total(_list_moves, n_kept, labels=labels, combine=_Listed.merged)
-        return ListedMoves(self.problem, found)
+        entries = self.rows.total(
+            _list_moves,
+            n_kept or self.list_length(),
+            labels=labels,
+            combine=_MoveEntries.merged,
+        )
+        return ListedMoves(self.rows, entries)
 
     def cost(self, labels: Labels) -> float:
         """Return the mean squared distance to the centres of the own clusters."""
-        return self.problem.tally(labels).cost
+        return self.rows.tally(labels).cost
 
     def farthest(self, labels: Labels, n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the largest weighted distances to own centres, and the (scaled) points."""
-        found: _Far = self.problem.total(_farthest, n_points, labels=labels, combine=_Far.merged)
-        return found.cost, found.points
+        farthest: _FarPoints = self.rows.total(
+            _farthest, n_points, labels=labels, combine=_FarPoints.merged
+        )
+        return farthest.cost, farthest.points
 
 
 class _Frame(NamedTuple):
@@ -249,7 +256,7 @@ class _Moved(NamedTuple):
 _NOT_MOVED = _Moved()
 
 
-class _Listed(NamedTuple):
+class _MoveEntries(NamedTuple):
     """Entries of lists of cheapest moves, in the order of the lists."""
 
     place: NDArray[np.int32]  # number of the list
@@ -259,7 +266,7 @@ class _Listed(NamedTuple):
     n_kept: int
 
     @classmethod
-    def of(cls, moves: Moves, start: int, weights: FloatArray) -> _Listed:
+    def of(cls, moves: Moves, start: int, weights: FloatArray) -> _MoveEntries:
         """Return the entries of the lists of a block; the first row has the number ``start``."""
         places = moves.size.size
         is_listed = moves.is_listed
@@ -268,7 +275,7 @@ class _Listed(NamedTuple):
         return cls(place, row, moves.cost[is_listed], weights[row - start], moves.row.shape[3])
 
     @classmethod
-    def merged(cls, parts: list[_Listed]) -> _Listed:
+    def merged(cls, parts: list[_MoveEntries]) -> _MoveEntries:
         """Put lists together, in the order of the rows, and keep what is cheapest."""
         n_kept = parts[0].n_kept
         place, row, cost, weight = (np.concatenate([part[i] for part in parts]) for i in range(4))
@@ -282,15 +289,15 @@ class _Listed(NamedTuple):
 class ListedMoves(Moves):
     """Lists of cheapest moves of rows that live elsewhere; they are numbered anew."""
 
-    def __init__(self, problem: PartitionedProblem, found: _Listed) -> None:
-        self._rows, number = np.unique(found.row, return_inverse=True)
+    def __init__(self, problem: PartitionedProblem, entries: _MoveEntries) -> None:
+        self._rows, number = np.unique(entries.row, return_inverse=True)
         labels, weights = np.zeros(self._rows.size, np.int64), np.ones(max(1, self._rows.size))
-        super().__init__(problem, found.n_kept, labels, weights)
-        self.size[:] = np.bincount(found.place, minlength=self.size.size).reshape(self.size.shape)
+        super().__init__(problem, entries.n_kept, labels, weights)
+        self.size[:] = np.bincount(entries.place, minlength=self.size.size).reshape(self.size.shape)
         is_listed = self.is_listed
-        self.row[is_listed], self.cost[is_listed] = number, found.cost
-        labels[number] = found.place // (self.size.size // problem.n_clusters)
-        weights[number] = found.weight
+        self.row[is_listed], self.cost[is_listed] = number, entries.cost
+        labels[number] = entries.place // (self.size.size // problem.n_clusters)
+        weights[number] = entries.weight
         self._before = labels.copy()
 
     def apply(self, labels: Labels) -> None:
@@ -301,7 +308,7 @@ class ListedMoves(Moves):
         self._before = self.labels.copy()
 
 
-class _Far(NamedTuple):
+class _FarPoints(NamedTuple):
     """Points with the largest weighted distances to their own centres."""
 
     cost: NDArray[Any]
@@ -309,7 +316,7 @@ class _Far(NamedTuple):
     n_points: int
 
     @classmethod
-    def merged(cls, parts: list[_Far]) -> _Far:
+    def merged(cls, parts: list[_FarPoints]) -> _FarPoints:
         """Keep the farthest of several lists."""
         n_points = parts[0].n_points
         cost, points = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
@@ -358,40 +365,46 @@ def _ask(
     block: RowBlock,
     frame: _Frame,
     centers: FloatArray,
-    question: str,
+    question: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> Any:
     """Add up what a method of the distances returns for each piece of a block."""
     pieces = _pieces(block, frame)
-    return add([getattr(part.distances(centers), question)(*arguments) for _, part in pieces])
+    return add([question(part.distances(centers), *arguments) for _, part in pieces])
 
 
 def _tally(block: RowBlock, frame: _Frame, moved: _Moved = _NOT_MOVED) -> Tally:
     """Count the labels of a block."""
-    found = []
+    tallies = []
     for _, distances, labels, value in _labelled(block, frame, moved):
-        part = distances.problem
-        found.append(Tally(value, part.counts(labels), *part.sums(labels), distances.cost(labels)))
-    total: Tally = add(found)
+        part = distances.rows
+        tallies.append(
+            Tally(value, part.counts(labels), *part.sums(labels), distances.cost(labels))
+        )
+    total: Tally = add(tallies)
     return total
 
 
-def _list_moves(block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NOT_MOVED) -> _Listed:
+def _list_moves(
+    block: RowBlock, frame: _Frame, n_kept: int, moved: _Moved = _NOT_MOVED
+) -> _MoveEntries:
     """List the cheapest moves of the rows of a block."""
     weights = block.row_weights()
     moves = Moves(frame.piece, n_kept, moved.rows, weights)  # the labels come piece by piece
     for first, distances, labels, _ in _labelled(block, frame, moved):
         distances.list_moves(labels, moves, first)
-    return _Listed.of(moves, block.start, weights)
+    return _MoveEntries.of(moves, block.start, weights)
 
 
-def _farthest(block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NOT_MOVED) -> _Far:
+def _farthest(
+    block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NOT_MOVED
+) -> _FarPoints:
     """Return the points of a block that are farthest from their own centres."""
-    found = [
-        _Far(*distances.farthest(labels, n_points), n_points)
+    parts = [
+        _FarPoints(*distances.farthest(labels, n_points), n_points)
         for _, distances, labels, _ in _labelled(block, frame, moved)
     ]
-    return _Far.merged(found)
+    return _FarPoints.merged(parts)
 
 
 def _make_labels(block: RowBlock, frame: _Frame, moved: _Moved = _NOT_MOVED) -> NDArray[np.int32]:

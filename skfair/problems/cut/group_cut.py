@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.cut.affinity import Affinity
+from skfair.problems.cut.weights import Weights
 
 # Directions of the constraints that are shorter than this share of the longest are dependent.
 _RANK_TOL = 1e-6
@@ -35,7 +35,7 @@ class GroupCut:
 
     Parameters
     ----------
-    affinity : Affinity
+    weights : Weights
         The weights between the rows.
     groups : GroupEncoding
         The groups of the rows; one group is no constraint.
@@ -54,9 +54,9 @@ class GroupCut:
         Number of columns that M was multiplied with.
     """
 
-    def __init__(self, affinity: Affinity, groups: GroupEncoding) -> None:
-        self.affinity = affinity
-        degrees = affinity.degrees
+    def __init__(self, weights: Weights, groups: GroupEncoding) -> None:
+        self.weights = weights
+        degrees = weights.degrees
         has_edges = degrees > _NO_DEGREE
         self.scale = np.where(has_edges, 1 / np.sqrt(np.where(has_edges, degrees, 1.0)), 0.0)
         self.n_connected = int(np.count_nonzero(has_edges))
@@ -64,8 +64,8 @@ class GroupCut:
         self.cells = cells.codes
         self.projector = self._projector(cells.membership.toarray().T, has_edges)
         basis = self.projector[self.cells] * self.scale[:, None]
-        self.basis = np.asfortranarray(basis, dtype=affinity.dtype)
-        self._column = self.scale.astype(affinity.dtype)[:, None]
+        self.basis = np.asfortranarray(basis, dtype=weights.dtype)
+        self._column = self.scale.astype(weights.dtype)[:, None]
         self.n_products = 0
 
     def _projector(self, owners: FloatArray, has_edges: NDArray[np.bool_]) -> FloatArray:
@@ -87,22 +87,22 @@ class GroupCut:
     @property
     def n_samples(self) -> int:
         """Number of rows."""
-        return self.affinity.n_samples
+        return self.weights.n_samples
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type in which products are computed."""
-        return self.affinity.dtype
+        return self.weights.dtype
 
     @property
     def n_free(self) -> int:
         """Dimension of the space in which H may be: rows with edges minus constraints."""
-        return self.n_connected - self.basis.shape[1]
+        return self.n_connected - int(self.basis.shape[1])
 
     def multiply(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return M times a block of columns."""
         self.n_products += columns.shape[1]
-        product = self.affinity.times(columns * self._column)
+        product = self.weights.times(columns * self._column)
         product *= self._column
         return product
 

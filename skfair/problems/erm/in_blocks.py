@@ -29,7 +29,7 @@ from skfair.constraints.moments import Moment
 from skfair.groups.encoding import GroupEncoding
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
-from skfair.models.units import column_origin, column_sums, product, units_of_sums
+from skfair.models.units import Units, column_origin, column_sums, product
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer
 
@@ -183,7 +183,7 @@ class PartitionedERM(RuledProblem):
         """Return the model without rows, in units of all rows."""
         origin = next(found for found in self.rows.collect(_origin) if found is not None)
         first, second = self.rows.total(_moments, origin, table)
-        units = units_of_sums(origin, first, second, centered=fit_intercept)
+        units = Units.of_sums(origin, first, second, centered=fit_intercept)
         nothing = np.empty((0, training.n_features), training.dtype)
         return LinearScore(nothing, fit_intercept=fit_intercept, units=units)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,11 +13,19 @@ from skfair.losses import Loss
 from skfair.utils.registry import Registry
 
 # Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
-OBJECTIVES: Registry[Callable[..., Objective]] = Registry("objective", "skfair.problems.partial")
+OBJECTIVES: Registry[type[PairObjective]] = Registry("objective", "skfair.problems.partial")
 
 
 class Objective(ABC):
-    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
+    """A function of all scores, difference of two convex ones (the second is mostly zero).
+
+    Attributes
+    ----------
+    is_smooth : bool
+        Whether descent can end where its gradient is zero.
+    """
+
+    is_smooth: ClassVar[bool] = False
 
     @abstractmethod
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
@@ -35,6 +43,8 @@ class Objective(ABC):
 class MeanLoss(Objective):
     """The weighted mean of a convex loss."""
 
+    is_smooth = True
+
     def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
         self.loss, self.targets, self.weights = loss, targets, weights
 
@@ -44,3 +54,20 @@ class MeanLoss(Objective):
             return 0.0, np.zeros(scores.size)
         value, slope, _ = self.loss.parts(scores, self.targets)
         return float(self.weights @ value), slope * self.weights
+
+
+class PairObjective(Objective):
+    """A mean loss over pairs of rows, which is made by its name.
+
+    Attributes
+    ----------
+    uses_interval : bool
+        Whether it looks at an interval, and is given it.
+    """
+
+    uses_interval: ClassVar[bool] = False
+
+    @abstractmethod
+    def __init__(
+        self, targets: FloatArray, weights: FloatArray, interval: FloatArray | None = None
+    ) -> None: ...

@@ -6,14 +6,15 @@ r"""Learning under rules within percentile intervals: what a solver may ask.
 with scores z = h_w(X), theta = (w, a), a the auxiliary parameters of the rules, and f, c
 differences of convex functions of the scores. For linear scores this is the DC program (27) of
 partial_fairness_idca. The solvers of :mod:`skfair.solvers` that need values and gradients only work
-on it as on any other problem; ``part`` hands out the convex parts.
+on it as on any other problem; those that need the convex parts ask for ``parts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,40 +24,35 @@ from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import Objective
-from skfair.problems.protocol import Evaluation, Offer
 
 
 @dataclass(eq=False)
 class PartialEvaluation:
     """The problem, or one of its convex parts, at a point."""
 
+    problem: PartialParityProblem
     theta: FloatArray
     objective: float
     constraints: FloatArray  # (n_constraints,)
     scores: FloatArray
-    part: Part
-    tape: Any
+    tape: Any  # what the model needs to pull slopes back
     objective_slopes: FloatArray  # (n_samples,)
     penalty_gradient: FloatArray
     of_rules: list[Values]
-    problem: PartialParityProblem
 
     def gradient(
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
         """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
         problem, slopes = self.problem, objective * self.objective_slopes
-        p = problem.model.n_parameters
-        of_aux = np.zeros(problem.n_parameters - p)
+        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
         if multipliers is not None:
-            for k, rule in enumerate(problem.rules):
-                mine = multipliers[problem.rows_of(k)]
+            for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
                 if mine.any():
-                    by_scores, by_aux = rule.pull(self.of_rules[k], mine)
+                    by_scores, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
                     slopes = slopes + by_scores
-                    problem.aux_of(of_aux, k, first=p)[:] = by_aux
         gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
-        return np.concatenate([gradient, of_aux])
+        return np.concatenate([gradient, *of_aux])
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
@@ -87,7 +83,7 @@ class PartialParityProblem(TwoSidedProblem):
         Bounds.
     """
 
-    offers: ClassVar[frozenset[Offer]] = frozenset({"parts"})
+    offers = frozenset({"parts"})
 
     def __init__(
         self,
@@ -100,22 +96,33 @@ class PartialParityProblem(TwoSidedProblem):
     ) -> None:
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
         self._aux = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
-        self._rows = np.cumsum([0, *(rule.n_constraints for rule in self.rules)])
         self.n_parameters = int(self._aux[-1])
-        self.n_constraints = int(self._rows[-1])
-        self.set_tolerance(tolerance)
+        ends = np.cumsum([0, *(rule.n_constraints for rule in self.rules)])
+        self.row_starts, self.n_constraints = ends[1:-1], int(ends[-1])
+        self._set_tolerance(tolerance)
 
-    def set_tolerance(self, tolerance: float) -> None:
-        """Change the disparity allowed."""
+    def _set_tolerance(self, tolerance: float) -> None:
         self.tolerance = tolerance
         bounds = [rule.bounds(tolerance) for rule in self.rules]
         self.lower = np.concatenate([np.empty(0), *(low for low, _ in bounds)])
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
-    def set_surrogate(self, surrogate: Surrogate) -> None:
-        """Change the smooth steps."""
-        for rule in self.rules:
-            rule.surrogate = surrogate
+    def limited(self, tolerance: float | None = None, surrogate: Surrogate | None = None) -> Self:
+        """Return the problem with another tolerance or other steps; the rows are shared.
+
+        Parameters
+        ----------
+        tolerance : float, default=None
+            The disparity allowed, as a share of the intervals; None for the same.
+        surrogate : Surrogate, default=None
+            The smooth steps; None for the same.
+        """
+        other = copy(self)
+        if surrogate is not None:
+            other.rules = [rule.with_surrogate(surrogate) for rule in self.rules]
+        if tolerance is not None:
+            other._set_tolerance(tolerance)
+        return other
 
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
@@ -137,41 +144,42 @@ class PartialParityProblem(TwoSidedProblem):
         if self.alpha and part != "minus":
             half_norm, penalty_gradient = self.model.penalty_parts(w)
             value += self.alpha * half_norm
-        of_rules = [
-            rule.evaluate(scores, self.aux_of(theta, k), part) for k, rule in enumerate(self.rules)
-        ]
+        of_rules = self._evaluate_rules(scores, theta, part)
         return PartialEvaluation(
+            problem=self,
             theta=theta,
             objective=value,
-            constraints=np.concatenate([np.empty(0), *(one.values for one in of_rules)]),
+            constraints=_joined(of_rules),
             scores=scores,
-            part=part,
             tape=tape,
             objective_slopes=slopes,
             penalty_gradient=self.alpha * penalty_gradient,
             of_rules=of_rules,
-            problem=self,
         )
 
-    def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
-        """Return how far a point is from the conditions (28)-(30).
+    def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
+        """Evaluate the convex parts, plus and minus, in one pass through the model.
 
-        ``stationarity`` is the norm of the gradient of the Lagrangian, ``feasibility`` the largest
-        violation, ``complementarity`` the largest multiplier times the distance from its bound.
+        The second says nothing of the objective: ask :meth:`objective_minus`.
         """
-        gradient = at.gradient(multipliers)
-        room = np.where(multipliers > 0, self.upper - at.constraints, at.constraints - self.lower)
-        slack = np.where(multipliers == 0, 0.0, np.where(np.isfinite(room), room, 1.0))
-        return {
-            "stationarity": float(np.linalg.norm(gradient)),
-            "feasibility": self.violation(at),
-            "complementarity": float(np.abs(multipliers * slack).max(initial=0.0)),
-        }
+        plus = self.evaluate(theta, "plus")
+        of_rules = self._evaluate_rules(plus.scores, theta, "minus")
+        return plus, replace(plus, constraints=_joined(of_rules), of_rules=of_rules)
 
-    def aux_of(self, theta: FloatArray, k: int, first: int = 0) -> FloatArray:
-        """Return the auxiliary parameters of one rule, of a vector that begins with ``first``."""
-        return theta[self._aux[k] - first : self._aux[k + 1] - first]
+    def objective_minus(self, at: PartialEvaluation) -> tuple[float, FloatArray]:
+        """Return value and gradient of the objective's minus part: a pull-back if it is not 0."""
+        value, slopes = self.objective.evaluate(at.scores, "minus")
+        gradient = np.zeros(self.n_parameters)
+        if slopes.any():
+            gradient[: self.model.n_parameters] = self.model.pullback(at.tape, slopes)
+        return value, gradient
 
-    def rows_of(self, k: int) -> slice:
-        """Return which constraints are those of one rule."""
-        return slice(self._rows[k], self._rows[k + 1])
+    def _evaluate_rules(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
+        return [
+            rule.evaluate(scores, theta[self._aux[k] : self._aux[k + 1]], part)
+            for k, rule in enumerate(self.rules)
+        ]
+
+
+def _joined(of_rules: Sequence[Values]) -> FloatArray:
+    return np.concatenate([np.empty(0), *(one.values for one in of_rules)])

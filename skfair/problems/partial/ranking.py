@@ -15,7 +15,7 @@ Example D.2. The quadratic loss rises again beyond 1; there the example fails, t
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from skfair._typing import FloatArray
 from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part
 from skfair.groups.intervals import check_interval
-from skfair.problems.partial.objectives import OBJECTIVES, Objective
+from skfair.problems.partial.objectives import OBJECTIVES, PairObjective
 
 Kind = Literal["squared_hinge", "quadratic", "hinge"]
 
@@ -37,7 +37,7 @@ _RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
 
 
 @OBJECTIVES.register("auc")
-class PairwiseLoss(Objective):
+class PairwiseLoss(PairObjective):
     r"""The mean loss over pairs of a positive and a negative row, (81).
 
     Parameters
@@ -65,14 +65,11 @@ class PairwiseLoss(Objective):
     (0.125, array([ 0. , -0.5,  0.5]))
     """
 
-    # Whether the objective looks at an interval.
-    uses_interval = False
-
     def __init__(
         self,
         targets: FloatArray,
         weights: FloatArray,
-        interval: Any = None,
+        interval: FloatArray | None = None,
         *,
         kind: Kind = "squared_hinge",
     ) -> None:

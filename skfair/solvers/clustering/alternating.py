@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, Seed
 from skfair.solvers.base import SolverResult, Status
 from skfair.utils.history import History
 from skfair.utils.validation import check_number, check_numbers
@@ -46,7 +46,7 @@ def alternating_gradient(
     max_iter: int = 1000,
     tol: float | None = None,
     average: bool = False,
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callable[[FloatArray], bool] | None = None,
 ) -> SolverResult:
     r"""Minimise a weighted sum of two smooth functions by gradient steps on each in turn.

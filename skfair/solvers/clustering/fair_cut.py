@@ -9,7 +9,7 @@ is linearised at the present labels, which gives each row a cost for each cluste
 
     -2 links_ik / volume_k + d_i within_k / volume_k^2,
 
-and the cheapest assignment under the rules is found by prices (``prices.py``).
+and the cheapest assignment under the rules is found by prices (``assignment.py``).
 A few rounds of that, the best of them kept; then rows move and change places one by one as long as
 the cut itself falls, within the rules.
 """
@@ -17,15 +17,14 @@ the cut itself falls, within the rules.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.representation import CostProblem
-from skfair.problems.cut.affinity import Affinity, DenseAffinity, FactoredAffinity
-from skfair.solvers.clustering.prices import TEMPERATURES, assign
-from skfair.utils.factorize import IntArray
+from skfair._typing import FloatArray, IntArray
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.cut.weights import Weights
+from skfair.solvers.clustering.assignment import TEMPERATURES, assign
 
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
@@ -42,13 +41,13 @@ _DUAL_STEPS = (60, 12)
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
-    def __init__(self, affinity: Affinity, labels: IntArray, n_clusters: int) -> None:
+    def __init__(self, weights: Weights, labels: IntArray, n_clusters: int) -> None:
         self.labels = labels.astype(np.int64)  # a copy: labels may be moved
         n = labels.size
-        members = np.zeros((n, n_clusters), affinity.dtype)
+        members = np.zeros((n, n_clusters), weights.dtype)
         members[np.arange(n), labels] = 1
-        self.links = affinity.times(members).astype(np.float64)
-        self.degrees = affinity.degrees
+        self.links = weights.times(members).astype(np.float64)
+        self.degrees = weights.degrees
         self.volume = np.bincount(labels, weights=self.degrees, minlength=n_clusters)
         own = self.links[np.arange(n), labels]
         within = np.bincount(labels, weights=own, minlength=n_clusters)
@@ -91,13 +90,13 @@ class FairCut(NamedTuple):
         return self.cut.labels
 
 
-def is_costly(affinity: Affinity) -> bool:
+def is_costly(weights: Weights) -> bool:
     """Whether products and passes over the rows are so long that starts must be few."""
-    return affinity.n_samples > _MANY_ROWS or affinity.n_entries > _MANY_ENTRIES
+    return weights.n_samples > _MANY_ROWS or weights.n_entries > _MANY_ENTRIES
 
 
 def round_to_rules(
-    affinity: Affinity,
+    weights: Weights,
     problem: CostProblem,
     starts: Sequence[IntArray],
     rng: np.random.RandomState,
@@ -105,17 +104,17 @@ def round_to_rules(
     """Find labels that meet the rules at a small cut, from labels that need not meet them.
 
     Each start descends to a local optimum, and the best one descends again while that helps and
-    is not costly. A round of a descent costs a product of the affinity with K columns and a dozen
+    is not costly. A round of a descent costs a product of the weights with K columns and a dozen
     or two passes over n K costs.
     """
     found: list[FairCut] = []
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
         is_possible = not found or found[0].violation <= 1e-9
-        found.append(_descend(affinity, problem, start, is_possible, rng))
+        found.append(_descend(weights, problem, start, is_possible, rng))
     best = min(found, key=lambda one: _standing(problem, one))
-    for _ in range(0 if is_costly(affinity) else _FURTHER_DESCENTS):
-        again = _descend(affinity, problem, best.labels, False, rng)
+    for _ in range(0 if is_costly(weights) else _FURTHER_DESCENTS):
+        again = _descend(weights, problem, best.labels, False, rng)
         if _standing(problem, again) >= _standing(problem, best):
             break
         best = again
@@ -123,30 +122,30 @@ def round_to_rules(
 
 
 def _descend(
-    affinity: Affinity,
+    weights: Weights,
     problem: CostProblem,
     labels: IntArray,
     seeks_exact: bool,
     rng: np.random.RandomState,
 ) -> FairCut:
     """Go down from one start, by linearisation and then by moves."""
-    found = _linearise_and_assign(affinity, problem, labels, seeks_exact)
-    if isinstance(affinity, FactoredAffinity):  # which has no weights of single rows
+    found = _linearise_and_assign(weights, problem, labels, seeks_exact)
+    if weights.entries() is None:  # single rows cannot be moved without their weights
         return found
-    return improve_by_moves(affinity, problem, found.cut, rng)
+    return improve_by_moves(weights, problem, found.cut, rng)
 
 
 def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
     """Order labels: missed by whole people, missed at all, cut."""
-    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.person)
+    missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.largest_weight)
     return missed, found.violation > 1e-9, found.cut.value
 
 
 def _linearise_and_assign(
-    affinity: Affinity, problem: CostProblem, labels: IntArray, seeks_exact: bool
+    weights: Weights, problem: CostProblem, labels: IntArray, seeks_exact: bool
 ) -> FairCut:
     """Linearise and assign in turn from one start, while that helps."""
-    cut = Cut(affinity, labels, problem.n_clusters)
+    cut = Cut(weights, labels, problem.n_clusters)
     best = FairCut(cut, float(problem.rules.violation(problem.counts(labels)).sum()))
     standing = _standing(problem, best)
     multipliers: FloatArray | None = None
@@ -160,7 +159,7 @@ def _linearise_and_assign(
             search_counts=standing[0] > 0 or (seeks_exact and n_rounds == 1),
         )
         multipliers = found.multipliers
-        cut = Cut(affinity, found.labels, problem.n_clusters)
+        cut = Cut(weights, found.labels, problem.n_clusters)
         rounded = FairCut(cut, found.violation)
         now = _standing(problem, rounded)
         falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut.value
@@ -172,7 +171,7 @@ def _linearise_and_assign(
 
 
 def improve_by_moves(
-    affinity: Any, problem: CostProblem, cut: Cut, rng: np.random.RandomState
+    weights: Weights, problem: CostProblem, cut: Cut, rng: np.random.RandomState
 ) -> FairCut:
     """Move rows, and let rows of a cell change places, while the cut falls; changes ``cut``."""
     from skfair._kernels.cuts import improve_cut
@@ -180,16 +179,15 @@ def improve_by_moves(
     rules = problem.rules
     cell_rows = np.argsort(problem.cells, kind="stable")
     cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
-    indptr, indices, data, dense = _arrays_of(affinity)
-    diagonal = affinity.diagonal()
+    entries = weights.entries()
+    if entries is None:
+        raise TypeError(f"{type(weights).__name__} has no weights of single rows.")
+    diagonal = weights.diagonal()
     by_cluster = np.ascontiguousarray(cut.links.T)
     cut.links = by_cluster.T
     for _ in range(_PASSES):
         gain = improve_cut(
-            indptr,
-            indices,
-            data,
-            dense,
+            *entries,
             cut.degrees,
             diagonal,
             problem.cells,
@@ -206,13 +204,3 @@ def improve_by_moves(
         if gain < _PROGRESS * cut.value:
             break
     return FairCut(cut, float(rules.violation(problem.counts(cut.labels)).sum()))
-
-
-def _arrays_of(affinity: Any) -> tuple[Any, ...]:
-    """Return (indptr, indices, data, dense) of an affinity; what it has not is empty."""
-    nothing = np.zeros(0, np.int64)
-    if isinstance(affinity, DenseAffinity):
-        return nothing, nothing, np.zeros(0, affinity.dtype), affinity.weights
-    weights = affinity.weights
-    empty = np.zeros((0, 0), weights.dtype)
-    return weights.indptr, weights.indices, weights.data, empty

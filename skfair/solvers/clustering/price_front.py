@@ -8,86 +8,50 @@ clustering that no other dominates is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.representation import RepresentationProblem, Rules
-from skfair.solvers.clustering.prices import (
-    Callback,
-    PriceClustering,
-    assign,
-    fair_lloyd,
-    is_large,
-    sample_of,
-)
+from skfair._typing import Callback, FloatArray
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.assignment import TEMPERATURES, assign
+from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf
+from skfair.solvers.clustering.lloyd import fair_lloyd
 
 # Steps on the dual per balance: prices move little from one balance to the next.
 _DUAL_STEPS = 10
 
 
-class FrontPoint(NamedTuple):
-    """A clustering of the front and the rules that it was made under."""
-
-    target: float  # balance asked for, as a share of the data's
-    rules: Rules
-    clustering: PriceClustering
-
-
-def price_front(
+def sweep(
     problem: RepresentationProblem,
-    rules_of: Callable[[float], Rules],
+    rules_of: RulesOf,
     targets: FloatArray,
     starts: Sequence[FloatArray],
-    *,
-    random_state: Any = None,
-    callback: Callback | None = None,
+    callback: Callback,
 ) -> list[FrontPoint]:
     """Sweep the targets up and down from each start and return every clustering found.
 
-    Parameters
-    ----------
-    problem : RepresentationProblem
-        The points; its own rules are not used.
-    rules_of : callable
-        Makes the rules of a target in [0, 1].
-    targets : ndarray
-        Balances to ask for, as shares of the data's, increasing.
-    starts : sequence of ndarray
-        Scaled starting centres; the second of every pair starts from the fair end.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the sample of a large problem.
-    callback : callable, default=None
-        Called with the centres after each balance; True stops the sweep.
-
-    Returns
-    -------
-    points : list of FrontPoint
-        In the order they were found; dominated ones included.
+    The second of every pair of starts begins at the fair end. Points come in the order in which
+    they were found; dominated ones are included.
     """
-    trial = sample_of(problem, check_random_state(random_state)) if is_large(problem) else problem
     points: list[FrontPoint] = []
     for number, centers in enumerate(starts):
         up, down = list(targets), list(targets[::-1])
         order = up + down[1:] if number % 2 == 0 else down + up[1:]
-        for point in _sweep(trial, rules_of, order, centers):
+        for point in _follow(problem, rules_of, order, centers):
             points.append(point)
-            if callback is not None and callback(point.clustering.centers):
-                return _on_all_points(problem, trial, points)
-    return _on_all_points(problem, trial, points)
+            if callback(point.clustering.centers):
+                return points
+    return points
 
 
-def _sweep(
+def _follow(
     problem: RepresentationProblem,
-    rules_of: Callable[[float], Rules],
+    rules_of: RulesOf,
     targets: Sequence[float],
     centers: FloatArray,
 ) -> Iterator[FrontPoint]:
     """Follow the front from target to target, one round each."""
-    multipliers = None
     limited = problem.with_rules(rules_of(targets[0]))
     first = fair_lloyd(limited, centers, search_counts=False)
     centers, multipliers = first.centers, first.multipliers
@@ -95,37 +59,34 @@ def _sweep(
     for target in targets[1:]:
         rules = rules_of(target)
         limited = problem.with_rules(rules)
-        found = assign(
+        assigned = assign(
             limited,
             centers,
             multipliers=multipliers,
-            temperatures=(3e-3,),
+            temperatures=TEMPERATURES[-1:],
             max_iter=_DUAL_STEPS,
             search_counts=False,
         )
-        means, mass = limited.means(found.labels)
-        centers, multipliers = np.where(mass[:, None] > 0, means, centers), found.multipliers
-        clustering = PriceClustering(
-            found.labels,
-            centers,
-            multipliers,
-            limited.cost(found.labels),
-            found.cost,
-            found.lower_bound,
-            found.violation,
-            1,
-            "converged",
-            {},
+        means, mass = limited.means(assigned.labels)
+        centers = np.where(mass[:, None] > 0, means, centers)
+        multipliers = assigned.multipliers
+        clustering = Clustering(
+            labels=assigned.labels,
+            centers=centers,
+            multipliers=multipliers,
+            cost=limited.cost(assigned.labels),
+            cost_at_bound=assigned.cost,
+            lower_bound=assigned.lower_bound,
+            violation=assigned.violation,
+            n_iter=1,
+            status="converged",
+            history={},
         )
         yield FrontPoint(target, rules, clustering)
 
 
-def _on_all_points(
-    problem: RepresentationProblem, trial: RepresentationProblem, points: list[FrontPoint]
-) -> list[FrontPoint]:
-    """Carry the cheapest clustering of each target from the sample to all points."""
-    if trial is problem:
-        return points
+def on_all_points(problem: RepresentationProblem, points: Sequence[FrontPoint]) -> list[FrontPoint]:
+    """Carry the cheapest clustering of each target from a sample to all points."""
     best: dict[float, FrontPoint] = {}
     for point in points:
         other = best.get(point.target)

@@ -34,19 +34,22 @@ n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.scaled_rows import ScaledRows, row_masses, squared_distances
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.problems.clustering.points import RepresentationProblem, squared_distances
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.alternating import alternating_gradient
-from skfair.utils.factorize import IntArray
+from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
+from skfair.solvers.clustering.soft_objectives import soft_balance, soft_cost
 
 # Numbers of rows times clusters handled at a time when all rows get their labels.
 _CHUNK = 1 << 16
@@ -63,22 +66,22 @@ _LONGEST = 0.3
 _TAIL = 0.1
 
 
-class SmoothResult(NamedTuple):
-    """What the smooth method found.
+class SmoothClustering(NamedTuple):
+    """What the smooth method finds, in the units of the problem.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,)
         The cluster where squared distance plus offset is least, for each row.
     centers : ndarray of shape (n_clusters, n_features)
-        The centres, in units of X. They are not the means of the labels.
+        The centres. They are not the means of the labels.
     offsets : ndarray of shape (n_clusters, n_groups)
-        What a member of a group pays for a cluster besides the squared distance, in squared units
-        of X; 0 for a group without rows. Values beyond the range of floats are cut off.
+        What a member of a group pays for a cluster besides the squared distance; 0 for a group
+        without rows.
     n_iter : int
         Number of iterations.
     status : {"converged", "max_iter", "stopped"}
-        "converged" if the centres moved by at most ``tol`` in the last tenth of the iterations.
+        "converged" if the centres moved little in the last tenth of the iterations.
     history : dict of ndarray
         ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one row
         per iteration.
@@ -92,46 +95,22 @@ class SmoothResult(NamedTuple):
     history: dict[str, NDArray[Any]]
 
 
-def smooth_fair_kmeans(
-    X: NDArray[Any],
-    codes: IntArray,
-    n_clusters: int,
-    n_groups: int,
-    *,
-    centers: NDArray[Any],
-    n_kmeans_steps: int,
-    n_swap_steps: int,
-    max_iter: int = 150,
-    batch_size: int | None = 1024,
-    temperature: Literal["auto"] | float | tuple[float, float] = "auto",
-    sharpness: float = 10.0,
-    tol: float = 0.1,
-    random_state: Any = None,
-    weights: FloatArray | None = None,
-    callback: Callable[[tuple[FloatArray, FloatArray]], bool] | None = None,
-) -> SmoothResult:
-    r"""Cluster by gradient steps on a soft k-means cost and a soft balance in turn.
+@register
+@dataclass
+class Smooth(ClusteringSolver):
+    r"""Gradient steps on a soft k-means cost and on a soft balance in turn.
 
     .. math:: \min_{C, W} \frac{n_a}{n_a + n_b} f_1(C, W) - \frac{n_b}{n_a + n_b} f_2(C, W)
 
     with :math:`f_1` the cost of soft assignments, in units of the total variance, and :math:`f_2`
-    the logarithm of their smallest balance, see the module's documentation.
+    the logarithm of their smallest balance, see the module's documentation. The best of several
+    runs has the least value of this at its labels.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float32 or float64; read in batches, never copied as a whole.
-    codes : ndarray of shape (n_samples,)
-        Group number of each row, from 0.
-    n_clusters, n_groups : int
-        Number of clusters and of groups.
-    centers : ndarray of shape (n_clusters, n_features)
-        Where the centres start.
-    n_kmeans_steps, n_swap_steps : int
-        Steps per iteration on the cost and on the balance, at least 0 and not both 0. A larger
-        share of steps on the balance makes clusters more balanced and dearer.
-    max_iter : int, default=150
-        Number of iterations; the temperature falls during the first 70 % of them.
+    n_kmeans_steps, n_swap_steps : int, default=20, 4
+        Steps per iteration on the cost and on the balance, not both 0. A larger share of steps on
+        the balance makes clusters more balanced and dearer.
     batch_size : int or None, default=1024
         Rows per gradient, spread over the groups in proportion to their weight. None: all rows,
         without chance.
@@ -143,24 +122,17 @@ def smooth_fair_kmeans(
     sharpness : float, default=10.0
         How closely the soft minimum follows the worst balance. A smaller one averages over the
         clusters.
-    tol : float, default=0.1
-        How far the centres together may move in the last tenth of the iterations to be called
-        converged, in standard deviations of the data.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the batches.
-    weights : ndarray of shape (n_samples,), default=None
-        Weights of the rows, at least 0. Rows are drawn in proportion to them.
-    callback : callable, default=None
-        Called with ``(centers, offsets)``, as in the result, after each iteration; a true return
-        value ends the run.
 
-    Returns
-    -------
-    result : SmoothResult
-        Labels, centres, offsets and the course of the run.
+    See Also
+    --------
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
 
     Notes
     -----
+    The temperature falls during the first 70 % of the iterations, so a run makes all of them. It
+    counts as converged if the centres together moved by at most the root of ``tol``, in standard
+    deviations of the data, per iteration of the last tenth.
+
     A gradient costs O(batch_size K d). The gradient of f_1 from a batch is unbiased, that of f_2 is
     not: it contains logarithms of counts, whose expectation is below the logarithm of the expected
     count by a term of order 1 / (rows of the group in the batch and cluster). Groups with few rows
@@ -176,148 +148,160 @@ def smooth_fair_kmeans(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfair.solvers.clustering.smooth import smooth_fair_kmeans
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.solvers import Smooth
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> groups = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    >>> centers = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> balances = []
     >>> for n_swap_steps in (0, 5):
-    ...     found = smooth_fair_kmeans(
-    ...         X,
-    ...         groups,
-    ...         2,
-    ...         2,
-    ...         centers=centers,
-    ...         n_kmeans_steps=5,
-    ...         n_swap_steps=n_swap_steps,
-    ...         random_state=0,
-    ...     )
-    ...     print([round(float(groups[found.labels == k].mean()), 1) for k in (0, 1)])
-    [0.2, 0.8]
-    [0.4, 0.6]
+    ...     solver = Smooth(n_kmeans_steps=5, n_swap_steps=n_swap_steps)
+    ...     model = FairKMeans(2, min_balance=None, solver=solver, random_state=0)
+    ...     balances.append(model.fit(X, sensitive_features=groups).balance_)
+    >>> balances[1] > balances[0]
+    True
     """
-    _check_parameters(temperature, sharpness, batch_size)
-    masses = row_masses(weights, len(X))
-    data = ScaledRows(X, masses)
-    groups = _Groups(codes, masses, n_groups)
-    first = data.inwards(centers)
-    temperatures = _temperatures(temperature, data, masses, first, max_iter)
-    relaxed = _Relaxed(data, groups, batch_size, sharpness, temperatures)
-    seen = [first]  # the centres at the start of the last tenth
 
-    def after_iteration(x: FloatArray) -> bool:
-        relaxed.n_iter += 1
-        if relaxed.n_iter <= (1 - _TAIL) * max_iter:
-            seen[0] = relaxed.split(x)[0]
-        return callback is not None and callback(relaxed.outwards(x))
+    n_kmeans_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20
+    n_swap_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 4
+    batch_size: Annotated[int | None, Interval(Integral, 1, None, closed="left"), None] = 1024
+    temperature: Annotated[
+        str | float | tuple[float, float],
+        StrOptions({"auto"}),
+        Interval(Real, 0, np.inf, closed="neither"),
+        tuple,
+    ] = "auto"
+    sharpness: Annotated[float, Interval(Real, 0, np.inf, closed="neither")] = 10.0
 
-    result = alternating_gradient(
-        relaxed.cost_gradient,
-        relaxed.unfairness_gradient,
-        np.hstack((first, np.zeros((n_clusters, groups.n_present)))),
-        n_a=n_kmeans_steps,
-        n_b=n_swap_steps,
-        # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K; the
-        # soft assignments bend it further, hence twice that as the Lipschitz constant.
-        strong_convexity=2 / n_clusters,
-        lipschitz=4 / n_clusters,
-        max_iter=max_iter,
-        random_state=random_state,
-        callback=after_iteration,
-    )
-    own_centers, own_offsets = relaxed.split(result.theta)
-    outer_centers, offsets = relaxed.outwards(result.theta)
-    status = result.status
-    if status == "max_iter" and np.linalg.norm(own_centers - seen[0]) <= tol:
-        status = "converged"
-    return SmoothResult(
-        labels=_labels(data, groups.expand(own_offsets), codes, own_centers),
-        centers=outer_centers,
-        offsets=offsets,
-        n_iter=result.n_iter,
-        status=status,
-        history={"temperature": temperatures[: result.n_iter], **result.history},
-    )
+    name = "smooth"
+    trades_by = "n_kmeans_steps and n_swap_steps"
 
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        smooth = self.smooth_clustering(
+            problem,
+            start,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            callback=lambda state: callback(state[0]),
+        )
+        clustering = of_labels(
+            problem,
+            smooth.labels,
+            n_iter=smooth.n_iter,
+            status=smooth.status,
+            history=smooth.history,
+            prices=smooth.offsets,
+        )
+        return clustering._replace(objective=self._objective(problem, clustering))
 
-def soft_cost(
-    rows: FloatArray,
-    codes: IntArray,
-    masses: FloatArray,
-    centers: FloatArray,
-    offsets: FloatArray,
-    temperature: float,
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return f_1 and its gradients by the centres and by the offsets."""
-    distances, logs = _soft_assign(rows, codes, centers, offsets, temperature)
-    assigned = masses[:, None] * np.exp(logs)
-    means = np.einsum("ik,ik->i", np.exp(logs), distances)
-    by_logits = assigned * (distances - means[:, None])
-    by_distances = assigned - by_logits / temperature
-    return (
-        float(masses @ means),
-        _pull_back(by_distances, rows, centers),
-        _by_group(-by_logits / temperature, codes, offsets),
-    )
+    def smooth_clustering(
+        self,
+        problem: RepresentationProblem,
+        centers: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: Seed,
+        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
+    ) -> SmoothClustering:
+        """Make the gradient steps.
 
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            The points; rules are not used.
+        centers : ndarray of shape (n_clusters, n_features)
+            Scaled starting centres.
+        max_iter : int
+            Number of iterations.
+        tol : float
+            Converged if the centres moved by at most its root, in standard deviations of the data,
+            per iteration of the last tenth.
+        random_state : int, RandomState instance or None
+            Seed of the batches.
+        callback : callable
+            ``callback((centers, offsets)) -> stop``, called after each iteration.
 
-def soft_balance(
-    rows: FloatArray,
-    codes: IntArray,
-    masses: FloatArray,
-    centers: FloatArray,
-    offsets: FloatArray,
-    temperature: float,
-    sharpness: float,
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return f_2 and its gradients by the centres and by the offsets; every group needs a row.
+        Returns
+        -------
+        clustering : SmoothClustering
+            Labels, centres and offsets.
+        """
+        groups = _Groups(problem)
+        temperatures = self._temperatures(problem, centers, max_iter)
+        relaxed = _Relaxed(problem, groups, self.batch_size, self.sharpness, temperatures)
+        n_last = _TAIL * max_iter
+        before_last = [centers]
 
-    With a single group there are no pairs: the value is 0.
-    """
-    n_groups = offsets.shape[1]
-    if n_groups < 2:
-        return 0.0, np.zeros_like(centers), np.zeros_like(offsets)
-    _, logs = _soft_assign(rows, codes, centers, offsets, temperature)
-    parts = logs + np.log(masses)[:, None]  # logarithms of what each row adds to its count
-    log_counts = np.array([logsumexp(parts[codes == j], axis=0) for j in range(n_groups)])
-    exponents = -sharpness * (log_counts[:, None] - log_counts[None])  # j, h, k
-    exponents[np.arange(n_groups), np.arange(n_groups)] = -np.inf
-    total = float(logsumexp(exponents))
-    worst = np.exp(exponents - total)  # weight of each pair in the soft minimum
-    by_log_counts = worst.sum(axis=1) - worst.sum(axis=0)
-    # d log n_kj / d log s_ik is the share of row i in the count.
-    by_logs = np.exp(parts - log_counts[codes]) * by_log_counts[codes]
-    by_logits = by_logs - np.exp(logs) * by_logs.sum(axis=1, keepdims=True)
-    return (
-        -total / sharpness,
-        _pull_back(-by_logits / temperature, rows, centers),
-        _by_group(-by_logits / temperature, codes, offsets),
-    )
+        def after_iteration(x: FloatArray) -> bool:
+            relaxed.n_iter += 1
+            if relaxed.n_iter <= max_iter - n_last:
+                before_last[0] = relaxed.split(x)[0]
+            return callback(relaxed.state(x))
 
+        steps = alternating_gradient(
+            relaxed.cost_gradient,
+            relaxed.unfairness_gradient,
+            np.hstack((centers, np.zeros((problem.n_clusters, groups.n_present)))),
+            n_a=self.n_kmeans_steps,
+            n_b=self.n_swap_steps,
+            # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
+            # the soft assignments bend it further, hence twice that as the Lipschitz constant.
+            strong_convexity=2 / problem.n_clusters,
+            lipschitz=4 / problem.n_clusters,
+            max_iter=max_iter,
+            random_state=random_state,
+            callback=after_iteration,
+        )
+        centers, offsets = relaxed.state(steps.theta)
+        status = steps.status
+        moved = float(np.linalg.norm(centers - before_last[0]))
+        if status == "max_iter" and moved <= np.sqrt(tol) * n_last:
+            status = "converged"
+        return SmoothClustering(
+            labels=_labels(problem, offsets, centers),
+            centers=centers,
+            offsets=offsets,
+            n_iter=steps.n_iter,
+            status=status,
+            history={"temperature": temperatures[: steps.n_iter], **steps.history},
+        )
 
-def _soft_assign(
-    rows: FloatArray,
-    codes: IntArray,
-    centers: FloatArray,
-    offsets: FloatArray,
-    temperature: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return squared distances and the logarithms of the soft assignments."""
-    distances = squared_distances(rows, centers)
-    logs = -(distances + offsets.T[codes]) / temperature
-    logs -= logs.max(axis=1, keepdims=True)
-    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
-    return distances, logs
+    def _objective(self, problem: RepresentationProblem, clustering: Clustering) -> float:
+        """Return the weighted sum of the two objectives at labels, where nothing is soft."""
+        counts = problem.counts(clustering.labels) @ problem.membership.T
+        counts = counts[:, counts.sum(axis=0) > 0]
+        lowest, highest = counts.min(axis=1), counts.max(axis=1)
+        balance = float((lowest / np.where(highest > 0, highest, 1.0)).min())
+        unfairness = -np.log(balance) if balance > 0 else np.inf
+        weighted = self.n_swap_steps * unfairness if self.n_swap_steps else 0.0
+        n_steps = self.n_kmeans_steps + self.n_swap_steps
+        return float((self.n_kmeans_steps * clustering.cost + weighted) / n_steps)
 
-
-def _pull_back(by_distances: FloatArray, rows: FloatArray, centers: FloatArray) -> FloatArray:
-    """Turn derivatives by the squared distances into those by the centres."""
-    return np.asarray(2 * (by_distances.sum(axis=0)[:, None] * centers - by_distances.T @ rows))
-
-
-def _by_group(by_prices: FloatArray, codes: IntArray, offsets: FloatArray) -> FloatArray:
-    """Add up the derivatives by the offset that each row pays, shape (n_clusters, n_groups)."""
-    return np.stack([by_prices[codes == j].sum(axis=0) for j in range(offsets.shape[1])], axis=1)
+    def _temperatures(
+        self, problem: RepresentationProblem, centers: FloatArray, max_iter: int
+    ) -> FloatArray:
+        """Return the temperature of each iteration: a geometric fall, then a constant."""
+        if isinstance(self.temperature, str):
+            nearest, masses = 0.0, problem.masses
+            for rows in _chunks(problem):
+                distances = squared_distances(problem.in_full_precision(rows), centers)
+                nearest += float(masses[rows] @ distances.min(axis=1))
+            hot, cold = _HOTTEST, min(_HOTTEST, max(_LEAST, _COLDEST * nearest))
+        else:
+            hot, cold = _checked_temperatures(self.temperature)
+        progress = np.minimum(1.0, np.arange(max_iter) / max(1.0, _ANNEALED * max_iter))
+        return np.asarray(hot ** (1 - progress) * cold**progress)
 
 
 class _Relaxed:
@@ -325,13 +309,13 @@ class _Relaxed:
 
     def __init__(
         self,
-        data: ScaledRows,
+        problem: RepresentationProblem,
         groups: _Groups,
         batch_size: int | None,
         sharpness: float,
         temperatures: FloatArray,
     ) -> None:
-        self.data, self.groups, self.batch_size = data, groups, batch_size
+        self.problem, self.groups, self.batch_size = problem, groups, batch_size
         self.sharpness, self.temperatures = sharpness, temperatures
         self.n_iter = 0
 
@@ -340,11 +324,10 @@ class _Relaxed:
         n_features = x.shape[1] - self.groups.n_present
         return x[:, :n_features], _OFFSET_UNIT * x[:, n_features:]
 
-    def outwards(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return centres and offsets in units of X."""
+    def state(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return centres and the offsets of all groups."""
         centers, offsets = self.split(x)
-        offsets = self.data.squared_outwards(self.groups.expand(offsets))
-        return self.data.outwards(centers), offsets
+        return centers, self.groups.expand(offsets)
 
     def cost_gradient(self, x: FloatArray, rng: np.random.RandomState) -> FloatArray:
         """Return the gradient of f_1 on a batch."""
@@ -363,7 +346,7 @@ class _Relaxed:
     ) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, float]:
         places, codes, masses = self.groups.draw(self.batch_size, rng)
         temperature = float(self.temperatures[self.n_iter])
-        return self.data.block(places), codes, masses, *self.split(x), temperature
+        return self.problem.in_full_precision(places), codes, masses, *self.split(x), temperature
 
 
 def _join(by_centers: FloatArray, by_offsets: FloatArray, longest: float) -> FloatArray:
@@ -375,7 +358,8 @@ def _join(by_centers: FloatArray, by_offsets: FloatArray, longest: float) -> Flo
 class _Groups:
     """Draws rows group by group. Groups are numbered by their first row, so names do not matter."""
 
-    def __init__(self, codes: IntArray, masses: FloatArray, n_groups: int) -> None:
+    def __init__(self, problem: RepresentationProblem) -> None:
+        codes, masses, n_groups = problem.codes, problem.masses, problem.n_groups
         counted = np.flatnonzero(masses)
         levels, first = np.unique(codes[counted], return_index=True)
         self.levels = levels[np.argsort(first)]  # of the groups with rows, in order
@@ -408,48 +392,28 @@ class _Groups:
         return every
 
 
-def _labels(
-    data: ScaledRows, offsets: FloatArray, codes: IntArray, centers: FloatArray
-) -> IntArray:
+def _labels(problem: RepresentationProblem, offsets: FloatArray, centers: FloatArray) -> IntArray:
     """Return the cluster where squared distance plus offset is least."""
+    codes = problem.codes
     labels = np.empty(codes.size, dtype=np.int64)
-    for rows in gen_batches(codes.size, max(1, _CHUNK // len(centers))):
-        prices = squared_distances(data.block(rows), centers) + offsets.T[codes[rows]]
+    for rows in _chunks(problem):
+        prices = squared_distances(problem.in_full_precision(rows), centers)
+        prices += offsets.T[codes[rows]]
         labels[rows] = prices.argmin(axis=1)
     return labels
 
 
-def _temperatures(
-    temperature: Literal["auto"] | float | tuple[float, float],
-    data: ScaledRows,
-    masses: FloatArray,
-    centers: FloatArray,
-    max_iter: int,
-) -> FloatArray:
-    """Return the temperature of each iteration: a geometric fall, then a constant."""
-    if isinstance(temperature, str):
-        nearest = 0.0
-        for rows in gen_batches(masses.size, max(1, _CHUNK // len(centers))):
-            distances = squared_distances(data.block(rows), centers)
-            nearest += float(masses[rows] @ distances.min(axis=1))
-        hot, cold = _HOTTEST, min(_HOTTEST, max(_LEAST, _COLDEST * nearest))
-    else:
-        hot, cold = np.broadcast_to(temperature, 2)
-    progress = np.minimum(1.0, np.arange(max_iter) / max(1.0, _ANNEALED * max_iter))
-    return np.asarray(hot ** (1 - progress) * cold**progress)
+def _chunks(problem: RepresentationProblem) -> Iterator[slice]:
+    """Yield slices of rows whose distances stay in the cache."""
+    yield from gen_batches(problem.n_samples, max(1, _CHUNK // problem.n_clusters))
 
 
-def _check_parameters(temperature: Any, sharpness: float, batch_size: int | None) -> None:
-    """Raise for what cannot be run; the numbers of steps are checked where they are made."""
-    is_fine = temperature == "auto" if isinstance(temperature, str) else False
-    if not isinstance(temperature, str):
-        values = np.asarray(temperature, dtype=np.float64)
-        is_fine = values.shape in ((), (2,)) and bool((values > 0).all() & (values < np.inf).all())
-    if not is_fine:
+def _checked_temperatures(temperature: float | tuple[float, ...]) -> tuple[float, float]:
+    """Return the first and the last temperature; raise for what is no pair of them."""
+    values = np.asarray(temperature, dtype=np.float64)
+    if values.shape not in ((), (2,)) or not ((values > 0) & (values < np.inf)).all():
         raise ValueError(
             f"temperature must be 'auto', a number above 0 or a pair of them, got {temperature!r}."
         )
-    if not 0 < sharpness < np.inf:
-        raise ValueError(f"sharpness must be above 0 and finite, got {sharpness}.")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1 or None, got {batch_size}.")
+    hot, cold = np.broadcast_to(values, 2).tolist()
+    return hot, cold

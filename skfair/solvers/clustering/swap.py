@@ -1,7 +1,7 @@
 r"""Fair k-means by alternating k-means steps and group swaps.
 
 Follows "A stochastic alternating balance k-means algorithm for fair clustering" (safairkm):
-:func:`swap_descent` is Algorithm 2; the front (Algorithm 3) is in ``swap_front.py``.
+:class:`Swap` is Algorithm 2; the front (Algorithm 3) is in ``swap_front.py``.
 The two objectives are those of (2): the mean squared distance to the centres, and the balance, the
 smallest ratio of two groups' counts in one cluster.
 
@@ -37,50 +37,49 @@ f_1, f_2           cost and balance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import IntArray
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    FrontPoint,
+    RulesOf,
+    Starts,
+    of_labels,
+    register,
+)
+from skfair.solvers.clustering.swap_front import PAIRS, swap_front
+from skfair.solvers.clustering.swap_sample import (
+    MAX_CANDIDATES,
+    TARGETS,
+    SwapSample,
+    check_pairs,
+    new_log,
+)
 from skfair.utils.history import History
-
-Callback = Callable[[Any], bool]
-
 
 # Random numbers made at a time, which bounds their memory.
 _MAX_DRAWS = 1 << 17
-# Candidates per row of a swap double with each pass of a descent up to a bound.
-MAX_CANDIDATES = 64
 # Candidates per row when a labelling is repaired.
 _REPAIR_CANDIDATES = 32
-# Below this share of the total variance, a difference of sums has lost digits of the cost.
-CANCELLATION = 1e-6
-
-_TARGETS = {"global": 0, "local": 1}
+# Swaps planned at a time in a repair: the first time, and later.
+_FIRST_SWAPS, _MORE_SWAPS = 64, 2048
 
 
-def swap_descent(
-    X: NDArray[Any],
-    codes: IntArray,
-    n_clusters: int,
-    n_groups: int,
-    *,
-    labels: NDArray[Any],
-    n_kmeans_steps: int = 20,
-    n_swap_steps: int = 4,
-    swap_target: str = "local",
-    swap_candidates: str | int = "auto",
-    min_balance: float | None = None,
-    max_iter: int = 20,
-    tol: float = 1e-4,
-    random_state: Any = None,
-    callback: Callback | None = None,
-) -> SolverResult:
-    r"""Improve a labelling by alternating k-means steps and swaps (Algorithm 2).
+@register
+@dataclass
+class Swap(ClusteringSolver):
+    r"""Alternating k-means steps and swaps between clusters (Algorithms 2 and 3 of safairkm).
 
     Minimises, in alternation, the first and maximises the second of
 
@@ -89,18 +88,11 @@ def swap_descent(
         f_1 = \frac{1}{n} \sum_k \sum_{i \in C_k} \|x_i - c_k\|^2, \qquad
         f_2 = \min_k \min_{j \ne j'} \frac{|C_k \cap V_j|}{|C_k \cap V_{j'}|}.
 
+    Under ``min_balance`` swaps are made only while the balance is below it, and each pass ends with
+    as many as it takes; without it, the two numbers of steps alone decide.
+
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float32 or float64; never copied.
-    codes : ndarray of int64 of shape (n_samples,)
-        Group of each row, 0 to ``n_groups - 1``; every group must occur.
-    n_clusters : int
-        Number of clusters.
-    n_groups : int
-        Number of groups. With one group nothing is swapped, unless a cluster is empty.
-    labels : ndarray of int of shape (n_samples,)
-        Cluster of each row at the start; not changed. Clusters may be empty.
     n_kmeans_steps : int, default=20
         Rows per k-means step, n_a. The larger, the more weight the cost has.
     n_swap_steps : int, default=4
@@ -111,35 +103,19 @@ def swap_descent(
         costs less distance and a little more time.
     swap_candidates : "auto" or int, default="auto"
         Number of rows taken from a cell, of which the cheapest is swapped. "auto" is 2 in the first
-        pass and doubles with each pass, up to 64. More candidates cost more time and less distance.
-    min_balance : float, default=None
-        Smallest balance of the result, in [0, 1]. Swaps are then made only while the balance is
-        below it, and each pass ends with as many swaps as it takes. None lets ``n_kmeans_steps``
-        and ``n_swap_steps`` alone decide.
-    max_iter : int, default=20
-        Number of passes. A pass visits every row once: it has n / n_kmeans_steps iterations of
-        Algorithm 2 (n / (2 n_swap_steps) without k-means steps).
-    tol : float, default=1e-4
-        The descent ends when a pass changes the cost by at most this share of it, and the balance
-        by at most this number.
-    random_state : int, RandomState instance or None, default=None
-        Order of the rows and choice of candidates.
-    callback : callable, default=None
-        ``callback(labels) -> stop``, called after each pass with the current labels, which it must
-        not change.
-
-    Returns
-    -------
-    result : SolverResult
-        ``theta`` holds the labels (int32): those after the last pass; with ``min_balance`` the
-        cheapest ones that reach it, or if none do, the most balanced ones (status
-        "infeasible"); the labels at the start compete too. ``multipliers`` is empty. The history
-        has ``objective`` (mean squared distance), ``balance``, ``max_violation`` (what is missing
-        to ``min_balance``) and ``n_swaps`` (those made at the end of the pass to reach it).
+        pass and doubles with each pass, up to 64 (on a front: 1, and one more every 16 iterations).
+        More candidates cost more time and less distance.
+    pairs : sequence of (int, int), default=((25, 0), (20, 4), (15, 3), (5, 2))
+        On a front, numbers of rows in the k-means step and of swaps, one child per pair, in place
+        of the two numbers above. The default is what the paper's experiments on real data use.
+    n_starts : int, default=30
+        On a front, labellings at the start.
+    max_points : int, default=200
+        Length of a front, at least 2.
 
     See Also
     --------
-    swap_front : The whole trade-off by the same steps.
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
 
     Notes
     -----
@@ -156,155 +132,266 @@ def swap_descent(
     Examples
     --------
     >>> import numpy as np
-    >>> from skfair.solvers.clustering.swap import swap_descent
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.solvers import Swap
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2)) + 4 * np.repeat([[0], [1]], 100, axis=0)
-    >>> codes = (X[:, 1] + rng.normal(size=200) > 2).astype(np.int64)
-    >>> result = swap_descent(
-    ...     X, codes, 2, 2, labels=np.arange(200) // 100, min_balance=0.5, random_state=0
-    ... )
-    >>> counts = np.histogram2d(result.theta, codes, bins=2)[0]
-    >>> bool((counts.min(axis=1) / counts.max(axis=1)).min() >= 0.5)
+    >>> sex = X[:, 1] + rng.normal(size=200) > 2
+    >>> model = FairKMeans(2, solver=Swap(n_swap_steps=8), tol=0.01, random_state=0)
+    >>> bool(model.fit(X, sensitive_features=sex).balance_ >= 0.7)
     True
     """
-    from skfair._kernels import swaps
 
-    rule = check_options(swap_target, swap_candidates, [(n_kmeans_steps, n_swap_steps)])
-    sample = SwapSample(X, codes, n_clusters, n_groups)
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    n = X.shape[0]
-    state = sample.state(_read_labels(labels, n, n_clusters))
-    cells = (
-        np.empty(n, np.int32),
-        np.empty(n, np.int32),
-        np.empty((n_groups, n_clusters + 1), np.int64),
-    )
-    swaps.count_and_sum(sample.data, state)
-    swaps.sort_cells(sample.data, state, cells, rng.permutation(n))
-    work, log = sample.scratch(n_kmeans_steps), new_log((n_kmeans_steps + 2 * n_swap_steps + 2,))
-    enough = 1.0 if min_balance is None else float(min_balance)
+    n_kmeans_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 20
+    n_swap_steps: Annotated[int, Interval(Integral, 0, None, closed="left")] = 4
+    swap_target: Annotated[str, StrOptions({"global", "local"})] = "local"
+    swap_candidates: Annotated[
+        str | int, StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")
+    ] = "auto"
+    pairs: Annotated[tuple[tuple[int, int], ...], "array-like"] = PAIRS
+    n_starts: Annotated[int, Interval(Integral, 1, None, closed="left")] = 30
+    max_points: Annotated[int, Interval(Integral, 2, None, closed="left")] = 200
 
-    history = History()
-    status: Status = "max_iter"
-    best = _Best(min_balance)
-    best.offer(sample.cost(state), swaps.overall_balance(state[1], work[-1]), state[0])
-    before = (math.inf, math.inf)
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):
-        n_candidates = (
-            min(2**n_iter, MAX_CANDIDATES) if swap_candidates == "auto" else int(swap_candidates)
+    name = "swap"
+    takes_weights = False
+    has_front = True
+    keeps_balance = True
+
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        balances = problem.rules.min_balances
+        best = self.descend(
+            problem.X,
+            problem.codes,
+            problem.n_clusters,
+            problem.n_groups,
+            labels=problem.distances(start).nearest(),
+            min_balance=None if balances is None else float(balances[0]),
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            callback=lambda labels: callback(problem.means(labels.astype(np.int64))[0]),
         )
-        # A pass: every row once in a k-means step, in random order.
-        size = n_kmeans_steps or 2 * n_swap_steps
-        rows = rng.permutation(n).astype(np.int32) if n_kmeans_steps else np.empty(0, np.int32)
-        n_left = math.ceil(n / size)
-        step = max(1, _MAX_DRAWS // (2 * max(n_swap_steps, 1)))
+        return of_labels(
+            problem, best.theta, n_iter=best.n_iter, status=best.status, history=best.history
+        )
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        rules_of: RulesOf,
+        targets: FloatArray,
+        starts: Starts,
+        *,
+        max_iter: int,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> list[FrontPoint]:
+        # Algorithm 3 has starts of its own, and asks for no targets.
+        no_rules = rules_of(0.0)
+        free = problem.with_rules(no_rules)
+        front = swap_front(
+            problem.X,
+            problem.codes,
+            problem.n_clusters,
+            problem.n_groups,
+            pairs=self.pairs,
+            n_starts=self.n_starts,
+            max_points=self.max_points,
+            swap_target=self.swap_target,
+            swap_candidates=self.swap_candidates,
+            max_iter=max_iter,
+            random_state=random_state,
+            callback=callback,
+        )
+        return [FrontPoint(0.0, no_rules, of_labels(free, row)) for row in front.labels]
+
+    def descend(
+        self,
+        X: NDArray[Any],
+        codes: IntArray,
+        n_clusters: int,
+        n_groups: int,
+        *,
+        labels: NDArray[Any],
+        min_balance: float | None = None,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        random_state: Seed = None,
+        callback: Callback | None = None,
+    ) -> SolverResult:
+        """Improve a labelling by alternating k-means steps and swaps (Algorithm 2).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The data, float32 or float64; never copied.
+        codes : ndarray of int64 of shape (n_samples,)
+            Group of each row, 0 to ``n_groups - 1``; every group must occur.
+        n_clusters, n_groups : int
+            Number of clusters and of groups. With one group nothing is swapped, unless a cluster
+            is empty.
+        labels : ndarray of int of shape (n_samples,)
+            Cluster of each row at the start; not changed. Clusters may be empty.
+        min_balance : float, default=None
+            Smallest balance of the result, in [0, 1]; None for no limit.
+        max_iter : int, default=20
+            Number of passes. A pass visits every row once: it has n / n_kmeans_steps iterations of
+            Algorithm 2 (n / (2 n_swap_steps) without k-means steps).
+        tol : float, default=1e-4
+            The descent ends when a pass changes the cost by at most this share of it, and the
+            balance by at most this number.
+        random_state : int, RandomState instance or None, default=None
+            Order of the rows and choice of candidates.
+        callback : callable, default=None
+            ``callback(labels) -> stop``, called after each pass with the current labels, which it
+            must not change.
+
+        Returns
+        -------
+        result : SolverResult
+            ``theta`` holds the labels (int32): those after the last pass; with ``min_balance`` the
+            cheapest ones that reach it, or if none do, the most balanced ones (status
+            "infeasible"); the labels at the start compete too. The history has ``objective`` (mean
+            squared distance), ``balance``, ``max_violation`` (what is missing to ``min_balance``)
+            and ``n_swaps`` (those made at the end of the pass to reach it).
+        """
+        check_pairs([(self.n_kmeans_steps, self.n_swap_steps)])
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        sample = SwapSample(X, codes, n_clusters, n_groups)
+        descent = _Descent(self, sample, labels, min_balance, rng)
+        best = _Best(min_balance)
+        cost, balance = descent.measured()
+        best.offer(cost, balance, descent.labels)
+        history = History()
+        status: Status = "max_iter"
+        before = (math.inf, math.inf)
+        n_iter = 0
+        while n_iter < max_iter and status == "max_iter":
+            n_iter += 1
+            descent.visit_rows(n_iter)
+            n_swaps = 0 if min_balance is None else descent.repair()
+            descent.count()  # so that rounding errors do not build up
+            cost, balance = descent.measured()
+            best.offer(cost, balance, descent.labels)
+            history.record(
+                objective=cost,
+                max_violation=max(0.0, descent.enough - balance) if min_balance else 0.0,
+                balance=balance,
+                n_swaps=n_swaps,
+            )
+            if callback is not None and callback(descent.labels):
+                status = "stopped"
+            elif abs(cost - before[0]) <= tol * before[0] and abs(balance - before[1]) <= tol:
+                status = "converged"
+            before = (cost, balance)
+        if not best.is_feasible:
+            status = "infeasible"
+        return SolverResult(
+            best.labels.astype(np.int32), np.empty(0), n_iter, status, history.as_dict()
+        )
+
+
+class _Descent:
+    """A labelling that is being improved: counts, sums, rows sorted by cell, scratch space."""
+
+    def __init__(
+        self,
+        solver: Swap,
+        sample: SwapSample,
+        labels: NDArray[Any],
+        min_balance: float | None,
+        rng: np.random.Generator,
+    ) -> None:
+        from skfair._kernels import swap_rows
+
+        self._solver, self._sample, self._rng = solver, sample, rng
+        self.enough = 1.0 if min_balance is None else float(min_balance)
+        n_clusters, n_groups, _ = sample.shape
+        n = self._n_samples = sample.data[0].shape[0]
+        self._state = sample.state(_read_labels(labels, n, n_clusters))
+        starts = np.empty((n_groups, n_clusters + 1), np.int64)
+        self._cells = np.empty(n, np.int32), np.empty(n, np.int32), starts
+        self._work = sample.scratch(solver.n_kmeans_steps)
+        self._log = new_log((solver.n_kmeans_steps + 2 * solver.n_swap_steps + 2,))
+        self.count()
+        swap_rows.sort_cells(sample.data, self._state, self._cells, rng.permutation(n))
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The current labels."""
+        return np.asarray(self._state[0])
+
+    def count(self) -> None:
+        """Compute counts and sums from the labels."""
+        from skfair._kernels import swap_rows
+
+        swap_rows.count_and_sum(self._sample.data, self._state)
+
+    def measured(self) -> tuple[float, float]:
+        """Return cost and balance."""
+        from skfair._kernels import swaps
+
+        balance = swaps.overall_balance(self._state[1], self._work[-1])
+        return self._sample.cost(self._state), balance
+
+    def visit_rows(self, n_pass: int) -> None:
+        """Make a pass: every row once in a k-means step, in random order, and the swaps."""
+        from skfair._kernels import swaps
+
+        n_rows, n_swaps, n = (
+            self._solver.n_kmeans_steps,
+            self._solver.n_swap_steps,
+            self._n_samples,
+        )
+        rows = self._rng.permutation(n).astype(np.int32) if n_rows else np.empty(0, np.int32)
+        n_left = math.ceil(n / (n_rows or 2 * n_swaps))
+        step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
         for first in range(0, n_left, step):
-            draws = rng.random((min(step, n_left - first), n_swap_steps, 2))
-            part = rows[first * n_kmeans_steps :]
             swaps.descend(
-                sample.data,
-                state,
-                cells,
-                part,
-                n_kmeans_steps,
-                draws,
-                n_candidates,
-                rule,
-                enough,
-                work,
-                log,
+                self._sample.data,
+                self._state,
+                self._cells,
+                rows[first * n_rows :],
+                n_rows,
+                self._rng.random((min(step, n_left - first), n_swaps, 2)),
+                _n_candidates(self._solver.swap_candidates, n_pass),
+                TARGETS[self._solver.swap_target],
+                self.enough,
+                self._work,
+                self._log,
             )
-        n_swaps = 0
-        if min_balance is not None:
-            n_swaps = _repair(sample, state, cells, rule, enough, work, log, rng)
-        swaps.count_and_sum(sample.data, state)  # so that rounding errors do not build up
-        cost, balance = sample.cost(state), swaps.overall_balance(state[1], work[-1])
-        best.offer(cost, balance, state[0])
-        history.record(
-            objective=cost,
-            max_violation=max(0.0, enough - balance) if min_balance else 0.0,
-            balance=balance,
-            n_swaps=n_swaps,
-        )
-        if callback is not None and callback(state[0]):
-            status = "stopped"
-            break
-        if abs(cost - before[0]) <= tol * before[0] and abs(balance - before[1]) <= tol:
-            status = "converged"
-            break
-        before = (cost, balance)
-    if not best.is_feasible:
-        status = "infeasible"
-    return SolverResult(
-        best.labels.astype(np.int32), np.empty(0), n_iter, status, history.as_dict()
-    )
 
-
-class SwapSample:
-    """The data of a problem and what never changes: center, scale, sum of squares, group sizes."""
-
-    def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
+    def repair(self) -> int:
+        """Swap until the balance is enough or no swap helps; return the number of swaps."""
         from skfair._kernels import swaps
 
-        n_samples, n_features = X.shape
-        if n_samples < n_clusters:
-            raise ValueError(
-                f"X has {n_samples} rows but n_clusters={n_clusters}. Pass at least one row per "
-                "cluster, or ask for fewer clusters."
+        n_swaps, n_planned = 0, _FIRST_SWAPS
+        while True:
+            n_made, is_stuck = swaps.raise_balance(
+                self._sample.data,
+                self._state,
+                self._cells,
+                self._rng.random((n_planned, 2)),
+                _REPAIR_CANDIDATES,
+                TARGETS[self._solver.swap_target],
+                self.enough,
+                self._work,
+                self._log,
             )
-        if codes.size != n_samples:
-            raise ValueError(
-                f"codes has {codes.size} values but X has {n_samples} rows. Pass one group per row."
-            )
-        self.sizes = np.bincount(codes, minlength=n_groups)
-        if self.sizes.size > n_groups or not self.sizes.all():
-            raise ValueError(
-                f"codes must take every value from 0 to {n_groups - 1}, got groups of sizes "
-                f"{self.sizes.tolist()}. Number the groups that occur, without gaps."
-            )
-        self.shape = (n_clusters, n_groups, n_features)
-        # Sums of squares are taken about the mean, or they would lose their digits far from 0.
-        center = X.mean(axis=0, dtype=np.float64)
-        spread = swaps.spread(X, center)
-        # A power of 2 keeps squares of very large or small numbers finite and rounds nothing.
-        self._exponent = max(-1000, min(1000, -math.frexp(spread)[1]))
-        scale = math.ldexp(1.0, self._exponent)
-        # Small integers are half of the memory traffic of a move.
-        self.data = (X, center, scale, codes.astype(np.min_scalar_type(-n_groups)))
-        self.total = swaps.sum_of_squares(X, center, scale)
-
-    def state(self, labels: NDArray[Any]) -> Any:
-        """Return labels with room for counts and sums."""
-        n_clusters, n_groups, n_features = self.shape
-        counts = np.empty((n_clusters, n_groups), np.int64)
-        return labels, counts, np.empty((n_clusters, n_features))
-
-    def scratch(self, batch_size: int) -> Any:
-        """Return the scratch arrays of the kernels."""
-        n_clusters, _, n_features = self.shape
-        return (
-            np.empty((n_features, batch_size)),
-            np.empty(batch_size),
-            np.empty(batch_size),
-            np.empty(batch_size, np.int64),
-            np.empty(n_features),
-            np.empty(n_clusters),
-        )
-
-    def cost(self, state: Any) -> float:
-        """Return the mean squared distance in the units of X, in full precision."""
-        from skfair._kernels import swaps
-
-        cost = swaps.mean_cost(state, self.total)
-        if cost * state[0].size < CANCELLATION * self.total:
-            cost = swaps.direct_cost(self.data, state)
-        return float(self.unscaled(cost))
-
-    def unscaled(self, cost: Any) -> Any:
-        """Return costs in the units of X."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(cost, -2 * self._exponent)
+            n_swaps += int(n_made)
+            # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
+            if is_stuck or n_made < n_planned:
+                return n_swaps
+            n_planned = _MORE_SWAPS
 
 
 class _Best:
@@ -329,35 +416,9 @@ class _Best:
         self.labels = labels.copy()
 
 
-def _repair(
-    sample: SwapSample,
-    state: Any,
-    cells: Any,
-    rule: int,
-    enough: float,
-    work: Any,
-    log: Any,
-    rng: np.random.Generator,
-) -> int:
-    """Swap until the balance is enough or no swap helps; return the number of swaps."""
-    from skfair._kernels import swaps
-
-    n_swaps, n_planned = 0, 64
-    while True:
-        draws = rng.random((n_planned, 2))
-        n_made, is_stuck = swaps.raise_balance(
-            sample.data, state, cells, draws, _REPAIR_CANDIDATES, rule, enough, work, log
-        )
-        n_swaps += n_made
-        # Every swap raises the smallest balance or has fewer clusters attain it: this ends.
-        if is_stuck or n_made < n_planned:
-            return n_swaps
-        n_planned = 2048
-
-
-def new_log(shape: tuple[int, ...]) -> Any:
-    """Return room for the rows, old labels and new labels of moves."""
-    return np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32)
+def _n_candidates(given: str | int, n_pass: int) -> int:
+    """Return how many candidates a pass compares."""
+    return min(2**n_pass, MAX_CANDIDATES) if isinstance(given, str) else given
 
 
 def _read_labels(labels: NDArray[Any], n_samples: int, n_clusters: int) -> NDArray[Any]:
@@ -368,22 +429,3 @@ def _read_labels(labels: NDArray[Any], n_samples: int, n_clusters: int) -> NDArr
             f"shape {labels.shape} with values from {labels.min()} to {labels.max()}."
         )
     return labels.astype(np.min_scalar_type(-n_clusters))
-
-
-def check_options(
-    swap_target: str, swap_candidates: str | int, pairs: Sequence[tuple[int, int]]
-) -> int:
-    """Return the code of the target rule; raise for options that make no sense."""
-    if swap_target not in _TARGETS:
-        raise ValueError(f"swap_target={swap_target!r} is unknown. Choose 'global' or 'local'.")
-    if swap_candidates != "auto" and (isinstance(swap_candidates, str) or swap_candidates < 1):
-        raise ValueError(
-            f"swap_candidates={swap_candidates!r} is neither 'auto' nor at least 1. Pass the "
-            "number of rows to choose from in a swap."
-        )
-    if not len(pairs) or any(min(pair) < 0 or max(pair) == 0 for pair in pairs):
-        raise ValueError(
-            "The numbers of rows per k-means step and of swaps must be at least 0 and not both 0, "
-            f"got {[tuple(pair) for pair in pairs]}."
-        )
-    return _TARGETS[swap_target]

@@ -11,7 +11,7 @@ steps, too, the fairest end would need more iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray, IntArray
-from skfair.solvers.clustering.swap import (
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.solvers.clustering.swap_sample import (
     CANCELLATION,
     MAX_CANDIDATES,
+    TARGETS,
     SwapSample,
-    check_options,
+    check_pairs,
     new_log,
 )
 from skfair.utils.history import History
-
-Callback = Callable[[Any], bool]
 
 # The four pairs (n_a, n_b) of the paper's experiments on real data.
 PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
@@ -76,7 +75,7 @@ def swap_front(
     max_points: int = 200,
     swap_target: str = "local",
     swap_candidates: str | int = "auto",
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
 ) -> SwapFront:
     r"""Approximate the whole front of cost against balance by a list of labellings (Algorithm 3).
@@ -95,22 +94,13 @@ def swap_front(
         Number of clusters.
     n_groups : int
         Number of groups.
-    pairs : sequence of (int, int), default=((25, 0), (20, 4), (15, 3), (5, 2))
-        Numbers of rows in the k-means step and of swaps, one child per pair. The default is what
-        the paper's experiments on real data use.
-    n_starts : int, default=30
-        Labellings at the start: one half from k-means++ seeds (each row with the closest), the
-        other half random with cluster probabilities that are the softmax of normal numbers.
+    pairs, n_starts, max_points, swap_target, swap_candidates : object
+        Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row with
+        the closest), the other half is random with cluster probabilities that are the softmax of
+        normal numbers. Above ``max_points``, the point that contributes least to the hypervolume is
+        dropped, again and again; the cheapest and the most balanced one stay.
     max_iter : int, default=500
         Number of iterations; the paper runs 400 to 8000.
-    max_points : int, default=200
-        Length of the list, at least 2. Above it, the point that contributes least to the
-        hypervolume is dropped, again and again; the cheapest and the most balanced one stay.
-    swap_target : {"local", "global"}, default="local"
-        See :func:`swap_descent`.
-    swap_candidates : "auto" or int, default="auto"
-        Rows drawn per row that is swapped. "auto" starts with 1 and adds one every 16 iterations,
-        up to 64.
     random_state : int, RandomState instance or None, default=None
         Starts, batches and candidates.
     callback : callable, default=None
@@ -124,7 +114,7 @@ def swap_front(
 
     See Also
     --------
-    swap_descent : The same steps for one labelling.
+    Swap : The same steps for one labelling.
 
     Notes
     -----
@@ -148,7 +138,7 @@ def swap_front(
     >>> front.labels.dtype, bool((np.diff(front.costs) > 0).all())
     (dtype('int8'), True)
     """
-    rule = check_options(swap_target, swap_candidates, pairs)
+    check_pairs(pairs)
     if max_points < 2 or n_starts < 1:
         raise ValueError(
             f"swap_front got max_points={max_points} and n_starts={n_starts}. Keep at least 2 "
@@ -165,10 +155,10 @@ def swap_front(
     for t in range(max_iter):
         n_candidates = (
             min(1 + t // _ITERATIONS_PER_CANDIDATE, MAX_CANDIDATES)
-            if swap_candidates == "auto"
-            else int(swap_candidates)
+            if isinstance(swap_candidates, str)
+            else swap_candidates
         )
-        archive.breed(table, rule, n_candidates, rng)
+        archive.breed(table, TARGETS[swap_target], n_candidates, rng)
         if callback is not None and callback(archive):
             break
     return archive.front()
@@ -195,7 +185,7 @@ class SwapArchive:
     def __init__(
         self, sample: SwapSample, rows: IntArray, labels: NDArray[Any], max_points: int
     ) -> None:
-        from skfair._kernels import swaps
+        from skfair._kernels import swap_rows, swaps
 
         self._sample, self._rows, self._max_points = sample, rows, max_points
         n_clusters, n_groups, n_features = sample.shape
@@ -211,7 +201,7 @@ class SwapArchive:
         costs, balances = np.empty(n_starts), np.empty(n_starts)
         balance_of_clusters = np.empty(n_clusters)
         for s in range(n_starts):
-            swaps.count_and_sum(sample.data, self._state(s))
+            swap_rows.count_and_sum(sample.data, self._state(s))
             costs[s] = swaps.mean_cost(self._state(s), sample.total)
             balances[s] = swaps.overall_balance(self._counts[s], balance_of_clusters)
         keep = self._select(costs, balances)
@@ -238,8 +228,7 @@ class SwapArchive:
             self._slots,
             self._sample.total,
             pairs,
-            batches,
-            draws,
+            (batches, draws),
             n_candidates,
             rule,
             self._sample.scratch(int(pairs[:, 0].max())),
@@ -342,7 +331,7 @@ def _start_labels(
     sample: SwapSample, n_starts: int, seeds: np.random.RandomState, rng: np.random.Generator
 ) -> NDArray[Any]:
     """Return half of the starts by k-means++ seeds, the other half by uneven probabilities."""
-    from skfair._kernels import swaps
+    from skfair._kernels import swap_rows
 
     X = sample.data[0]
     n_samples, n_clusters = X.shape[0], sample.shape[0]
@@ -353,7 +342,7 @@ def _start_labels(
         n_rows = min(n_samples, _SEED_ROWS * n_clusters)
         rows = rng.choice(n_samples, n_rows, replace=False, shuffle=False)
         _, chosen = kmeans_plusplus(X[rows], n_clusters, random_state=seeds)
-        swaps.nearest_rows(sample.data, rows[chosen], block, scores, lowest, labels[s])
+        swap_rows.nearest_rows(sample.data, rows[chosen], block, scores, lowest, labels[s])
     for s in range(n_seeded, n_starts):
         odds = np.exp(rng.normal(size=n_clusters))
         bounds = np.cumsum(odds[:-1]) / odds.sum()

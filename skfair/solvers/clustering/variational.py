@@ -34,8 +34,9 @@ suffices while no count falls below a tenth of itself); if so, it shrinks for th
 Hence E never increases. (2) Only the penalty needs the entropy, so the cost is not divided by a
 constant of its own; with weight 0, or a single group, the updates are those of Lloyd's algorithm.
 (3) The cost is measured in units of the total variance V, so that a weight means the same in all
-units and for all numbers of rows. (4) Assignments are kept as logarithms: none becomes exactly 0,
-so no count does, and a cluster that is left by everybody can fill again.
+units and for all numbers of rows; these are the units of the problem. (4) Assignments are kept as
+logarithms: none becomes exactly 0, so no count does, and a cluster that is left by everybody can
+fill again.
 
 Glossary: mu -> ``fairness_weight``, U -> ``target_shares``, S -> ``assignment``, L -> ``lipschitz``
 times the constant above, V -> total variance, t -> ratio of a count to the one before.
@@ -44,18 +45,21 @@ times the constant above, V -> total variance, t -> ratio of a count to the one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import rel_entr
 from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import Interval
 
-from skfair._typing import FloatArray
-from skfair.problems.clustering.scaled_rows import ScaledRows, row_masses, squared_distances
+from skfair._typing import Callback, FloatArray, IntArray
+from skfair.problems.clustering.points import RepresentationProblem, squared_distances
 from skfair.solvers.base import Status
-from skfair.utils.factorize import IntArray
+from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
 from skfair.utils.history import History
 
 # Numbers of rows times clusters handled at a time: 0.5 MB, which stays in the cache of one core.
@@ -77,19 +81,22 @@ _HARDEST = 1e-300
 _LARGEST_WEIGHT = 1e50
 
 
-class VariationalResult(NamedTuple):
-    """What the variational method found.
+# Objectives settle before centres do: the share of ``tol`` that an iteration has to gain.
+_SHARE_OF_TOL = 0.1
+
+
+class SoftClustering(NamedTuple):
+    """What the variational method finds, in the units of the problem.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,)
         The cluster of the largest assignment of each row.
     centers : ndarray of shape (n_clusters, n_features)
-        The means of the rows weighted by their soft assignments, in units of X.
+        The means of the rows weighted by their soft assignments.
     offsets : ndarray of shape (n_clusters, n_groups)
-        What a member of a group pays for a cluster besides the squared distance, in squared units
-        of X: the derivative of the penalty. New rows of known group belong to the cluster where
-        the sum is least. Values beyond the range of floats are cut off.
+        What a member of a group pays for a cluster besides the squared distance: the derivative of
+        the penalty. New rows of known group belong to the cluster where the sum is least.
     assignment : ndarray of shape (n_samples, n_clusters)
         The soft assignments; each row sums to 1.
     n_iter : int
@@ -111,71 +118,38 @@ class VariationalResult(NamedTuple):
     history: dict[str, NDArray[Any]]
 
 
-def variational_fair_kmeans(
-    X: NDArray[Any],
-    codes: IntArray,
-    n_clusters: int,
-    n_groups: int,
-    *,
-    centers: NDArray[Any],
-    fairness_weight: float,
-    target_shares: Any = None,
-    max_iter: int = 100,
-    n_updates: int = 10,
-    tol: float = 1e-5,
-    lipschitz: float = 1.0,
-    weights: FloatArray | None = None,
-    random_state: Any = None,
-    callback: Callable[[tuple[FloatArray, FloatArray]], bool] | None = None,
-) -> VariationalResult:
-    r"""Cluster with a penalty on the divergence between the groups' shares and a target.
+@register
+@dataclass
+class Variational(ClusteringSolver):
+    r"""k-means with a penalty on the divergence between the groups' shares and a target.
 
     .. math:: \min_{S, C} \frac1V \sum_i m_i \sum_k s_{ik} \|x_i - c_k\|^2
         + \mu \sum_k \mathrm{KL}(U \| P_k)
 
     over soft assignments S, whose rows are distributions, and centres C, with :math:`P_k` the
-    shares of the groups in cluster k.
+    shares of the groups in cluster k. The best of several runs has the least value of this.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float32 or float64; read in chunks, never copied as a whole.
-    codes : ndarray of shape (n_samples,)
-        Group number of each row, from 0.
-    n_clusters, n_groups : int
-        Number of clusters and of groups.
-    centers : ndarray of shape (n_clusters, n_features)
-        Where the centres start.
-    fairness_weight : float
-        The weight of the penalty, at least 0, relative to a cost of the total variance of X. A
-        larger one brings the shares of the groups closer to the target. 0 is k-means.
+    fairness_weight : float, default=1.0
+        The weight of the penalty, relative to a cost of the total variance of X. A larger one
+        brings the shares of the groups closer to the target. 0 is k-means.
     target_shares : array-like of shape (n_groups,), default=None
         The wanted share of each group; they are divided by their sum. None: those of the data.
-    max_iter : int, default=100
-        Largest number of iterations.
     n_updates : int, default=10
         Largest number of updates of the assignments between two updates of the centres.
-    tol : float, default=1e-5
-        End when an iteration lowers the objective by at most this share of it.
     lipschitz : float, default=1.0
         Multiple of the constant of the bound with which the updates start. Larger ones make smaller
         steps; it is adapted in every update.
-    weights : ndarray of shape (n_samples,), default=None
-        Weights of the rows, at least 0.
-    random_state : object, default=None
-        Ignored: the method is deterministic.
-    callback : callable, default=None
-        Called with ``(centers, offsets)``, as in the result, after each iteration; a true return
-        value ends the run.
 
-    Returns
-    -------
-    result : VariationalResult
-        Labels, centres, offsets, soft assignments and the course of the objective.
+    See Also
+    --------
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
 
     Notes
     -----
-    An iteration costs O(n K d) for the distances and O(n K) per update; three n x K matrices of
+    A run ends when an iteration lowers the objective by at most a tenth of ``tol``, as a share of
+    it. An iteration costs O(n K d) for the distances and O(n K) per update; three n x K matrices of
     float64 are kept. The objective never increases. It is not convex: the limit depends on the
     starting centres. Labels are the largest soft assignments; their shares differ a little from
     those that were penalised, and nothing bounds them: a weight is no guarantee.
@@ -194,67 +168,116 @@ def variational_fair_kmeans(
     The groups lie to the left and to the right, mixed in the middle.
 
     >>> import numpy as np
-    >>> from skfair.solvers.clustering.variational import variational_fair_kmeans
+    >>> from skfair.cluster import FairKMeans
+    >>> from skfair.solvers import Variational
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> groups = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    >>> centers = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> balances = []
     >>> for weight in (0, 1, 10):
-    ...     found = variational_fair_kmeans(
-    ...         X, groups, 2, 2, centers=centers, fairness_weight=weight
+    ...     model = FairKMeans(
+    ...         2, min_balance=None, solver=Variational(fairness_weight=weight), random_state=0
     ...     )
-    ...     print([round(float(groups[found.labels == k].mean()), 2) for k in (0, 1)])
-    [0.2, 0.76]
-    [0.39, 0.55]
-    [0.46, 0.48]
+    ...     balances.append(model.fit(X, sensitive_features=groups).balance_)
+    >>> balances == sorted(balances)
+    True
     """
-    if not 0 <= fairness_weight < np.inf:
-        raise ValueError(f"fairness_weight must be at least 0 and finite, got {fairness_weight}.")
-    if not lipschitz > 0:
-        raise ValueError(f"lipschitz must be above 0, got {lipschitz}.")
-    if min(max_iter, n_updates) < 1:
-        raise ValueError(
-            f"max_iter and n_updates must be at least 1, got {max_iter} and {n_updates}."
+
+    fairness_weight: Annotated[float, Interval(Real, 0, np.inf, closed="left")] = 1.0
+    target_shares: Annotated[ArrayLike | None, "array-like", None] = None
+    n_updates: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
+    lipschitz: Annotated[float, Interval(Real, 0, np.inf, closed="neither")] = 1.0
+
+    name = "variational"
+    trades_by = "fairness_weight"
+
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        soft = self.soft_clustering(
+            problem,
+            start,
+            max_iter=max_iter,
+            tol=_SHARE_OF_TOL * tol,
+            callback=lambda state: callback(state[0]),
         )
-    masses = row_masses(weights, len(X))
-    shares: FloatArray = np.bincount(codes, weights=masses, minlength=n_groups).astype(np.float64)
-    target = _target(target_shares, shares)
-    is_one_group = np.count_nonzero(shares) == 1  # the divergence is 0 whatever the clusters
-    fairness_weight = 0.0 if is_one_group else min(float(fairness_weight), _LARGEST_WEIGHT)
-    data = ScaledRows(X, masses)
-    own_centers = data.inwards(centers)
-    soft = _SoftAssignment(codes, masses, n_clusters, target, fairness_weight, lipschitz)
-    soft.measure(data, own_centers)
-    soft.start()
-    history = History()
-    status: Status = "max_iter"
-    n_iter, objective = 0, np.inf
-    while n_iter < max_iter and status == "max_iter":
-        n_iter += 1
-        n_done = soft.update(n_updates, tol)
-        own_centers = soft.means(data, own_centers)
-        soft.measure(data, own_centers)
-        before, objective = objective, soft.objective()
-        history.record(
-            objective=objective,
-            cost=soft.cost,
-            fairness_error=soft.fairness_error(),
-            n_updates=n_done,
+        return of_labels(
+            problem,
+            soft.labels,
+            n_iter=soft.n_iter,
+            status=soft.status,
+            history=soft.history,
+            prices=soft.offsets,
+            objective=float(soft.history["objective"][-1]),
         )
-        if callback is not None and callback(_outwards(data, own_centers, soft)):
-            status = "stopped"
-        elif before - objective <= tol * abs(objective):
-            status = "converged"
-    outer_centers, offsets = _outwards(data, own_centers, soft)
-    return VariationalResult(
-        labels=soft.logs.argmax(axis=1),
-        centers=outer_centers,
-        offsets=offsets,
-        assignment=np.exp(soft.logs, out=soft.logs),
-        n_iter=n_iter,
-        status=status,
-        history=history.as_dict(),
-    )
+
+    def soft_clustering(
+        self,
+        problem: RepresentationProblem,
+        centers: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        callback: Callable[[tuple[FloatArray, FloatArray]], bool],
+    ) -> SoftClustering:
+        """Minimise the penalised cost.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            The points; rules are not used.
+        centers : ndarray of shape (n_clusters, n_features)
+            Scaled starting centres.
+        max_iter : int
+            Largest number of iterations.
+        tol : float
+            Ends when an iteration lowers the objective by at most this share of it.
+        callback : callable
+            ``callback((centers, offsets)) -> stop``, called after each iteration.
+
+        Returns
+        -------
+        clustering : SoftClustering
+            Soft assignments, centres and offsets.
+        """
+        soft = _SoftAssignment(problem, self)
+        soft.measure(centers)
+        soft.start()
+        history = History()
+        status: Status = "max_iter"
+        n_iter, objective = 0, np.inf
+        while n_iter < max_iter and status == "max_iter":
+            n_iter += 1
+            n_done = soft.update(self.n_updates, tol)
+            centers = soft.means(centers)
+            soft.measure(centers)
+            before, objective = objective, soft.objective()
+            history.record(
+                objective=objective,
+                cost=soft.cost,
+                fairness_error=soft.fairness_error(),
+                n_updates=n_done,
+            )
+            if callback((centers, soft.slopes().T)):
+                status = "stopped"
+            elif before - objective <= tol * abs(objective):
+                status = "converged"
+        return SoftClustering(
+            labels=soft.logs.argmax(axis=1),
+            centers=centers,
+            offsets=soft.slopes().T,
+            assignment=np.exp(soft.logs, out=soft.logs),
+            n_iter=n_iter,
+            status=status,
+            history=history.as_dict(),
+        )
 
 
 def _target(target_shares: Any, shares: FloatArray) -> FloatArray:
@@ -275,45 +298,34 @@ def _target(target_shares: Any, shares: FloatArray) -> FloatArray:
     return np.asarray(target / target.sum())
 
 
-def _outwards(
-    data: ScaledRows, centers: FloatArray, soft: _SoftAssignment
-) -> tuple[FloatArray, FloatArray]:
-    """Return centres and offsets in units of X."""
-    return data.outwards(centers), data.squared_outwards(soft.slopes().T)
-
-
 class _SoftAssignment:
     """The soft assignments with everything that depends on them: counts, bound, means, values.
 
     ``counts`` and ``slopes`` have one row per group, as rows of X look them up by their group.
     """
 
-    def __init__(
-        self,
-        codes: IntArray,
-        masses: FloatArray,
-        n_clusters: int,
-        target: FloatArray,
-        weight: float,
-        lipschitz: float,
-    ) -> None:
-        n = codes.size
-        self.codes, self.masses, self.weight = codes, masses, weight
+    def __init__(self, problem: RepresentationProblem, solver: Variational) -> None:
+        n, n_clusters, n_groups = problem.n_samples, problem.n_clusters, problem.n_groups
+        self.problem, self.codes, self.masses = problem, problem.codes, problem.masses
+        shares = np.bincount(self.codes, weights=self.masses, minlength=n_groups)
+        target = _target(solver.target_shares, shares.astype(np.float64))
+        is_one_group = np.count_nonzero(shares) == 1  # the divergence is 0 whatever the clusters
+        self.weight = 0.0 if is_one_group else min(float(solver.fairness_weight), _LARGEST_WEIGHT)
         self.target = target[:, None]
         self.logs = np.zeros((n, n_clusters))  # logarithms of the assignments
         self.next_logs = np.empty((n, n_clusters))
         self.distances = np.empty((n, n_clusters))
-        self.factors = np.full(target.size, float(lipschitz))  # of the constants L_j
+        self.factors = np.full(target.size, float(solver.lipschitz))  # of the constants L_j
         self.chunks = [
-            (rows, _members(codes[rows], masses[rows], target.size))
+            (rows, _members(self.codes[rows], self.masses[rows], target.size))
             for rows in gen_batches(n, max(1, _CHUNK // n_clusters))
         ]
 
-    def measure(self, data: ScaledRows, centers: FloatArray) -> None:
+    def measure(self, centers: FloatArray) -> None:
         """Compute the distances to the centres and the cost that they make."""
         self.cost = 0.0
         for rows, _ in self.chunks:
-            self.distances[rows] = squared_distances(data.block(rows), centers)
+            self.distances[rows] = squared_distances(self.problem.in_full_precision(rows), centers)
             self.cost += self._chunk_cost(rows, np.exp(self.logs[rows]))
 
     def start(self) -> None:
@@ -360,11 +372,13 @@ class _SoftAssignment:
         shares = self.counts / self.counts.sum(axis=0)
         return max(0.0, float(rel_entr(self.target, shares).sum()))
 
-    def means(self, data: ScaledRows, centers: FloatArray) -> FloatArray:
+    def means(self, centers: FloatArray) -> FloatArray:
         """Return the weighted means of the rows; a cluster without rows keeps its centre."""
         sums = np.zeros_like(centers)
         for rows, _ in self.chunks:
-            sums += (np.exp(self.logs[rows]) * self.masses[rows, None]).T @ data.block(rows)
+            sums += (
+                np.exp(self.logs[rows]) * self.masses[rows, None]
+            ).T @ self.problem.in_full_precision(rows)
         sizes = self.counts.sum(axis=0)[:, None]
         return np.where(sizes > _EMPTY, sums / sizes, centers)
 

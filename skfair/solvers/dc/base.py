@@ -15,30 +15,73 @@ where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.problems.partial.problem import PartialEvaluation, PartialParityProblem
+from skfair.problems.protocol import Problem
+from skfair.solvers.base import IterativeSolver
 from skfair.solvers.one_sided import OneSided
 from skfair.utils.registry import Registry
+from skfair.utils.warn import warn_user
+
+
+class DCSolver(IterativeSolver[PartialParityProblem]):
+    """Base of the algorithms of the paper, which are run as there: once, from constant scores.
+
+    Their multipliers are estimates, and the next round of a strict loop would begin where the
+    constraints are violated, which they are not made for.
+    """
+
+    default_tol: ClassVar[float] = 0.0
+    default_max_iter: ClassVar[int] = 10_000
+    has_multipliers: ClassVar[bool] = False
+    can_continue: ClassVar[bool] = False
+
+
+class _DCSolvers(Registry[type["DCSolver"]]):
+    """The registry; names that it shared with other algorithms are understood with a warning."""
+
+    _renamed = {"ssg": "dc_ssg", "penalty": "dc_penalty"}
+
+    def __getitem__(self, name: str) -> type[DCSolver]:
+        if name in self._renamed:
+            old, name = name, self._renamed[name]
+            warn_user(
+                f"The solver {old!r} of rules within intervals is now called {name!r}: {old!r} is "
+                "another algorithm. The old name will be removed in version 0.3.",
+                FutureWarning,
+            )
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._renamed or name in set(self)
+
 
 # The solvers of the paper by name. Those in SOLVERS need no convex parts.
-DC_SOLVERS: Registry[Any] = Registry("solver", "skfair.solvers.dc")
+DC_SOLVERS = _DCSolvers("solver", "skfair.solvers.dc")
 
 # The row that stands for the objective.
 OBJECTIVE = -1
 
+# The convex parts of a problem at a point, plus and minus.
+Parts = tuple[PartialEvaluation, PartialEvaluation]
+
+
+T = TypeVar("T")
+
 
 @dataclass(eq=False)
-class Point:
+class Point(Generic[T]):
     """Objective and one-sided constraints somewhere."""
 
     theta: FloatArray
     objective: float
     constraints: FloatArray  # (n,), kept where <= 0
-    tape: Any
+    tape: T  # what gradients are made of
 
     @property
     def excess(self) -> float:
@@ -51,15 +94,15 @@ class Point:
         return max(0.0, self.excess)
 
 
-class Functions(Protocol):
+class Functions(Protocol[T]):
     """An objective and n one-sided constraints."""
 
     n: int
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[T]:
         """Return their values."""
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[T], row: int) -> FloatArray:
         """Return a subgradient of one of them."""
 
 
@@ -72,34 +115,20 @@ class Direct:
         Has ``evaluate`` and ``gradient``.
     """
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: PartialParityProblem) -> None:
         self._problem, self._rows = problem, OneSided(problem)
         self.n = self._rows.n
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[PartialEvaluation]:
         """Return the values at theta: one pass through the model."""
         at = self._problem.evaluate(theta)
-        return Point(theta, at.objective, self._rows.values(at), at)
+        return Point[PartialEvaluation](theta, at.objective, self._rows.values(at), at)
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[PartialEvaluation], row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
         if row == OBJECTIVE:
-            return np.asarray(at.tape.gradient())
-        return np.asarray(at.tape.gradient(self._rows.unit(row), objective=0.0))
-
-
-class Parts:
-    """Both convex parts at a point, from one pass through the model."""
-
-    def __init__(self, problem: Any, theta: FloatArray) -> None:
-        self.plus = plus = problem.evaluate(theta, "plus")
-        of_rules = [
-            rule.evaluate(plus.scores, problem.aux_of(theta, k), "minus")
-            for k, rule in enumerate(problem.rules)
-        ]
-        values = np.concatenate([np.empty(0), *(one.values for one in of_rules)])
-        # Its objective is that of ``plus`` and never asked for.
-        self.minus = replace(plus, part="minus", constraints=values, of_rules=of_rules)
+            return at.tape.gradient()
+        return at.tape.gradient(self._rows.unit(row), objective=0.0)
 
 
 class Linearised:
@@ -113,8 +142,8 @@ class Linearised:
     ----------
     problem : PartialParityProblem
         The problem.
-    parts : Parts
-        Its parts at w.
+    parts : tuple of PartialEvaluation
+        Its convex parts at w, plus and minus.
     mu : float, default=0.0
         Strong convexity of the functions.
 
@@ -131,59 +160,60 @@ class Linearised:
     O(n_constraints n_parameters), a subgradient one pull-back.
     """
 
-    def __init__(self, problem: Any, parts: Parts, mu: float = 0.0) -> None:
+    def __init__(self, problem: PartialParityProblem, parts: Parts, mu: float = 0.0) -> None:
         self._problem, self._mu = problem, mu
         self._uppers = np.flatnonzero(np.isfinite(problem.upper))
         self._lowers = np.flatnonzero(np.isfinite(problem.lower))
         sides = [(self._uppers, True), (self._lowers, False)]
         self._sides = [(int(j), is_upper) for rows, is_upper in sides for j in rows]
         self.n = len(self._sides)
-        plus, minus = parts.plus, parts.minus
-        value, slopes = problem.objective.evaluate(plus.scores, "minus")
+        plus, minus = parts
+        value, slope = problem.objective_minus(plus)
         # Values and gradients of the f_i^- at w, the objective first.
         self._values = np.concatenate(
             [[value], minus.constraints[self._uppers], plus.constraints[self._lowers]]
         )
-        self._slopes = np.zeros((1 + self.n, plus.theta.size))
-        if slopes.any():
-            pulled = problem.model.pullback(plus.tape, slopes)
-            self._slopes[0, : pulled.size] = pulled
-        for row, (j, is_upper) in enumerate(self._sides):
-            self._slopes[1 + row] = self._constraint_slope(minus if is_upper else plus, j)
+        self._slopes = np.stack(
+            [slope, *(_row_slope(minus if upper else plus, j) for j, upper in self._sides)]
+        )
         self._w = plus.theta
         self.center = self._point(parts)
 
-    def evaluate(self, theta: FloatArray) -> Point:
+    def evaluate(self, theta: FloatArray) -> Point[Parts]:
         """Return the values at theta: one pass through the model."""
-        return self._point(Parts(self._problem, theta))
+        return self._point(self._problem.parts(theta))
 
-    def gradient(self, at: Point, row: int) -> FloatArray:
+    def gradient(self, at: Point[Parts], row: int) -> FloatArray:
         """Return a subgradient of a constraint or of the objective: one pull-back."""
+        plus, minus = at.tape
         if row == OBJECTIVE:
-            of_plus = at.tape.plus.gradient()
+            of_plus = plus.gradient()
         else:
             j, is_upper = self._sides[row]
-            of_plus = self._constraint_slope(at.tape.plus if is_upper else at.tape.minus, j)
+            of_plus = _row_slope(plus if is_upper else minus, j)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
 
-    def _point(self, parts: Parts) -> Point:
-        theta, (up, low) = parts.plus.theta, (self._uppers, self._lowers)
+    def _point(self, parts: Parts) -> Point[Parts]:
+        plus, minus = parts
+        theta, (up, low) = plus.theta, (self._uppers, self._lowers)
         away = theta - self._w
         values = np.concatenate(
             [
-                [parts.plus.objective],
-                parts.plus.constraints[up] - self._problem.upper[up],
-                parts.minus.constraints[low] + self._problem.lower[low],
+                [plus.objective],
+                plus.constraints[up] - self._problem.upper[up],
+                minus.constraints[low] + self._problem.lower[low],
             ]
         )
         values -= self._values + self._slopes @ away
         values += 0.5 * self._mu * float(away @ away)
         return Point(theta, float(values[0]), values[1:], parts)
 
-    def _constraint_slope(self, at: Any, j: int) -> FloatArray:
-        unit = np.zeros(self._problem.n_constraints)
-        unit[j] = 1.0
-        return np.asarray(at.gradient(unit, objective=0.0))
+
+def _row_slope(at: PartialEvaluation, row: int) -> FloatArray:
+    """Return the gradient of one constraint: one pull-back."""
+    unit = np.zeros(at.constraints.size)
+    unit[row] = 1.0
+    return at.gradient(unit, objective=0.0)
 
 
 class StepLengths:
@@ -208,39 +238,38 @@ class StepLengths:
         else:
             self.of_rows[row] += length
 
-    def multipliers(self, problem: Any) -> FloatArray:
+    def multipliers(self, problem: Problem) -> FloatArray:
         """Return the estimate, signed; zeros if no step served the objective."""
         if not self.of_objective:
             return np.zeros(problem.n_constraints)
         return OneSided(problem).signed(self.of_rows / self.of_objective)
 
 
-class Best:
-    """The point of lowest objective within a tolerance, or of least violation if there is none.
+class SwitchingStep(NamedTuple):
+    """A step of Algorithms 2 and 3.
 
-    Parameters
+    Attributes
     ----------
-    tolerance : float
-        The violation allowed.
+    row : int
+        The constraint that it serves, or ``OBJECTIVE``.
+    gradient : ndarray of shape (n_parameters,)
+        What it goes against.
+    length : float
+        How far.
     """
 
-    def __init__(self, tolerance: float, point: Point) -> None:
-        self._tolerance = tolerance
-        self._rank = (np.inf, np.inf)
-        self.point = point
-        self.offer(point)
+    row: int
+    gradient: FloatArray
+    length: float
 
-    def offer(self, point: Point) -> None:
-        """Keep the point if it is better."""
-        rank = (max(0.0, point.excess - self._tolerance), point.objective)
-        if rank < self._rank:
-            self._rank, self.point = rank, point
+    def take(self, functions: Functions[T], at: Point[T], lengths: StepLengths) -> Point[T]:
+        """Return where it leads, and count it."""
+        lengths.add(self.row, self.length)
+        return functions.evaluate(at.theta - self.length * self.gradient)
 
 
-def switching_step(
-    functions: Functions, at: Point, eps: float, lengths: StepLengths
-) -> Point | None:
-    """Make one step of Algorithms 2 and 3; None where the subgradient is zero.
+def switching_step(functions: Functions[T], at: Point[T], eps: float) -> SwitchingStep | None:
+    """Return the step of Algorithms 2 and 3; None where the subgradient is zero.
 
     Within the tolerance the step is against the objective, by eps / |gradient|; otherwise against
     the worst constraint, to where its tangent is 0.
@@ -250,7 +279,4 @@ def switching_step(
         row, aim = int(np.argmax(at.constraints)), at.excess
     gradient = functions.gradient(at, row)
     squared = float(gradient @ gradient)
-    if not squared:
-        return None
-    lengths.add(row, aim / squared)
-    return functions.evaluate(at.theta - aim / squared * gradient)
+    return SwitchingStep(row, gradient, aim / squared) if squared else None

@@ -13,21 +13,24 @@ rho -> weight, eta -> length of a step.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import Solver, SolverResult, Status
-from skfair.solvers.dc.base import DC_SOLVERS, OBJECTIVE, StepLengths
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers.base import Answer, Step
+from skfair.solvers.dc.base import DC_SOLVERS, OBJECTIVE, DCSolver, StepLengths
 from skfair.solvers.one_sided import OneSided
-from skfair.utils.history import History
+from skfair.solvers.parameters import NonNegative, Positive
 
 
-@DC_SOLVERS.register("penalty")
+@DC_SOLVERS.register("dc_penalty")
 @dataclass
-class DCPenalty(Solver):
+class DCPenalty(DCSolver):
     r"""Subgradient descent on a penalised objective.
 
     Parameters
@@ -59,82 +62,51 @@ class DCPenalty(Solver):
     Examples
     --------
     >>> from skfair.solvers.dc.base import DC_SOLVERS
-    >>> DC_SOLVERS["penalty"](weight=1.0).step
+    >>> DC_SOLVERS["dc_penalty"](weight=1.0).step
     0.002
     """
 
-    weight: float = 0.3
-    step: float = 2e-3
+    weight: NonNegative = 0.3
+    step: Positive = 2e-3
     output: Literal["last", "best"] = "last"
 
-    ignores_tolerance = True  # it pays for any distance from parity
+    ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: PartialParityProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Make ``max_iter`` steps.
-
-        Parameters
-        ----------
-        problem : PartialParityProblem
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-        tol : float, default=None
-            Stops where the subgradient is at most as long.
-        max_iter : int, default=None
-            Number of steps; None for 10000, as in the paper.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, estimated multipliers, history.
-        """
-        rows, history = OneSided(problem), History()
-        status: Status = "max_iter"
-        n_iter, n_steps = 0, 10_000 if max_iter is None else max_iter
-        at = best = problem.evaluate(np.array(theta0, dtype=np.float64))
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        # Ends where the subgradient is at most ``tol`` long.
+        rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
+        at = best = problem.evaluate(start)
         lowest, lengths = np.inf, StepLengths(rows.n)
-        while True:
+
+        def answer() -> Answer:
+            is_last = self.output == "last" and np.isfinite(value)
+            return Answer(at if is_last else best, lengths.multipliers(problem))
+
+        for n_iter in count():
             G = rows.values(at)
-            worst = int(np.argmax(G)) if rows.n else -1
+            worst = int(np.argmax(G)) if rows.n else OBJECTIVE
             violation = max(0.0, float(G[worst])) if rows.n else 0.0
-            history.record(objective=at.objective, max_violation=violation)
             value = at.objective + self.weight * violation
             if not np.isfinite(value):  # steps of fixed length can diverge
-                at = best
-                break
+                yield Step(at, zeros, n_iter, "max_iter", answer=answer)
+                return
             if value < lowest:
                 lowest, best = value, at
-            if n_iter >= n_steps or status == "stopped":
-                break
-            if n_iter == n_steps // 2:
+            gradient = at.gradient(self.weight * rows.unit(worst) if violation else None)
+            is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
+            yield Step(at, zeros, n_iter, "converged" if is_flat else None, answer=answer)
+            if n_iter == max_iter // 2:
                 lengths = StepLengths(rows.n)
-            presses = self.weight * rows.unit(worst) if violation else None
-            gradient = at.gradient(presses)
-            if float(np.linalg.norm(gradient)) <= (tol or 0.0):
-                status = "converged"
-                break
             lengths.add(OBJECTIVE, self.step)
             if violation:
                 lengths.add(worst, self.step * self.weight)
             at = problem.evaluate(at.theta - self.step * gradient)
-            n_iter += 1
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-        theta = at.theta if self.output == "last" else best.theta
-        return SolverResult(theta, lengths.multipliers(problem), n_iter, status, history.as_dict())

@@ -12,20 +12,23 @@ least violation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import count
+from typing import Literal, cast
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import Solver, SolverResult, Status
-from skfair.solvers.dc.base import DC_SOLVERS, Best, Direct, StepLengths, switching_step
-from skfair.utils.history import History
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers.base import Answer, Best, Status, Step
+from skfair.solvers.dc.base import DC_SOLVERS, DCSolver, Direct, StepLengths, switching_step
+from skfair.solvers.parameters import Positive
 
 
-@DC_SOLVERS.register("ssg")
+@DC_SOLVERS.register("dc_ssg")
 @dataclass
-class DCSwitching(Solver):
+class DCSwitching(DCSolver):
     r"""Switching subgradient method for differences of convex functions.
 
     Parameters
@@ -56,73 +59,45 @@ class DCSwitching(Solver):
     Examples
     --------
     >>> from skfair.solvers.dc.base import DC_SOLVERS
-    >>> DC_SOLVERS["ssg"](eps=5e-3).schedule
+    >>> DC_SOLVERS["dc_ssg"](eps=5e-3).schedule
     'static'
     """
 
-    eps: float = 1e-3
+    eps: Positive = 1e-3
     schedule: Literal["static", "diminishing"] = "static"
-    c: float = 0.5
+    c: Positive = 0.5
 
-    def solve(
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: PartialParityProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Make ``max_iter`` steps.
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        # There is no test of optimality: a run ends early only where a subgradient vanishes.
+        # The best iterate within the last tolerance is returned.
+        functions, zeros = Direct(problem), np.zeros(problem.n_constraints)
+        at, lengths = functions.evaluate(start), StepLengths(functions.n)
+        best = Best(self._tolerance(max_iter - 1))
 
-        Parameters
-        ----------
-        problem : PartialParityProblem
-            Has the methods in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-        tol : float, default=None
-            Not used: there is no test of optimality.
-        max_iter : int, default=None
-            Number of steps; None for 10000. The paper makes 50000 with the best tolerance.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each step.
+        def answer() -> Answer:
+            return Answer(best.at or at.tape, lengths.multipliers(problem))
 
-        Returns
-        -------
-        result : SolverResult
-            Parameters, estimated multipliers, history. The status is "converged" or "infeasible"
-            only where a subgradient vanished.
-        """
-        functions, history = Direct(problem), History()
-        status: Status = "max_iter"
-        n_iter, n_steps = 0, 10_000 if max_iter is None else max_iter
-        at = functions.evaluate(np.array(theta0, dtype=np.float64))
-        best, lengths = Best(self._tolerance(n_steps - 1), at), StepLengths(functions.n)
-        history.record(objective=at.objective, max_violation=at.violation)
-        while n_iter < n_steps:
-            if n_iter == n_steps // 2:
-                lengths = StepLengths(functions.n)
-            eps = self._tolerance(n_iter)
-            following = switching_step(functions, at, eps, lengths)
-            if following is None:
+        for n_iter in count():
+            best.offer(at.tape, at.violation)
+            eps, status = self._tolerance(n_iter), cast(Status | None, None)
+            step = switching_step(functions, at, eps) if n_iter < max_iter else None
+            if step is None and n_iter < max_iter:
                 status = "converged" if at.excess <= eps else "infeasible"
-                break
-            at = following
-            n_iter += 1
-            best.offer(at)
-            history.record(objective=at.objective, max_violation=at.violation)
-            if callback is not None and callback(at.theta):
-                status = "stopped"
-                break
-        multipliers = lengths.multipliers(problem)
-        return SolverResult(best.point.theta, multipliers, n_iter, status, history.as_dict())
+            yield Step(at.tape, zeros, n_iter, status, answer=answer)
+            if step is None:
+                return
+            if n_iter == max_iter // 2:
+                lengths = StepLengths(functions.n)
+            at = step.take(functions, at, lengths)
 
     def _tolerance(self, step: int) -> float:
         return self.eps if self.schedule == "static" else self.c / (max(step, 0) + 1)

@@ -11,28 +11,32 @@ start; the point of least violation is taken then, which repairs starts that are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import ClassVar, cast
 
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.solvers.base import Solver, SolverResult, Status
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.problems.protocol import Offer
+from skfair.solvers.base import Status, Step
 from skfair.solvers.dc.base import (
     DC_SOLVERS,
-    Best,
+    DCSolver,
     Linearised,
     Parts,
     Point,
     StepLengths,
     switching_step,
 )
-from skfair.utils.history import History
+from skfair.solvers.parameters import Count, NonNegative, Positive
 
 
 @DC_SOLVERS.register("idca")
 @dataclass
-class IDCA(Solver):
+class IDCA(DCSolver):
     r"""Inexact difference-of-convex algorithm.
 
     Looks for a KKT point of :math:`\min F(\theta)` subject to :math:`l \le c(\theta) \le u`, all
@@ -76,80 +80,54 @@ class IDCA(Solver):
     150
     """
 
-    n_inner: int = 150
-    eps: float = 2e-3
-    n_outer: int = 100
-    mu: float = 0.0
+    n_inner: Count = 150
+    eps: Positive = 2e-3
+    n_outer: Count = 100
+    mu: NonNegative = 0.0
 
-    needs = ("parts",)
+    needs: ClassVar[tuple[Offer, ...]] = ("parts",)
 
-    def solve(
+    @property
+    def default_max_iter(self) -> int:  # type: ignore[override]
+        """Number of convex problems, where ``solve`` is not told otherwise."""
+        return self.n_outer
+
+    def steps(
         self,
-        problem: Any,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None = None,
+        problem: PartialParityProblem,
+        start: FloatArray,
+        multipliers: FloatArray | None,
         *,
-        tol: float | None = None,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> SolverResult:
-        """Solve convex problems one after the other.
-
-        Parameters
-        ----------
-        problem : PartialParityProblem
-            Has the attributes in ``needs``.
-        theta0 : ndarray of shape (n_parameters,)
-            Where to start.
-        multipliers0 : ndarray of shape (n_constraints,), default=None
-            Not used.
-        tol : float, default=None
-            Stops after a convex problem that moves the parameters by at most this distance.
-        max_iter : int, default=None
-            Largest number of convex problems; None for ``n_outer``.
-        random_state : object
-            Not used.
-        callback : callable, default=None
-            ``callback(theta) -> stop``, called after each convex problem.
-
-        Returns
-        -------
-        result : SolverResult
-            Parameters, estimated multipliers, history per convex problem. The status is
-            "infeasible" if the parameters rest where they violate by more than ``eps``.
-        """
-        history = History()
-        status: Status = "max_iter"
-        n_iter, n_outer = 0, self.n_outer if max_iter is None else max_iter
-        convex = Linearised(problem, Parts(problem, np.array(theta0, dtype=np.float64)), self.mu)
-        lengths = StepLengths(convex.n)
-        w = convex.center
-        history.record(objective=w.objective, max_violation=w.violation)
-        while n_iter < n_outer:
+        tol: float,
+        max_iter: int,
+        rng: np.random.RandomState,
+    ) -> Iterator[Step]:
+        # Yields the solutions of the convex problems; ends where one moves by at most ``tol``.
+        convex = Linearised(problem, problem.parts(start), self.mu)
+        lengths, moved = StepLengths(convex.n), np.inf
+        for n_iter in count():
+            w, status = convex.center, cast(Status | None, None)
+            if moved <= tol:
+                status = "converged" if w.violation <= self.eps else "infeasible"
+            yield Step(problem.evaluate(w.theta), lengths.multipliers(problem), n_iter, status)
             found, lengths = self._minimise(convex)
             moved = float(np.linalg.norm(found.theta - w.theta))
             convex = Linearised(problem, found.tape, self.mu)
-            w = convex.center  # the problem itself at the point found
-            n_iter += 1
-            history.record(objective=w.objective, max_violation=w.violation)
-            if callback is not None and callback(w.theta):
-                status = "stopped"
-                break
-            if moved <= (tol or 0.0):
-                status = "converged" if w.violation <= self.eps else "infeasible"
-                break
-        multipliers = lengths.multipliers(problem)
-        return SolverResult(w.theta, multipliers, n_iter, status, history.as_dict())
 
-    def _minimise(self, convex: Linearised) -> tuple[Point, StepLengths]:
+    def _minimise(self, convex: Linearised) -> tuple[Point[Parts], StepLengths]:
         """Run Algorithm 2; where the last step leads is a candidate too."""
-        at = convex.center
-        best, lengths = Best(self.eps, at), StepLengths(convex.n)
-        for _ in range(self.n_inner):
-            following = switching_step(convex, at, self.eps, lengths)
-            if following is None:
-                break
-            at = following
-            best.offer(at)
-        return best.point, lengths
+        lengths = StepLengths(convex.n)
+
+        def points() -> Iterator[Point[Parts]]:
+            at = convex.center
+            yield at
+            for _ in range(self.n_inner):
+                step = switching_step(convex, at, self.eps)
+                if step is None:
+                    return
+                at = step.take(convex, at, lengths)
+                yield at
+
+        # The lowest within the tolerance, or the one of least violation.
+        best = min(points(), key=lambda at: (max(0.0, at.excess - self.eps), at.objective))
+        return best, lengths

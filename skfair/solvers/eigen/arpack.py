@@ -7,62 +7,73 @@ some on one disconnected graph in five. So there the search goes on, orthogonal 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 
 from skfair._typing import FloatArray
 from skfair.exceptions import SolverError
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.base import Status
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
-from skfair.solvers.eigen.dense import solve_dense
-from skfair.utils.history import History
-
-# Restarts; where eigenvalues lie apart, a few are enough.
-_MAX_ITER = 300
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step, only_step
+from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.parameters import Count
 
 
 @EIGEN_SOLVERS.register("arpack")
-def solve_arpack(
-    problem: GroupCut,
-    n_vectors: int,
-    *,
-    max_iter: int | None = None,
-    rng: np.random.RandomState,
-    **_unused: Any,
-) -> EigenResult:
-    """Find the leading eigenvectors of P M P by implicitly restarted Lanczos, one column a time."""
-    if problem.n_free < 4 * n_vectors + 20:  # ARPACK needs room for its basis
-        return solve_dense(problem, n_vectors, rng=rng)
+@dataclass
+class Arpack(EigenSolver):
+    """Implicitly restarted Lanczos on P M P, one column at a time, to machine precision.
 
-    history = History()
-    max_iter = _MAX_ITER if max_iter is None else max_iter
-    nothing = np.zeros((problem.n_samples, 0), problem.dtype)
-    operator = _deflated(problem, nothing)
-    status: Status = "converged"
-    try:
-        values, vectors = eigsh(
-            operator, n_vectors, which="LA", v0=problem.random(1, rng).ravel(), maxiter=max_iter
-        )
-    except ArpackError as error:
-        status = "max_iter"
-        values = getattr(error, "eigenvalues", np.zeros(0))
-        vectors = getattr(error, "eigenvectors", nothing)
+    Parameters
+    ----------
+    max_iter : int, default=300
+        Largest number of restarts; where eigenvalues lie apart, a few are enough.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.solvers import Arpack
+    >>> FairSpectralClustering(3, solver=Arpack(max_iter=1000))
+    FairSpectralClustering(n_clusters=3, solver=Arpack(max_iter=1000))
+    """
+
+    is_iterative = False  # of what ARPACK does between start and end nothing is seen
+    finds_hidden_copies = False
+
+    max_iter: Count = 300
+
+    def steps(
+        self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
+    ) -> Iterator[Step]:
+        if problem.n_free < 4 * n_vectors + 20:  # ARPACK needs room for its basis
+            yield from DenseEigh().steps(problem, n_vectors, rng)
+            return
+        nothing = np.zeros((problem.n_samples, 0), problem.dtype)
+        first = problem.random(1, rng).ravel()
+        is_converged = True
+        try:
+            values, vectors = eigsh(
+                _deflated(problem, nothing), n_vectors, which="LA", v0=first, maxiter=self.max_iter
+            )
+        except ArpackNoConvergence as error:
+            is_converged, values, vectors = False, error.eigenvalues, error.eigenvectors
+        except ArpackError:
+            is_converged, values, vectors = False, np.zeros(0), nothing
         if values.size < n_vectors:
             raise SolverError(
-                f"ARPACK found {values.size} of {n_vectors} eigenvectors in {max_iter} iterations: "
-                "the eigenvalues are too close to each other. Use solver='lanczos', a wider "
-                "kernel, or a larger max_iter."
-            ) from None
-    if status == "converged" and problem.affinity.n_components() > 1:
-        values, vectors = _with_missed_copies(problem, values, vectors, rng)
-    order = np.argsort(values)[::-1]
-    values = values[order].astype(np.float64)
-    history.record(trace=float(values.sum()))
-    return EigenResult(vectors[:, order], values, 1, status, history.as_dict())
+                f"ARPACK found {values.size} of {n_vectors} eigenvectors in {self.max_iter} "
+                "iterations: the eigenvalues are too close to each other. Use solver='lanczos', "
+                "a wider kernel, or a larger max_iter."
+            )
+        if is_converged and problem.weights.n_components() > 1:
+            values, vectors = _with_missed_copies(problem, values, vectors, rng)
+        order = np.argsort(values)[::-1]
+        found = Pairs(values[order].astype(np.float64), vectors[:, order])
+        yield only_step(found, n_vectors, is_converged=is_converged)
 
 
 def _with_missed_copies(
@@ -103,6 +114,7 @@ def _deflated(problem: GroupCut, found: NDArray[Any]) -> LinearOperator:
         result = problem.apply(rest)
         if found.shape[1]:
             result -= found @ (found.T @ result)
-        return (result - 2 * (column - rest)).ravel()
+        result -= 2 * (column - rest)
+        return result.ravel()
 
     return LinearOperator((n, n), matvec=product, dtype=problem.dtype)

@@ -1,20 +1,59 @@
-"""What the eigen-solvers of fair spectral clustering share: their registry and their result."""
+"""What the eigen-solvers of fair spectral clustering share: the loop, and the shape of a result.
+
+A solver is a dataclass of its parameters and writes ``steps``: an iteration per item. The loop here
+keeps the history, calls the callback, and says how it ended.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
+from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.base import Status
+from skfair.solvers.parameters import check_parameters
+from skfair.utils.history import History
 from skfair.utils.registry import Registry
 
-Callback = Callable[[Any], bool]
+# Gets the present vectors, or None where they would have to be computed; True stops the solver.
+Callback = Callable[[NDArray[Any] | None], bool]
 
-# Name -> solve(problem, n_vectors, *, tol, max_iter, block_size, rng, callback) -> EigenResult.
-EIGEN_SOLVERS: Registry[Any] = Registry("eigen-solver", "skfair.solvers.eigen")
+# A constraint that is missed by more than this is not kept: rounding in float32 is far below it.
+KEPT = 1e-4
+
+
+class Pairs(NamedTuple):
+    """Eigenvalues in falling order, and their orthonormal vectors."""
+
+    values: FloatArray
+    vectors: NDArray[Any]
+    # The vectors that follow, as far as they came for free: approximate, or none.
+    spare: NDArray[Any] | None = None
+
+
+class Step(NamedTuple):
+    """An iteration of an eigen-solver, as :meth:`EigenSolver.steps` yields it."""
+
+    pairs: Callable[[], Pairs]  # asked for at the end only
+    columns: Mapping[str, float] = MappingProxyType({})  # of the history
+    is_converged: bool = False
+    vectors: NDArray[Any] | None = None  # if they are there without work
+    is_whole: bool = True  # whether there are as many vectors as wanted, so that it may stop
+
+
+def only_step(found: Pairs, n_vectors: int, *, is_converged: bool = True) -> Step:
+    """Return the step of a solver that has found all eigenpairs at once, perhaps some to spare."""
+    k = n_vectors
+    pairs = Pairs(found.values[:k], found.vectors[:, :k], found.vectors[:, k:])
+    columns = {"trace": float(pairs.values.sum())}
+    return Step(lambda: pairs, columns, is_converged, pairs.vectors)
 
 
 class EigenResult(NamedTuple):
@@ -29,11 +68,13 @@ class EigenResult(NamedTuple):
     n_iter : int
         Number of iterations; 1 for direct solvers.
     status : {"converged", "max_iter", "stopped", "infeasible"}
-        Why the solver ended; "infeasible" if the constraint is missed.
+        Why the solver ended; "infeasible" if it ended by itself and misses the constraint.
     history : dict of ndarray
         One row per iteration.
     spare : ndarray of shape (n_samples, n) or None
         The vectors that follow, as far as they came for free: approximate, or none.
+    residual : float
+        ``|Q'H|``: how far the vectors are from the group constraint.
     """
 
     vectors: NDArray[Any]
@@ -42,3 +83,84 @@ class EigenResult(NamedTuple):
     status: Status
     history: dict[str, NDArray[Any]]
     spare: NDArray[Any] | None = None
+    residual: float = 0.0
+
+
+@dataclass
+class EigenSolver(ABC):
+    """Finds the leading eigenvectors of ``P M P``, see :class:`GroupCut`."""
+
+    # Whether F'H = 0 is kept, up to rounding.
+    keeps_constraint: ClassVar[bool] = True
+    # Whether it can be ended after any iteration, by max_iter or a callback.
+    is_iterative: ClassVar[bool] = True
+    # Whether repeated eigenvalues are found in dense weights, whose parts are not searched for.
+    finds_hidden_copies: ClassVar[bool] = True
+
+    @abstractmethod
+    def steps(
+        self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
+    ) -> Iterator[Step]:
+        """Yield the iterations, ``max_iter`` at most.
+
+        Parameters
+        ----------
+        problem : GroupCut
+            The weights and the constraint.
+        n_vectors : int
+            How many vectors.
+        rng : RandomState
+            Source of random numbers.
+
+        Yields
+        ------
+        step : Step
+            Where the solver has got to.
+        """
+
+    def solve(
+        self,
+        problem: GroupCut,
+        n_vectors: int,
+        *,
+        rng: np.random.RandomState,
+        callback: Callback | None = None,
+    ) -> EigenResult:
+        """Find the leading eigenvectors under the group constraint.
+
+        Parameters
+        ----------
+        problem : GroupCut
+            The weights and the constraint.
+        n_vectors : int
+            How many vectors.
+        rng : RandomState
+            Source of random numbers.
+        callback : callable, default=None
+            ``callback(vectors or None) -> stop``, called after each iteration.
+
+        Returns
+        -------
+        result : EigenResult
+            The vectors, their values and how the solver ended.
+        """
+        check_parameters(self)
+        history, is_stopped = History(), False
+        for step in self.steps(problem, n_vectors, rng):
+            is_stopped = callback is not None and step.is_whole and callback(step.vectors)
+            if is_stopped or step.is_converged:
+                break
+            history.record(**step.columns)
+        values, vectors, spare = step.pairs()
+        if is_stopped or step.is_converged:
+            history.record(**{"trace": float(values.sum()), **step.columns})
+        residual = problem.residuals(vectors.astype(np.float64))[0]
+        status: Status = "stopped" if is_stopped else "max_iter"
+        if step.is_converged:
+            status = "converged" if residual <= KEPT else "infeasible"
+        columns = history.as_dict()
+        return EigenResult(vectors, values, len(history), status, columns, spare, residual)
+
+
+# The class of each solver; the name is its shorthand.
+EIGEN_SOLVERS: Registry[type[EigenSolver]] = Registry("eigen-solver", "skfair.solvers.eigen")

@@ -16,107 +16,131 @@ Glossary: H, Y, V, P, M, alpha -> as in the paper; R, S of (16) -> ``primal``, `
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
+from sklearn.utils._param_validation import Interval
 
 from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.base import Status
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, Callback, EigenResult
-from skfair.utils.history import History
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step
+from skfair.solvers.parameters import Count, NonNegative, Positive
 
 Product = Callable[[FloatArray], FloatArray]
 
-# The T of Algorithm 1 in the experiments (appendix B).
-_MAX_ITER = 10
 # 1 + omega: what makes the weights of a graph positive definite (Remark 2.3).
 _GRAPH_SHIFT = 1.01
 # Proposition 3.2 needs alpha < 1.
 _LARGEST_ALPHA = 0.95
-# Results that are further from the group constraint, |Q'H|, are called infeasible.
-_FEASIBLE = 1e-2
 # Below this ratio of lengths the Gram matrix has lost the digits of the shortest.
 _WELL_CONDITIONED = 1e-4
 
 
 @EIGEN_SOLVERS.register("dc_admm")
-def solve_dc_admm(
-    problem: GroupCut,
-    n_vectors: int,
-    *,
-    max_iter: int | None = None,
-    rng: np.random.RandomState,
-    callback: Callback | None = None,
-    shift: float | None = None,
-    alpha: float = 0.005,  # appendix B, as all that follow
-    tau: float = 2.0,
-    mu: float = 10.0,
-    gtol: float = 1e-3,
-    ftol: float = 1e-4,
-    **_unused: Any,
-) -> EigenResult:
-    """Run ``max_iter`` (default 10) iterations of Algorithm 1.
+@dataclass
+class DCADMM(EigenSolver):
+    """Algorithm 1 of fair_spectral_dc, with the defaults of its appendix B.
 
-    ``values`` are those of ``H' D^-1/2 W D^-1/2 H``, without the shift. An iteration costs one
-    product with ``n_vectors`` columns and two per evaluation of the dual (5 to 10 of them).
+    An iteration costs one product with as many columns as vectors, and two per evaluation of the
+    dual (5 to 10 of them).
+
+    Parameters
+    ----------
+    max_iter : int, default=10
+        Number of iterations, T; there is no other end.
+    shift : float, default=None
+        What is added to the diagonal of M; None is 1.01, and 0 for weights that are known to be
+        positive semidefinite. Values are reported without it.
+    alpha : float, default=0.005
+        First penalty, below 1.
+    tau : float, default=2.0
+        Factor by which the penalty changes, above 1.
+    mu : float, default=10.0
+        Ratio of the residuals that makes it change.
+    gtol, ftol : float, default=1e-3, 1e-4
+        Tolerances of the L-BFGS that maximises the dual.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.solvers import DCADMM
+    >>> FairSpectralClustering(3, solver=DCADMM(max_iter=20)).solver.alpha
+    0.005
     """
-    if shift is None:
-        shift = 0.0 if problem.affinity.is_psd else _GRAPH_SHIFT
 
-    def times(columns: FloatArray) -> FloatArray:
-        product = problem.multiply(columns.astype(problem.dtype, copy=False))
-        return product.astype(np.float64, copy=False) + shift * columns
+    keeps_constraint = False
 
-    shape = (problem.n_samples, n_vectors)
-    V = rng.standard_normal(shape) * (problem.scale > 0)[:, None]
-    Y, P = np.zeros(shape), np.zeros(shape)
-    history = History()
-    is_stopped = False
-    for _ in range(_MAX_ITER if max_iter is None else max_iter):
-        solved = minimize(
-            _dual,
-            V.ravel(),
-            args=(times, Y, P, alpha),
-            jac=True,
-            method="L-BFGS-B",
-            options={"gtol": gtol, "ftol": ftol},
-        )
-        V = solved.x.reshape(shape)
-        H = _polar(times(V))[0]  # second eq. (15)
-        MH = times(H)
-        # P stays in the span of F, so that its part is zero up to rounding; kept as printed.
-        last, Y = Y, problem.project((MH + P / alpha).astype(problem.dtype)).astype(np.float64)
-        P += alpha * (MH - Y)  # eq. (13)
-        primal = float(np.linalg.norm(MH - Y))
-        dual = float(alpha * np.linalg.norm(Y - last))
-        constraint = problem.residuals(H)[0]
-        trace = float(np.sum(H * MH)) - shift * n_vectors
-        history.record(trace=trace, primal=primal, dual=dual, alpha=alpha, constraint=constraint)
-        if callback is not None and callback(H):
-            is_stopped = True
-            break
-        if primal > mu * dual:  # eq. (16)
-            alpha = min(tau * alpha, _LARGEST_ALPHA)
-        elif dual > mu * primal:
-            alpha /= tau
+    max_iter: Count = 10
+    shift: NonNegative | None = None
+    alpha: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.005
+    tau: Annotated[float, Interval(Real, 1, None, closed="neither")] = 2.0
+    mu: Positive = 10.0
+    gtol: Positive = 1e-3
+    ftol: Positive = 1e-4
+
+    def steps(
+        self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
+    ) -> Iterator[Step]:
+        shift = self.shift
+        if shift is None:
+            shift = 0.0 if problem.weights.is_psd else _GRAPH_SHIFT
+        times = partial(_shifted_product, problem, shift)
+        shape = (problem.n_samples, n_vectors)
+        V = rng.standard_normal(shape) * (problem.scale > 0)[:, None]
+        Y, P = np.zeros(shape), np.zeros(shape)
+        alpha = self.alpha
+        for n_iter in range(1, self.max_iter + 1):
+            solved = minimize(
+                _dual,
+                V.ravel(),
+                args=(times, Y, P, alpha),
+                jac=True,
+                method="L-BFGS-B",
+                options={"gtol": self.gtol, "ftol": self.ftol},
+            )
+            V = solved.x.reshape(shape)
+            H = _polar(times(V))[0]  # second eq. (15)
+            MH = times(H)
+            # P stays in the span of F, so that its part is zero up to rounding; kept as printed.
+            last, Y = Y, problem.project((MH + P / alpha).astype(problem.dtype)).astype(np.float64)
+            P += alpha * (MH - Y)  # eq. (13)
+            columns = {
+                "trace": float(np.sum(H * MH)) - shift * n_vectors,
+                "primal": float(np.linalg.norm(MH - Y)),
+                "dual": float(alpha * np.linalg.norm(Y - last)),
+                "alpha": alpha,
+                "constraint": problem.residuals(H)[0],
+            }
+            yield Step(partial(_pairs, H, MH, shift), columns, n_iter == self.max_iter, H)
+            alpha = self._next_alpha(alpha, columns["primal"], columns["dual"])
+
+    def _next_alpha(self, alpha: float, primal: float, dual: float) -> float:
+        """Balance the two residuals, eq. (16)."""
+        if primal > self.mu * dual:
+            return min(self.tau * alpha, _LARGEST_ALPHA)
+        return alpha / self.tau if dual > self.mu * primal else alpha
+
+
+def _shifted_product(problem: GroupCut, shift: float, columns: FloatArray) -> FloatArray:
+    """Return ``M + shift`` times columns."""
+    product = problem.multiply(columns.astype(problem.dtype, copy=False))
+    return product.astype(np.float64, copy=False) + shift * columns
+
+
+def _pairs(H: FloatArray, MH: FloatArray, shift: float) -> Pairs:
+    """Rotate H to the eigenvectors of ``H' M H``."""
     values, rotation = np.linalg.eigh(H.T @ MH)
-    status: Status = "converged" if constraint <= _FEASIBLE else "infeasible"
-    return EigenResult(
-        H @ rotation[:, ::-1],
-        values[::-1] - shift,
-        len(history),
-        "stopped" if is_stopped else status,
-        history.as_dict(),
-    )
+    return Pairs(values[::-1] - shift, H @ rotation[:, ::-1])
 
 
 def _dual(
     v: FloatArray, times: Product, Y: FloatArray, P: FloatArray, alpha: float
-) -> tuple[float, NDArray[Any]]:
+) -> tuple[float, FloatArray]:
     """Return the dual objective (14) at V, and its gradient (Proposition 3.3).
 
     With ``A = (V + P - alpha Y) / (1 - alpha)``, the conjugate of phi is

@@ -7,6 +7,8 @@ factored affinity ``W = Z Z'`` of rank m needs the m x m matrix ``S' P S``, ``S 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,40 +16,40 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from skfair._typing import FloatArray
-from skfair.problems.cut.affinity import FactoredAffinity, is_sparse
+from skfair._typing import FloatArray, Rows
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
-from skfair.utils.history import History
+from skfair.problems.cut.weights import FactoredWeights
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenSolver, Pairs, Step, only_step
 
 # Directions of a factor whose eigenvalue is below this share of the largest are noise.
 _RANK_TOL = 1e-6
 
 
 @EIGEN_SOLVERS.register("dense")
-def solve_dense(
-    problem: GroupCut,
-    n_vectors: int,
-    *,
-    rng: np.random.RandomState,
-    **_unused: Any,
-) -> EigenResult:
-    """Find the leading eigenvectors by a direct solver: O(n^3), or O(n m^2) for a factor."""
-    history = History()
-    n_wanted = min(2 * n_vectors, max(problem.n_free, n_vectors))
-    if isinstance(problem.affinity, FactoredAffinity):
-        values, vectors = _from_factor(problem, problem.affinity, n_vectors, n_wanted)
-    else:
-        values, vectors = _leading(_shifted_matrix(problem), n_wanted)
-    history.record(trace=float(values[:n_vectors].sum()))
-    return EigenResult(
-        vectors[:, :n_vectors],
-        values[:n_vectors],
-        1,
-        "converged",
-        history.as_dict(),
-        vectors[:, n_vectors:],
-    )
+@dataclass
+class DenseEigh(EigenSolver):
+    """Finds the leading eigenvectors directly: O(n^3), or O(n m^2) for a factor.
+
+    Examples
+    --------
+    >>> from skfair.cluster import FairSpectralClustering
+    >>> from skfair.solvers import DenseEigh
+    >>> FairSpectralClustering(3, solver=DenseEigh())
+    FairSpectralClustering(n_clusters=3, solver=DenseEigh())
+    """
+
+    is_iterative = False
+
+    def steps(
+        self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
+    ) -> Iterator[Step]:
+        n_wanted = min(2 * n_vectors, max(problem.n_free, n_vectors))
+        factor = problem.weights.factor
+        if factor is None:
+            values, vectors = _leading(_shifted_matrix(problem), n_wanted)
+        else:
+            values, vectors = _from_factor(problem, factor, n_vectors, n_wanted)
+        yield only_step(Pairs(values, vectors), n_vectors)
 
 
 def _leading(A: FloatArray, n_vectors: int) -> tuple[FloatArray, FloatArray]:
@@ -61,9 +63,7 @@ def _leading(A: FloatArray, n_vectors: int) -> tuple[FloatArray, FloatArray]:
 
 def _shifted_matrix(problem: GroupCut) -> FloatArray:
     """Return ``P M P - 2 Q Q'``, and -2 for rows without edges, as a dense matrix."""
-    weights: Any = problem.affinity.weights  # type: ignore[union-attr]
-    M = np.asarray(weights.toarray() if is_sparse(weights) else weights, np.float64)
-    M = M * problem.scale * problem.scale[:, None]
+    M = problem.weights.dense() * problem.scale * problem.scale[:, None]
     Q = problem.basis.astype(np.float64)
     QM = Q.T @ M
     M -= Q @ QM
@@ -75,18 +75,18 @@ def _shifted_matrix(problem: GroupCut) -> FloatArray:
 
 
 def _from_factor(
-    problem: GroupCut, affinity: FactoredAffinity, n_vectors: int, n_wanted: int
+    problem: GroupCut, factor: FactoredWeights, n_vectors: int, n_wanted: int
 ) -> tuple[FloatArray, NDArray[Any]]:
     """Solve through the Gram matrix of the factor, whose rank may allow fewer than wanted."""
-    gram = np.zeros((affinity.rank, affinity.rank))
-    inner = np.zeros((affinity.rank, problem.basis.shape[1]))
-    for rows, z in affinity.blocks():
-        scaled = _scaled(z, problem.scale[rows].astype(affinity.dtype))
+    gram = np.zeros((factor.rank, factor.rank))
+    inner = np.zeros((factor.rank, problem.basis.shape[1]))
+    for rows, z in factor.blocks():
+        scaled = _scaled(z, problem.scale[rows].astype(factor.dtype))
         part = scaled.T @ scaled
-        gram += part.toarray() if is_sparse(part) else part
+        gram += part if isinstance(part, np.ndarray) else part.toarray()
         inner += scaled.T @ problem.basis[rows]
     gram -= inner @ inner.T
-    values, U = _leading((gram + gram.T) / 2, min(n_wanted, affinity.rank))
+    values, U = _leading((gram + gram.T) / 2, min(n_wanted, factor.rank))
     usable = values > _RANK_TOL * max(values[0], 0.0)
     values, U = values[usable], U[:, usable]
     if values.size < n_vectors:
@@ -94,11 +94,15 @@ def _from_factor(
             f"The factored affinity has {values.size} usable directions, fewer than the "
             f"{n_vectors} that are needed. Use more landmarks, a larger gamma, or fewer clusters."
         )
-    H = affinity.spread(U / np.sqrt(values))
+    H = factor.spread(U / np.sqrt(values))
     H *= problem.scale[:, None].astype(H.dtype)
     return values, problem.project(H)
 
 
-def _scaled(z: Any, scale: NDArray[Any]) -> Any:
+def _scaled(z: Rows, scale: NDArray[Any]) -> Rows:
     """Multiply each row of a dense or sparse block."""
-    return sparse.diags_array(scale) @ z if is_sparse(z) else z * scale[:, None]
+    return (
+        z * scale[:, None]
+        if isinstance(z, np.ndarray)
+        else sparse.csr_array(sparse.diags_array(scale) @ z)
+    )

@@ -296,7 +296,12 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
             average=point.copy() if is_averaged else None,
             average_multipliers=multipliers.copy() if is_averaged else None,
             n_slacks=slacks.size,
+            adam=self._adam(point.size),
         )
+
+    def _adam(self, n_parameters: int) -> Adam | None:
+        """Return what makes the steps of solvers that use it."""
+        return None
 
     def _rows_per_cell(self, problem: StochasticProblem) -> int:
         """Return how many rows of each cell are drawn per step."""
@@ -328,16 +333,8 @@ class GradientSolver(StochasticSolver[S]):
     decay_steps: PositiveOrInf = 100.0
     optimizer: Literal["adam", "sgd"] = "adam"
 
-    def _first_state(
-        self,
-        problem: StochasticProblem,
-        theta0: FloatArray,
-        multipliers0: FloatArray | None,
-        slacks: FloatArray | None = None,
-    ) -> TrainingState:
-        state = super()._first_state(problem, theta0, multipliers0, slacks)
-        state.adam = Adam(state.point.size) if self.optimizer == "adam" else None
-        return state
+    def _adam(self, n_parameters: int) -> Adam | None:
+        return Adam(n_parameters) if self.optimizer == "adam" else None
 
     def _descend(self, state: TrainingState, gradient: FloatArray) -> None:
         """Move the point along the negative gradient."""

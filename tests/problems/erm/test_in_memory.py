@@ -9,8 +9,12 @@ from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.losses import LOSSES
 from tests.small_problems import (
     build,
+    central,
+    lagrangian,
     make_rule,
     people,
+    random_multipliers,
+    random_point,
     raw,
     references_of,
     rules_for,
@@ -23,28 +27,6 @@ PAIRS = [(loss, rule) for loss in LOSSES for rule in rules_for(loss)]
 each_pair = pytest.mark.parametrize(("loss", "rule"), PAIRS)
 each_storage = pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
 SEVERAL = ["demographic_parity", DemographicParity(0.1, "overall"), EqualizedOdds(0.2)]
-
-
-def random_point(problem, seed=0):
-    return np.random.default_rng(seed).normal(0, 0.7, problem.n_parameters)
-
-
-def random_multipliers(problem, seed=1):
-    return np.random.default_rng(seed).normal(size=problem.n_constraints)
-
-
-def central(function, x, h=1e-6):
-    """Central differences of a number or an array, one column per entry of x."""
-    steps = h * np.eye(x.size)
-    return np.stack([(function(x + s) - function(x - s)) / (2 * h) for s in steps], axis=-1)
-
-
-def lagrangian(problem, multipliers, batch=None):
-    def value(theta):
-        at = problem.evaluate(theta, batch)
-        return at.objective + multipliers @ at.constraints
-
-    return value
 
 
 # Values
@@ -251,98 +233,7 @@ def test_weight_two_is_the_same_row_twice_and_order_is_nothing(seed):
     assert one.hessian(multipliers) == pytest.approx(two.hessian(multipliers), abs=1e-10)
 
 
-# Batches
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-@each_storage
-def test_a_batch_is_an_unbiased_sample(is_weighted, is_sparse):
-    who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
-    problem = build(
-        who, [DemographicParity(), EqualizedOdds(reference="overall")], is_sparse=is_sparse
-    )
-    theta, rng, n_draws = random_point(problem), np.random.RandomState(0), 400
-    at = problem.evaluate(theta)
-    multipliers = random_multipliers(problem)
-    full = np.concatenate([[at.objective], at.constraints, at.gradient(multipliers)])
-    drawn = []
-    for _ in range(n_draws):
-        sample = problem.evaluate(theta, problem.draw(rng, 8, 3))
-        gradient = sample.gradient(multipliers)
-        drawn.append(np.concatenate([[sample.objective], sample.constraints, gradient]))
-    error = np.std(drawn, axis=0) / np.sqrt(n_draws)
-    assert (np.abs(np.mean(drawn, axis=0) - full) <= 4 * error + 1e-12).all()
-    assert error[: 1 + problem.n_constraints].min() > 0
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_a_batch_has_as_many_rows_for_every_cell(is_weighted):
-    who = people(5, n=60, n_levels=(3, 2), weighted=is_weighted)
-    problem = build(who, ["demographic_parity", "equal_opportunity"])
-    batch = problem.draw(np.random.RandomState(0), 70, 4)
-    n_rows = 70 + 4 * sum(rule.n_cells for rule in problem.rules)
-    assert batch.rows.shape == batch.loss_weights.shape == (n_rows,)
-    assert batch.loss_weights.sum() == pytest.approx(1)
-    for rule, weights in zip(problem.rules, batch.cell_weights, strict=True):
-        stands = weights > 0
-        assert np.bincount(rule.cells[batch.rows[stands]]).tolist() == [4] * rule.n_cells
-        assert (rule.row_weights[batch.rows[stands]] > 0).all()
-        assert np.bincount(rule.cells[batch.rows], weights) == pytest.approx(np.ones(rule.n_cells))
-
-
-@pytest.mark.parametrize("is_weighted", [False, True])
-def test_rows_of_the_cells_stand_for_the_loss_where_they_can(is_weighted):
-    """They do if every row is in a cell, and if they say as much as rows of their own would."""
-    who = people(5, n=60, n_levels=(3,), weighted=is_weighted)
-    problem = build(who, ["equal_opportunity", "demographic_parity"])
-    n_cells = [rule.n_cells for rule in problem.rules]
-    batch = problem.draw(np.random.RandomState(0), 7, 4)
-    assert batch.rows.size == 4 * sum(n_cells)
-    stands = batch.loss_weights > 0
-    assert np.array_equal(stands, batch.cell_weights[1] > 0)  # not the positives alone
-    share = np.bincount(who.groups().codes[0], who.weights)
-    found = np.bincount(who.groups().codes[0][batch.rows], batch.loss_weights)
-    assert found == pytest.approx(share / share.sum())
-
-
-def test_every_row_with_weight_is_drawn_and_no_other():
-    who, rng = people(5, n=60), np.random.RandomState(0)
-    weights = np.where(np.arange(60) % 3 == 0, 0.0, 1 + np.arange(60) / 10)
-    for these, expected in ((None, range(60)), (weights, np.flatnonzero(weights))):
-        problem = build(who._replace(weights=these), "demographic_parity")
-        for n_loss, n_per_cell in ((2000, 0), (0, 1000)):
-            assert set(problem.draw(rng, n_loss, n_per_cell).rows) == set(expected)
-
-
-@pytest.mark.parametrize(("n_loss", "n_per_cell"), [(0, 5), (5, 0), (0, 0)])
-def test_a_batch_may_lack_either_part(n_loss, n_per_cell):
-    problem = build(people(5), "demographic_parity")
-    batch = problem.draw(np.random.RandomState(0), n_loss, n_per_cell)
-    at = problem.evaluate(random_point(problem), batch)
-    assert batch.rows.size == n_loss + 2 * n_per_cell
-    assert batch.loss_weights.sum() == pytest.approx(float(n_loss > 0))
-    assert np.isfinite(at.gradient(np.ones(1))).all()
-
-
-def test_the_same_seed_draws_the_same_rows():
-    problem = build(people(5, weighted=True), "equalized_odds")
-    one, two, other = (problem.draw(np.random.RandomState(s), 9, 9).rows for s in (0, 0, 1))
-    assert (one == two).all()
-    assert (one != other).any()
-
-
-@each_pair
-@each_storage
-def test_derivatives_of_a_batch_equal_finite_differences(loss, rule, is_sparse):
-    who = people(6, n=40, n_levels=(3, 2), weighted=True)
-    problem = build(who, rule, loss=loss, is_sparse=is_sparse)
-    batch = problem.draw(np.random.RandomState(0), 12, 3)
-    theta, multipliers = random_point(problem), random_multipliers(problem)
-    at = problem.evaluate(theta, batch)
-    gradient = central(lagrangian(problem, multipliers, batch), theta)
-    assert at.gradient(multipliers) == pytest.approx(gradient, abs=1e-7)
-    slope = central(lambda x: problem.evaluate(x, batch).gradient(multipliers), theta)
-    assert at.hessian(multipliers) == pytest.approx(slope, abs=1e-6)
+# Samples
 
 
 @each_storage

@@ -144,7 +144,7 @@ def test_bounds_loosen_with_the_tolerance(rules):
     theta, _ = random_point(problem)
     before = None
     for tolerance in np.linspace(0, 1.1, 23):
-        problem.set_tolerance(tolerance)
+        problem = problem.limited(tolerance)
         at = problem.evaluate(theta)
         now = (problem.lower, problem.upper, problem.violation(at))
         if before is not None:
@@ -174,7 +174,7 @@ def test_residuals_by_hand(shift):
     residual = problem.kkt_residual(at, multipliers)
     assert problem.violation(at) == residual["feasibility"] == pytest.approx(violation)
     assert residual["complementarity"] == pytest.approx(max(products))
-    assert residual["stationarity"] == pytest.approx(np.linalg.norm(at.gradient(multipliers)))
+    assert residual["stationarity"] == pytest.approx(np.abs(at.gradient(multipliers)).max())
 
 
 def test_multipliers_of_missing_bounds_are_not_complementary():
@@ -199,8 +199,8 @@ def test_no_rules():
 def test_steps_can_be_replaced():
     problem, sharp = build(people(), STACKS[2]), Surrogate("smoothstep", 1e-9)
     theta, _ = random_point(problem)
-    problem.set_surrogate(sharp)
-    at = problem.evaluate(theta)
+    replaced = problem.limited(surrogate=sharp)
+    at = replaced.evaluate(theta)
     same = build(people(), STACKS[2], surrogate=sharp).evaluate(theta)
     assert np.array_equal(at.constraints, same.constraints)
     thetas, codes = theta[problem.model.n_parameters :][:2], people()[2]

@@ -9,10 +9,10 @@ from scipy import sparse
 from skfair._kernels import cuts
 from skfair.cluster.limits import representation_rules
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.representation import CostProblem
-from skfair.problems.cut.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
+from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, improve_by_moves, round_to_rules
-from skfair.solvers.clustering.prices import assign
 from tests.naive.spectral import normalised_cut
 from tests.python_kernels import as_python
 
@@ -41,7 +41,7 @@ def problem_of(codes, n_clusters, min_balance):
 
 
 forms = pytest.mark.parametrize(
-    "form", [DenseAffinity, lambda W: SparseAffinity(sparse.csr_array(W))], ids=["dense", "sparse"]
+    "form", [DenseWeights, lambda W: SparseWeights(sparse.csr_array(W))], ids=["dense", "sparse"]
 )
 
 
@@ -68,7 +68,7 @@ def test_the_linearisation_is_the_slope_of_the_cut():
         return 3 - (within / (degrees @ members)).sum()
 
     members = np.eye(3)[labels]
-    slopes = Cut(DenseAffinity(W), labels, 3).linearised()
+    slopes = Cut(DenseWeights(W), labels, 3).linearised()
     for i, k in zip(rng.integers(0, 12, 10), rng.integers(0, 3, 10), strict=True):
         step = np.zeros((12, 3))
         step[i, k] = 1e-6
@@ -94,9 +94,9 @@ def test_moves_lower_the_cut_and_keep_the_rules(form, seed):
     start = assign(problem, rng.random((n, K)))
     assert start.violation == 0
     before = normalised_cut(W, start.labels)
-    affinity = form(W)
-    cut = Cut(affinity, start.labels, K)
-    found = improve_by_moves(affinity, problem, cut, np.random.RandomState(0))
+    weights = form(W)
+    cut = Cut(weights, start.labels, K)
+    found = improve_by_moves(weights, problem, cut, np.random.RandomState(0))
     assert found.cut.value == pytest.approx(normalised_cut(W, found.labels), rel=1e-9)
     assert found.cut.value < before
     assert problem.rules.violation(problem.counts(found.labels)).sum() == 0
@@ -117,9 +117,9 @@ def test_rows_of_a_cell_change_places_where_no_row_may_move(form):
     labels = truth.copy()
     labels[[0, 1, 12, 13]] = labels[[12, 13, 0, 1]]  # a pair of each group on the wrong side
     problem = problem_of(codes, 2, 1.0)
-    affinity = form(W)
-    cut = Cut(affinity, labels, 2)
-    found = improve_by_moves(affinity, problem, cut, np.random.RandomState(0))
+    weights = form(W)
+    cut = Cut(weights, labels, 2)
+    found = improve_by_moves(weights, problem, cut, np.random.RandomState(0))
     assert np.array_equal(found.labels, truth)
 
 
@@ -128,21 +128,21 @@ def test_links_are_kept_up_to_date():
     rng = np.random.default_rng(1)
     n, K = 60, 4
     W = graph(n, 1)
-    affinity = SparseAffinity(sparse.csr_array(W))
+    weights = SparseWeights(sparse.csr_array(W))
     problem = problem_of(rng.permutation(np.arange(n) % 3), K, 0.5)
     start = assign(problem, rng.random((n, K)))
-    cut = Cut(affinity, start.labels.copy(), K)
+    cut = Cut(weights, start.labels.copy(), K)
     cell_rows = np.argsort(problem.cells, kind="stable")
     starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
     values = problem.counts(cut.labels) @ problem.rules.matrix.T + problem.rules.slack
     before, links = cut.value, np.ascontiguousarray(cut.links.T)
     gain = cuts.improve_cut(
-        affinity.weights.indptr,
-        affinity.weights.indices,
-        affinity.weights.data,
+        weights.matrix.indptr,
+        weights.matrix.indices,
+        weights.matrix.data,
         np.zeros((0, 0)),
         cut.degrees,
-        affinity.diagonal(),
+        weights.diagonal(),
         problem.cells,
         starts,
         cell_rows,
@@ -154,7 +154,7 @@ def test_links_are_kept_up_to_date():
         cut.within,
         cut.volume,
     )
-    after = Cut(affinity, cut.labels, K)
+    after = Cut(weights, cut.labels, K)
     assert gain > 0
     assert before - after.value == pytest.approx(gain, rel=1e-9)
     assert np.allclose(links.T, after.links)
@@ -178,15 +178,15 @@ def test_rounding_keeps_the_rules_near_the_optimum_of_a_tiny_graph(form, min_bal
             for labels in (np.array(bits) for bits in itertools.product(range(K), repeat=n))
             if problem.rules.violation(problem.counts(labels)).sum() <= 1e-9
         )
-        affinity, starts = form(W), [rng.integers(0, K, n) for _ in range(10)]
-        found = round_to_rules(affinity, problem, starts, np.random.RandomState(0)).cut.value
+        weights, starts = form(W), [rng.integers(0, K, n) for _ in range(10)]
+        found = round_to_rules(weights, problem, starts, np.random.RandomState(0)).cut.value
         assert best - 1e-9 <= found <= best * 1.1
 
 
 def test_a_factor_gives_the_cut_of_its_product():
     rng = np.random.default_rng(0)
     Z, codes = rng.random((50, 4)), rng.permutation(np.arange(50) % 2)
-    factor = FactoredAffinity(lambda rows: Z[rows], 50, 4, np.float64)
+    factor = FactoredWeights(lambda rows: Z[rows], 50, 4, np.float64)
     problem, labels = problem_of(codes, 3, 0.8), rng.integers(0, 3, 50)
     found = round_to_rules(factor, problem, [labels], np.random.RandomState(0))
     assert found.cut.value == pytest.approx(normalised_cut(Z @ Z.T, found.labels))
@@ -200,7 +200,7 @@ def test_rows_without_edges_go_where_the_rules_need_them():
     codes = np.array([0, 0, 0, 0, 1, 1, 1, 1])
     problem = problem_of(codes, 2, 1.0)
     labels = np.array([0, 0, 1, 1, 0, 0, 0, 0])
-    found = round_to_rules(DenseAffinity(W), problem, [labels], np.random.RandomState(0))
+    found = round_to_rules(DenseWeights(W), problem, [labels], np.random.RandomState(0))
     assert found.cut.value == 0
     assert found.violation == 0
     assert np.bincount(found.labels[4:]).tolist() == [2, 2]

@@ -10,14 +10,13 @@ from scipy.optimize import LinearConstraint, check_grad, linprog, milp
 
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering.representation import (
-    RepresentationProblem,
-    Rules,
-    balance_rules,
-    share_rules,
-)
-from skfair.solvers.clustering import prices as solver
-from skfair.solvers.clustering.prices import assign, fair_lloyd, maximise_dual
+from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering import assignment
+from skfair.solvers.clustering.assignment import assign, maximise_dual
+from skfair.solvers.clustering.base import go_on
+from skfair.solvers.clustering.lloyd import cluster_by_prices, fair_lloyd
 from tests.python_kernels import as_python
 
 
@@ -247,12 +246,14 @@ def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch)
     D = dense(problem, centers)
     labels = D.argmin(axis=1)
     counts = problem.counts(labels)
-    left = solver.repair_labels(problem, distances, labels, counts)
+    placed = Placement(problem, distances, labels, counts)
+    placed.repair()
+    left = placed.violation
     assert left == pytest.approx(problem.rules.violation(problem.counts(labels)).sum())
     assert left <= 1e-9
     assert_allclose(counts, problem.counts(labels))
     before = D[np.arange(problem.n_samples), labels].sum()
-    solver.improve_labels(problem, distances, labels, counts)
+    placed.improve()
     assert D[np.arange(problem.n_samples), labels].sum() <= before + 1e-12
     assert_allclose(counts, problem.counts(labels))
     assert problem.rules.violation(counts).sum() <= 1e-9
@@ -278,12 +279,12 @@ def test_gradient_of_the_smooth_dual():
         captured["function"], captured["args"] = function, args
         return type("Result", (), {"x": start})
 
-    original = solver.minimize
-    solver.minimize = record
+    original = assignment.minimize
+    assignment.minimize = record
     try:
         maximise_dual(problem, distances, np.zeros((3, 9)))
     finally:
-        solver.minimize = original
+        assignment.minimize = original
     function, args = captured["function"], (0.3,)
     rng = np.random.default_rng(0)
     at = rng.random(27)
@@ -324,8 +325,8 @@ def test_weights_are_repetitions():
     repeated = RepresentationProblem(
         problem.X[again], encode_groups(problem.cells[again]), matrix, 3
     )
-    assert_allclose(weighted.mean, repeated.mean)
-    assert weighted.scale == pytest.approx(repeated.scale)
+    assert_allclose(weighted.units.mean, repeated.units.mean)
+    assert weighted.units.scale == pytest.approx(repeated.units.scale)
     lam = rng.random((3, 4)) * 0.1
     for temperature in (0.3, 0.01):
         one, other = (
@@ -333,7 +334,7 @@ def test_weights_are_repetitions():
             for p in (weighted, repeated)
         )
         value = [
-            solver.assign_at_prices(p, p.distances(centers), v)[2]
+            Placement.at_prices(p, p.distances(centers), v).lower_bound
             for p, v in ((weighted, one), (repeated, other))
         ]
         assert value[0] == pytest.approx(value[1], rel=1e-4)
@@ -360,8 +361,8 @@ def test_offsets_and_scales_do_not_matter(offset, factor):
 def test_blocks_and_sampling_change_little(monkeypatch):
     problem, centers = random_problem(1, 900, 4, 3)
     one = fair_lloyd(problem, centers)
-    monkeypatch.setattr("skfair.problems.clustering.cost_table._MAX_KEPT", 100)
-    monkeypatch.setattr("skfair.problems.clustering.representation._BLOCK", 256)
+    monkeypatch.setattr("skfair.problems.clustering.points._MAX_KEPT", 100)
+    monkeypatch.setattr("skfair.problems.clustering.points._BLOCK", 256)
     small = RepresentationProblem(
         problem.X,
         encode_groups(problem.cells),
@@ -377,9 +378,10 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     )
     assert_allclose(small.norms, whole.norms, rtol=1e-5)
     blocked = fair_lloyd(small, centers)
-    monkeypatch.setattr(solver, "_SAMPLE", 300)
-    sampled = solver.cluster_by_prices(small, [centers, centers + 0.1], random_state=0)
-    stopped = solver.cluster_by_prices(small, [centers], random_state=0, callback=lambda c: True)
+    monkeypatch.setattr(assignment, "_SAMPLE", 300)
+    options = {"max_iter": 100, "tol": 1e-4, "random_state": np.random.RandomState(0)}
+    sampled = cluster_by_prices(small, [centers, centers + 0.1], callback=go_on, **options)
+    stopped = cluster_by_prices(small, [centers], callback=lambda c: True, **options)
     assert stopped.status == "stopped"
     assert stopped.labels.size == small.n_samples
     for found in (blocked, sampled):

@@ -6,7 +6,10 @@ from sklearn.cluster import KMeans
 
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score, kmeans_cost
-from skfair.solvers.clustering.smooth import smooth_fair_kmeans, soft_balance, soft_cost
+from skfair.solvers.clustering.base import clustering_solver
+from skfair.solvers.clustering.smooth import Smooth
+from skfair.solvers.clustering.soft_objectives import soft_balance, soft_cost
+from tests.clustering_problems import free_problem, soft_run
 from tests.naive import soft as naive_soft
 
 
@@ -17,17 +20,25 @@ def sample(n=200, n_groups=3, seed=0):
     return X, codes, X[rng.choice(n, 4, replace=False)]
 
 
-def run(X, codes, centers, n_groups=3, n_a=3, n_b=2, **options):
-    return smooth_fair_kmeans(
-        X,
-        codes,
-        len(centers),
-        n_groups,
-        centers=centers,
-        n_kmeans_steps=n_a,
-        n_swap_steps=n_b,
-        **{"max_iter": 10, "batch_size": 60, "random_state": 0, **options},
-    )
+def run(
+    X,
+    codes,
+    centers,
+    n_groups=3,
+    n_a=3,
+    n_b=2,
+    weights=None,
+    max_iter=10,
+    tol=0.01,
+    random_state=0,
+    callback=None,
+    batch_size=60,
+    **fields,
+):
+    solver = clustering_solver(Smooth(n_a, n_b, batch_size=batch_size, **fields))
+    problem = free_problem(X, codes, len(centers), n_groups, weights)
+    options = {"max_iter": max_iter, "tol": tol, "random_state": random_state}
+    return soft_run(solver.smooth_clustering, problem, centers, callback, **options)
 
 
 class TestObjectives:
@@ -125,7 +136,7 @@ def test_soft_k_means_without_steps_on_the_balance_or_groups(one_group):
     X = rng.normal(size=(300, 2)) + np.array([[0, 0], [8, 0], [0, 8]])[blob]
     codes = np.zeros(300, np.int64) if one_group else rng.integers(0, 2, 300)
     found = run(
-        X, codes, X[:3], 2, 3, 2 if one_group else 0, max_iter=80, batch_size=None, tol=0.01
+        X, codes, X[:3], 2, 3, 2 if one_group else 0, max_iter=80, batch_size=None, tol=1e-6
     )
     expected = KMeans(3, init=X[:3], n_init=1).fit(X)
     assert found.status == "converged"
@@ -251,11 +262,11 @@ def test_movement_in_the_last_tenth_decides_the_status():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"temperature": "hot"}, "temperature must be 'auto'.* got 'hot'"),
-        ({"temperature": 0.0}, "got 0.0"),
+        ({"temperature": "hot"}, "'temperature' .*'auto'.* Got 'hot'"),
+        ({"temperature": 0.0}, "Got 0.0"),
         ({"temperature": (1.0, 0.1, 0.01)}, "a pair of them"),
-        ({"sharpness": 0.0}, "sharpness must be above 0"),
-        ({"batch_size": 0}, "batch_size must be at least 1 or None, got 0"),
+        ({"sharpness": 0.0}, r"'sharpness' .* in the range \(0.0, inf\)"),
+        ({"batch_size": 0}, r"'batch_size' .* in the range \[1, inf\) or None. Got 0"),
         ({"n_a": 0, "n_b": 0}, "must not both be 0"),
     ],
 )

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skfair.metrics import balance_score, kl_fairness_error, kmeans_cost
-from skfair.problems.clustering.scaled_rows import ScaledRows, row_masses
 from skfair.solvers.clustering import variational
-from skfair.solvers.clustering.variational import variational_fair_kmeans
+from skfair.solvers.clustering.base import clustering_solver
+from skfair.solvers.clustering.variational import Variational
+from tests.clustering_problems import free_problem, soft_run
 from tests.naive import soft as naive_soft
 
 
@@ -22,10 +23,22 @@ def sample(n=60, n_groups=3, seed=0):
     return X, codes, X[rng.choice(n, 4, replace=False)]
 
 
-def run(X, codes, centers, n_groups=3, weight=0.5, **options):
-    return variational_fair_kmeans(
-        X, codes, len(centers), n_groups, centers=centers, fairness_weight=weight, **options
-    )
+def run(
+    X,
+    codes,
+    centers,
+    n_groups=3,
+    weight=0.5,
+    weights=None,
+    max_iter=100,
+    tol=1e-5,
+    callback=None,
+    **fields,
+):
+    solver = clustering_solver(Variational(weight, **fields))
+    problem = free_problem(X, codes, len(centers), n_groups, weights)
+    options = {"max_iter": max_iter, "tol": tol, "callback": callback}
+    return soft_run(solver.soft_clustering, problem, centers, **options)
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.01, 0.3, 30.0])
@@ -192,7 +205,7 @@ def test_float32_is_read_without_a_copy_of_another_type():
     found = run(X.astype(np.float32), codes, centers)
     assert np.array_equal(found.labels, run(X, codes, centers).labels)
     X32 = X.astype(np.float32)
-    assert ScaledRows(X32, row_masses(None, len(X))).X is X32
+    assert free_problem(X32, codes, 4, 3).X is X32
 
 
 def test_chunks_do_not_matter(monkeypatch):
@@ -241,9 +254,7 @@ def test_rows_without_weight_change_nothing():
     far = np.vstack([X, [[1e250, 0], [0, 0]]])
     more = np.append(codes, [3, 0])  # group 3 has no weight at all
     weights = np.append(np.ones(len(X)), [0.0, 0.0])
-    found = variational_fair_kmeans(
-        far, more, 4, 4, centers=centers, fairness_weight=0.5, weights=weights
-    )
+    found = run(far, more, centers, n_groups=4, weights=weights)
     assert np.array_equal(found.labels[:-2], run(X, codes, centers).labels)
     assert np.isfinite(found.assignment).all()
 
@@ -266,15 +277,15 @@ def test_the_callback_sees_each_iteration_and_can_stop():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weight": -1.0}, "at least 0 and finite, got -1.0"),
-        ({"weight": np.nan}, "got nan"),
-        ({"weight": np.inf}, "got inf"),
+        ({"weight": -1.0}, r"'fairness_weight' .* in the range \[0.0, inf\). Got -1.0"),
+        ({"weight": np.nan}, "Got nan"),
+        ({"weight": np.inf}, "Got inf"),
         ({"target_shares": [0.5, 0.5]}, "must be 3 numbers"),
         ({"target_shares": [-1, 1, 1]}, "at least 0 and not all 0"),
         ({"target_shares": [0, 0, 0]}, "at least 0 and not all 0"),
         ({"n_groups": 4, "target_shares": [1, 1, 1, 1]}, "share of group 3, which has no rows"),
-        ({"lipschitz": 0.0}, "lipschitz must be above 0"),
-        ({"max_iter": 0}, "max_iter and n_updates must be at least 1"),
+        ({"lipschitz": 0.0}, r"'lipschitz' .* in the range \(0.0, inf\)"),
+        ({"n_updates": 0}, r"'n_updates' .* in the range \[1, inf\)"),
     ],
 )
 def test_bad_parameters(options, message):

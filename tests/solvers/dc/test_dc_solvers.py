@@ -16,12 +16,11 @@ from skfair.models.linear import LinearScore
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS
+from skfair.solvers.base import Best
 from skfair.solvers.dc.base import (
     DC_SOLVERS,
     OBJECTIVE,
-    Best,
     Linearised,
-    Parts,
     StepLengths,
     switching_step,
 )
@@ -81,7 +80,7 @@ RULES = [
     ("equalized_odds", "shares"),
 ]
 each_rule = pytest.mark.parametrize(("rule", "form"), RULES)
-each_solver = pytest.mark.parametrize("name", ["idca", "ssg", "penalty"])
+each_solver = pytest.mark.parametrize("name", ["idca", "dc_ssg", "dc_penalty"])
 SURROGATES = [Surrogate("ramp", 0.5), Surrogate("smoothstep", 0.6), Surrogate("sigmoid", 0.3)]
 each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.kind)
 
@@ -95,7 +94,7 @@ each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: 
 def test_the_linearised_functions_lie_above_and_touch(rule, form, surrogate, mu):
     problem, rng = problem_of(rule, form, surrogate=surrogate), np.random.default_rng(1)
     w = start_of(problem) + rng.normal(size=problem.n_parameters)
-    convex = Linearised(problem, Parts(problem, w), mu)
+    convex = Linearised(problem, problem.parts(w), mu)
     assert convex.n == violations(problem, w).size > 0
     np.testing.assert_allclose(convex.center.constraints, violations(problem, w), atol=1e-12)
     assert convex.center.objective == pytest.approx(problem.evaluate(w).objective, abs=1e-12)
@@ -115,7 +114,7 @@ def test_the_linearised_functions_lie_above_and_touch(rule, form, surrogate, mu)
 def test_subgradients_support_the_linearised_functions(rule, form, mu):
     problem, rng = problem_of(rule, form), np.random.default_rng(2)
     w = start_of(problem) + rng.normal(size=problem.n_parameters)
-    convex = Linearised(problem, Parts(problem, w), mu)
+    convex = Linearised(problem, problem.parts(w), mu)
     at = convex.evaluate(w + 0.5 * rng.normal(size=w.size))
     for _ in range(5):
         there = convex.evaluate(at.theta + rng.normal(size=w.size))
@@ -131,7 +130,7 @@ def test_subgradients_support_the_linearised_functions(rule, form, mu):
 def test_subgradients_are_derivatives_where_there_are_any():
     problem, rng = problem_of(surrogate=Surrogate("smoothstep", 0.6)), np.random.default_rng(3)
     w = start_of(problem) + 0.5 * rng.normal(size=problem.n_parameters)
-    convex = Linearised(problem, Parts(problem, w), 0.2)
+    convex = Linearised(problem, problem.parts(w), 0.2)
     v, h = w + 0.5 * rng.normal(size=w.size), 1e-6
     at = convex.evaluate(v)
     for row in range(-1, convex.n):
@@ -156,10 +155,10 @@ def test_algorithm_2_takes_the_steps_of_its_naive_twin():
     twin = TinyParity(Z, y, codes, percentiles, 0.1 * (HIGH - LOW), width, diagonal)
     w = start_of(problem) + 0.1 * np.random.default_rng(4).normal(size=problem.n_parameters)
     expected = twin.algorithm2(w, eps, n_steps)
-    convex = Linearised(problem, Parts(problem, w))
+    convex = Linearised(problem, problem.parts(w))
     at, lengths = convex.center, StepLengths(convex.n)
     for theta in expected[1:]:
-        at = switching_step(convex, at, eps, lengths)
+        at = switching_step(convex, at, eps).take(convex, at, lengths)
         np.testing.assert_allclose(at.theta, theta, atol=1e-9)
     assert lengths.of_objective > 0
     assert lengths.of_rows.max() > 0  # both kinds of steps were taken
@@ -219,20 +218,20 @@ def test_algorithm_2_repairs_an_infeasible_start(seed):
 
 def test_the_best_point_is_within_the_tolerance_or_violates_least():
     problem = problem_of()
-    convex = Linearised(problem, Parts(problem, start_of(problem)))
+    convex = Linearised(problem, problem.parts(start_of(problem)))
 
     def point(objective, excess):
         at = convex.evaluate(start_of(problem))
         at.objective, at.constraints = objective, np.array([excess, -1.0])
         return at
 
-    best = Best(0.1, point(1.0, 0.5))
-    best.offer(point(2.0, 0.3))
-    assert best.point.objective == 2.0
-    best.offer(point(3.0, 0.1))
-    best.offer(point(0.0, 0.11))
-    best.offer(point(2.5, -0.5))
-    assert best.point.objective == 2.5
+    best = Best(0.1)
+    for at in (point(1.0, 0.5), point(2.0, 0.3)):
+        best.offer(at, at.violation)
+    assert best.at.objective == 2.0
+    for at in (point(3.0, 0.1), point(0.0, 0.11), point(2.5, -0.5)):
+        best.offer(at, at.violation)
+    assert best.at.objective == 2.5
 
 
 # ---------------------------------------------------------------- Algorithm 1
@@ -288,8 +287,8 @@ def test_idca_says_where_it_cannot_keep_the_constraints():
 
 SOLVERS = {
     "idca": (IDCA(n_inner=80, eps=4e-3), 24),
-    "ssg": (DCSwitching(eps=4e-3), 1200),
-    "penalty": (DCPenalty(weight=1.2, step=5e-3), 2500),
+    "dc_ssg": (DCSwitching(eps=4e-3), 1200),
+    "dc_penalty": (DCPenalty(weight=1.2, step=5e-3), 2500),
 }
 
 
@@ -297,7 +296,9 @@ SOLVERS = {
 def solved(name, rule="statistical_parity", form=None, kind="ramp"):
     problem = problem_of(rule, form, surrogate=Surrogate(kind, 0.5))
     solver, n_steps = SOLVERS[name]
-    if name == "penalty" and form == "shares":  # in ranks, violations are shorter by the interval
+    if (
+        name == "dc_penalty" and form == "shares"
+    ):  # in ranks, violations are shorter by the interval
         solver = replace(solver, weight=0.6 * solver.weight * (HIGH - LOW))
     return problem, solver.solve(problem, start_of(problem), max_iter=n_steps)
 
@@ -336,7 +337,7 @@ def test_multipliers_balance_the_objective(name, rule, form):
     at = problem.evaluate(result.theta)
     alone = np.linalg.norm(at.gradient())
     assert alone > 0.02  # constraints press
-    left = 0.6 if name == "penalty" else 0.4  # fixed steps go on turning around the end
+    left = 0.6 if name == "dc_penalty" else 0.4  # fixed steps go on turning around the end
     assert np.linalg.norm(at.gradient(result.multipliers)) < left * alone
     # Each presses against its own side.
     c, nu = at.constraints, result.multipliers
@@ -397,8 +398,8 @@ def test_without_rules_only_the_objective_falls(name):
     lowest = minimize(lambda t: free.evaluate(t).objective, start, tol=1e-10).fun
     solvers = {
         "idca": (IDCA(), 2),
-        "ssg": (DCSwitching(), 1000),
-        "penalty": (DCPenalty(step=0.1), 1000),
+        "dc_ssg": (DCSwitching(), 1000),
+        "dc_penalty": (DCPenalty(step=0.1), 1000),
     }
     solver, n_steps = solvers[name]
     result = solver.solve(free, start, max_iter=n_steps)
@@ -500,4 +501,4 @@ def test_the_penalty_method_stops_where_nothing_pulls():
 
 
 def test_the_solvers_of_the_paper_by_name():
-    assert list(DC_SOLVERS) == ["idca", "penalty", "ssg"]
+    assert list(DC_SOLVERS) == ["dc_penalty", "dc_ssg", "idca"]

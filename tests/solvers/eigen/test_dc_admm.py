@@ -9,10 +9,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from skfair.datasets import make_fair_sbm
 from skfair.groups.encoding import encode_groups
-from skfair.problems.cut.affinity import DenseAffinity, FactoredAffinity, SparseAffinity
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.solvers.eigen.dc_admm import _dual, solve_dc_admm
-from skfair.solvers.eigen.dense import solve_dense
+from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
+from skfair.solvers import DCADMM, DenseEigh
+from skfair.solvers.eigen.dc_admm import _dual
 from tests.naive import spectral
 
 TIGHT = {"gtol": 1e-7, "ftol": 1e-12}
@@ -28,11 +28,12 @@ def kernel(seed=0, n=120, dependence=0.3):
 
 
 def cut(W, groups):
-    return GroupCut(DenseAffinity(W), encode_groups(groups))
+    return GroupCut(DenseWeights(W), encode_groups(groups))
 
 
-def solve(problem, k=3, seed=0, **options):
-    return solve_dc_admm(problem, k, rng=np.random.RandomState(seed), **options)
+def solve(problem, k=3, seed=0, callback=None, **options):
+    rng = np.random.RandomState(seed)
+    return DCADMM(**options).solve(problem, k, rng=rng, callback=callback)
 
 
 def smallest_cosine(A, B):
@@ -78,7 +79,7 @@ def test_one_group_gives_the_leading_eigenvectors(seed):
     W, _ = kernel(seed)
     problem = cut(W, np.zeros(len(W)))
     result = solve(problem, 4, shift=0.0, max_iter=2, **TIGHT)
-    exact = solve_dense(problem, 4, rng=np.random.RandomState(0))
+    exact = DenseEigh().solve(problem, 4, rng=np.random.RandomState(0))
     assert result.status == "converged"
     assert smallest_cosine(exact.vectors, result.vectors) > 0.9999
     assert_allclose(result.values, exact.values, atol=1e-4)
@@ -118,24 +119,27 @@ def test_result_is_consistent(dtype):
 
 def test_drops_the_constraint_where_groups_dominate():
     W, _, groups = make_fair_sbm(400, n_clusters=8, n_groups=3, random_state=0)
-    problem = GroupCut(SparseAffinity(sparse.csr_array(W)), encode_groups(groups))
+    problem = GroupCut(SparseWeights(sparse.csr_array(W)), encode_groups(groups))
     result = solve(problem, 8)
     assert result.n_iter == 10
     assert result.status == "infeasible"
     assert result.history["constraint"][-1] == pytest.approx(problem.residuals(result.vectors)[0])
     assert result.history["constraint"][-1] > 0.5
     # A smaller cost than the least feasible one is bought with the constraint.
-    assert result.values.sum() > solve_dense(problem, 8, rng=np.random.RandomState(0)).values.sum()
+    assert (
+        result.values.sum()
+        > DenseEigh().solve(problem, 8, rng=np.random.RandomState(0)).values.sum()
+    )
 
 
 def test_shift_is_for_weights_that_may_be_indefinite():
     W, groups = kernel()
     factor = np.linalg.cholesky(W + 1e-9 * np.eye(len(W)))
     encoding = encode_groups(groups)
-    factored = FactoredAffinity(lambda rows: factor[rows], *factor.shape, factor.dtype)
-    known = DenseAffinity(W)
+    factored = FactoredWeights(lambda rows: factor[rows], *factor.shape, factor.dtype)
+    known = DenseWeights(W)
     known.is_psd = True
-    plain = solve(GroupCut(DenseAffinity(W), encoding), shift=0.0)
+    plain = solve(GroupCut(DenseWeights(W), encoding), shift=0.0)
     for affinity in (factored, known):
         result = solve(GroupCut(affinity, encoding))
         assert_allclose(result.history["trace"], plain.history["trace"], rtol=1e-3)

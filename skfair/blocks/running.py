@@ -1,0 +1,138 @@
+"""How functions run on blocks where these are, and what errors of a cluster mean to the user.
+
+Nothing here knows what blocks hold. :mod:`skfair.blocks.partitions` says which tasks there are;
+this is what a task does, and where Dask computes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+
+class Sealed:
+    """Something that Dask need not search for collections, which takes milliseconds."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: Any = None) -> Any:
+    """Run a function on the blocks of a list; an error says which block it was.
+
+    ``before`` is what was found in the lists before this one.
+    """
+    function, shared, combine = message.content
+    results = []
+    for i, own in enumerate(more.content):
+        # What is held is replaced by its equal, so that it is copied once and not in every pass.
+        blocks[i] = block = _aligned(blocks[i])
+        number = first + i
+        try:
+            results.append(function(block, *shared, *own))
+        except (ValueError, TypeError) as error:
+            if str(error).startswith("Partition "):
+                raise
+            raise type(error)(f"Partition {number}: {error}") from error
+    if combine is None:
+        return results if before is None else before + results
+    return combine(results if before is None else [before, *results])
+
+
+def _aligned(block: Any) -> Any:
+    """Return a block whose arrays lie at addresses that fit their numbers, as products need it.
+
+    Blocks (named tuples) that were on disk or on another worker come back at odd addresses, as
+    views of one piece of memory. All are copied, since a single view would keep that piece alive.
+    """
+    if not hasattr(block, "_fields") or all(map(_is_aligned, block)):
+        return block
+    return type(block)(*(part.copy() if hasattr(part, "shape") else part for part in block))
+
+
+def _is_aligned(part: Any) -> bool:
+    numbers = part.data if hasattr(part, "indptr") else part  # CSR
+    return not isinstance(numbers, np.ndarray) or numbers.flags.aligned
+
+
+def current_client() -> Any:
+    """Return the client of the cluster that Dask would use, or None."""
+    try:
+        from distributed import get_client
+    except ImportError:
+        return None
+    from dask.base import get_scheduler
+
+    scheduler = get_scheduler()
+    if scheduler is not None and not hasattr(scheduler, "__self__"):
+        return None  # another scheduler was chosen
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def homes_of(client: Any) -> list[str]:
+    """Return one entry for each thread: the address of its worker, if there are workers yet."""
+    from dask.system import CPU_COUNT
+
+    if client is None:
+        return [""] * CPU_COUNT
+    with clear_errors():
+        if client.status == "closed":
+            raise ConnectionError("the client is closed")
+        threads = client.nthreads()
+    return [address for address in sorted(threads) for _ in range(threads[address])] or [""]
+
+
+def compute(tasks: list[Any]) -> list[Any]:
+    """Compute tasks."""
+    import dask
+
+    with clear_errors():
+        return list(dask.compute(*tasks, optimize_graph=False))
+
+
+# What errors of a cluster that is gone are called; "distributed" may not be installed.
+_LOST = ("CommClosedError", "CancelledError", "FutureCancelledError", "ClosedClientError")
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """Say what to do when the cluster is gone."""
+    try:
+        yield
+    except Exception as error:
+        name, said = type(error).__name__, str(error)
+        is_lost = name in _LOST or "after closing" in said  # the latter in older versions
+        if is_lost or isinstance(error, TimeoutError | ConnectionError):
+            raise ConnectionError(
+                f"The connection to the Dask cluster was lost ({name}: {said[:200]}). The "
+                "estimator is as it was before; start a client and call it again."
+            ) from error
+        if name == "KilledWorker":
+            raise MemoryError(
+                f"Workers of the Dask cluster died repeatedly on the same block ({error}), most "
+                "likely for want of memory. Use smaller partitions or more memory per worker."
+            ) from error
+        raise
+
+
+def size_of(value: Any) -> int:
+    """Return the number of bytes of arrays in a structure, and 8 for anything else."""
+    if value is None or isinstance(value, type):
+        return 0
+    if isinstance(value, tuple | list):
+        return sum(size_of(one) for one in value)
+    if isinstance(value, dict):
+        return sum(size_of(one) for one in value.values())
+    if hasattr(value, "memory_usage"):
+        return int(np.sum(value.memory_usage(deep=True)))
+    if hasattr(value, "data") and hasattr(value, "indices"):  # CSR
+        return int(value.data.nbytes + value.indices.nbytes + value.indptr.nbytes)
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    return sum(size_of(one) for one in vars(value).values()) if hasattr(value, "__dict__") else 8

@@ -1,0 +1,64 @@
+"""What ``fit`` was given, validated: rows in memory or in blocks behind one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from skfair._typing import FloatArray
+from skfair.blocks.kinds import Training
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.strata import Strata
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Validated input of ``fit``, wherever the rows are.
+
+    In memory there is an entry for each row. Rows in blocks are many but of few *kinds* (the same
+    groups, class and stratum), and there is an entry for each kind. What looks at the rows
+    themselves is made by :meth:`build`, which knows where they are.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features), or None
+        Rows in memory, without the sensitive columns that are dropped.
+    y : ndarray or None
+        Targets.
+    sample_weight : ndarray or None
+        Weights of the rows; in blocks always there, the sum over the rows of each kind.
+    groups : GroupEncoding
+        Groups.
+    strata : Strata or None
+        Levels of the control features.
+    blocks : Training or None
+        Rows in blocks.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: FloatArray | None
+    groups: GroupEncoding
+    strata: Strata | None = None
+    blocks: Training | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.groups.n_samples if self.blocks is None else self.blocks.n_samples
+
+    @property
+    def largest_weight(self) -> float:
+        """Largest weight of a row."""
+        if self.blocks is not None:
+            return self.blocks.person
+        return 1.0 if self.sample_weight is None else float(self.sample_weight.max())
+
+    def build(
+        self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]
+    ) -> Made:
+        """Return what one of two functions makes, of the rows in memory or of those in blocks."""
+        return in_memory(self.X) if self.blocks is None else in_blocks(self.blocks)

@@ -1,0 +1,90 @@
+"""From weights to the embedding: which solver, its run, and whether the result can be used."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import FloatArray
+from skfair.problems.cut.group_cut import GroupCut
+from skfair.solvers.eigen.base import EIGEN_SOLVERS, KEPT, Callback, EigenResult, EigenSolver
+from skfair.utils.warn import warn_user
+
+# Parameters of estimators that are handed to solvers that have them, where they are not set.
+_UNSET = {"tol": 3e-3, "max_iter": None, "block_size": None}
+
+
+class Embedding(NamedTuple):
+    """Eigenvectors under the group constraint, and how the solver found them."""
+
+    vectors: FloatArray  # (n_samples, n_vectors), orthonormal
+    found: EigenResult
+    fairness_residual: float
+    orthogonality_residual: float
+
+
+def choose_solver(
+    choice: str | EigenSolver, *, tol: float, max_iter: int | None, block_size: int | None
+) -> EigenSolver:
+    """Return the solver that a choice stands for, with those of the parameters that it has."""
+    set_here = {"tol": tol, "max_iter": max_iter, "block_size": block_size}
+    set_here = {name: value for name, value in set_here.items() if value != _UNSET[name]}
+    if not isinstance(choice, EigenSolver):
+        kind = EIGEN_SOLVERS[choice]
+        known = {field.name for field in fields(kind)}
+        return kind(**{name: value for name, value in set_here.items() if name in known})
+    if set_here:
+        raise ValueError(
+            f"{', '.join(set_here)} was set beside solver={choice!r}. Set it on the solver."
+        )
+    return choice
+
+
+def check_room(problem: GroupCut, n_vectors: int) -> None:
+    """Raise if the rows have no room for the embedding; warn if some are left out."""
+    n_alone = problem.n_samples - problem.n_connected
+    if n_alone:
+        warn_user(
+            f"{n_alone} of {problem.n_samples} rows have no edges (degree 0), so the embedding has "
+            "no place for them. Connect them, for example with more neighbours, or drop them."
+        )
+    if n_vectors > problem.n_free:
+        raise ValueError(
+            f"An embedding of {n_vectors} dimensions is not possible: {problem.n_connected} rows "
+            f"with edges minus {problem.basis.shape[1]} group constraints leave {problem.n_free}. "
+            "Ask for fewer clusters, or merge groups."
+        )
+
+
+def embed(
+    problem: GroupCut,
+    n_vectors: int,
+    solver: EigenSolver,
+    rng: np.random.RandomState,
+    callback: Callback,
+) -> Embedding:
+    """Solve for the embedding, polish it to double precision, and warn if it is not what it is for.
+
+    A violation of the constraint that is more than rounding is left as it is, to be seen.
+    """
+    found = solver.solve(problem, n_vectors, rng=rng, callback=callback)
+    if found.status == "max_iter":
+        warn_user(
+            f"{solver!r} has not converged in {found.n_iter} iterations; the embedding is rough. "
+            "Increase max_iter or tol of the solver.",
+            ConvergenceWarning,
+        )
+    H: NDArray[np.float64] = np.asarray(found.vectors, dtype=np.float64)
+    if found.residual > KEPT:
+        warn_user(
+            f"{solver!r} misses the group constraint: |Q'H| is {found.residual:.2g}, "
+            f"{np.sqrt(n_vectors):.2g} at most. Use solver='lanczos', which keeps it.",
+            ConvergenceWarning,
+        )
+    else:
+        H = problem.polished(H)
+    return Embedding(H, found, *problem.residuals(H))

@@ -1,0 +1,94 @@
+"""From a clustering in the problem's units to the attributes of a fitted estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import FloatArray
+from skfair.cluster.limits import count_balances
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import Clustering
+from skfair.utils.warn import warn_user
+
+
+def center_attributes(problem: RepresentationProblem, centers: FloatArray) -> dict[str, Any]:
+    """Return the attributes that prediction without groups needs, for monitors of a run too."""
+    return {
+        "cluster_centers_": problem.units.outwards(centers).astype(problem.X.dtype),
+        "_scaled_prices": np.zeros((problem.n_clusters, problem.n_groups)),
+        "_units": problem.units,
+        "_scaled_centers": np.asarray(centers, dtype=np.float64),
+    }
+
+
+def clustering_attributes(
+    problem: RepresentationProblem, groups: GroupEncoding, clustering: Clustering
+) -> dict[str, Any]:
+    """Return all attributes of a fit."""
+    total = problem.units.squared * problem.total_weight
+    prices, bound = clustering.prices, clustering.lower_bound
+    if prices is None:
+        prices = problem.group_prices(clustering.multipliers)
+    # In the order in which the rules were made, which is that of a stream's later parts.
+    multipliers = np.empty_like(clustering.multipliers)
+    multipliers[:, problem.rule_order] = clustering.multipliers
+    is_missed = missed_by(problem, clustering) > 0
+    counts = problem.counts(clustering.labels)
+    return {
+        **center_attributes(problem, clustering.centers),
+        **price_attributes(problem, prices),
+        **count_attributes(counts @ problem.membership.T, groups),
+        "_multipliers": multipliers,
+        "labels_": problem.label_rows(clustering.labels),
+        "inertia_": clustering.cost * total,
+        "lower_bound_": bound * total,
+        "assignment_gap_": (clustering.cost_at_bound - bound) / bound if bound > 0 else 0.0,
+        "n_iter_": clustering.n_iter,
+        "history_": clustering.history,
+        "status_": "infeasible" if is_missed else clustering.status,
+    }
+
+
+def missed_by(problem: RepresentationProblem, clustering: Clustering) -> float:
+    """Return what the rules are missed by where they are missed by a whole row or more."""
+    counts = problem.counts(clustering.labels)
+    return problem.rules.violation_beyond(counts, problem.largest_weight)
+
+
+def warn_of_result(
+    problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
+) -> None:
+    """Warn if the limits are not met, or else if the centres still move."""
+    missed = missed_by(problem, clustering)
+    if missed > 0:
+        warn_user(
+            f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
+            f"{problem.largest_weight:g}); the balance reached is {balance:.4g}. Ask for a "
+            "smaller min_balance or wider share_bounds, or for fewer clusters.",
+            ConvergenceWarning,
+        )
+    elif clustering.status == "max_iter":
+        warn_user(
+            f"The centres still move after max_iter={max_iter} rounds. The limits are met; "
+            "increase max_iter or tol for a cheaper clustering.",
+            ConvergenceWarning,
+        )
+
+
+def price_attributes(problem: RepresentationProblem, prices: FloatArray) -> dict[str, Any]:
+    """Return the prices of the groups, in scaled units and in those of the data."""
+    return {"_scaled_prices": prices, "prices_": problem.units.squared_outwards(prices)}
+
+
+def count_attributes(counts: FloatArray, groups: GroupEncoding) -> dict[str, Any]:
+    """Return what is said of the counts of the groups."""
+    balances = count_balances(counts, groups)
+    return {
+        "group_counts_": counts,
+        "cluster_balances_": balances,
+        "balance_": float(balances.min()),
+    }

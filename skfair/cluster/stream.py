@@ -1,0 +1,131 @@
+"""Clustering a stream: each part is assigned within the limits on everything seen so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.base import fit_method
+from skfair.blocks.partitions import is_lazy
+from skfair.cluster.limits import representation_rules
+from skfair.cluster.prediction import PricePredictionMixin
+from skfair.cluster.results import center_attributes, count_attributes, price_attributes
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.assignment import Assignment, assign
+from skfair.utils.validation import check_weights
+
+# The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
+_LEAST_STEP = 0.03
+
+
+class StreamMixin(PricePredictionMixin):
+    """Adds ``partial_fit`` to an estimator with centres, prices and counts."""
+
+    group_counts_: FloatArray
+    n_iter_: int
+    _multipliers: FloatArray
+
+    @fit_method
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Go on with the next part of a stream.
+
+        The first part is clustered as by ``fit`` and must contain every group. Each further part is
+        assigned so that the limits hold for everything seen so far; then the centres move to the
+        running means and the prices are averaged. ``labels_`` are those of the last part,
+        ``group_counts_``, ``cluster_balances_`` and ``balance_`` count all parts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The next rows.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if is_lazy(X, sensitive_features, sample_weight):
+            raise TypeError(
+                "partial_fit takes one part of a stream in memory, got a Dask collection. Pass "
+                "its partitions one by one, computed, or the whole collection to fit."
+            )
+        if not hasattr(self, "cluster_centers_"):
+            first: Self = self.fit(  # type: ignore[attr-defined]
+                X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+            )
+            return first
+        groups = self._read_part_groups(X, sensitive_features)
+        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        weights = check_weights(sample_weight, rows.shape[0])
+        seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
+        rules = representation_rules(
+            replace(groups, counts=seen),
+            self.n_clusters,
+            min_balance=self.min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=self.share_bounds,
+            sums=seen,
+            largest_weight=1.0 if weights is None else float(weights.max()),
+        )
+        problem = RepresentationProblem(
+            rows,
+            groups,
+            rules,
+            self.n_clusters,
+            weights,
+            before=self.group_counts_,
+            units=self._units,
+        )
+        assignment = assign(problem, self._scaled_centers, multipliers=self._multipliers)
+        attributes = stream_attributes(
+            problem,
+            groups,
+            assignment,
+            counts_before=self.group_counts_,
+            centers_before=self._scaled_centers,
+            multipliers_before=self._multipliers,
+        )
+        self.__dict__.update(attributes, n_iter_=self.n_iter_ + 1)
+        return self
+
+
+def stream_attributes(
+    problem: RepresentationProblem,
+    groups: GroupEncoding,
+    assignment: Assignment,
+    *,
+    counts_before: FloatArray,
+    centers_before: FloatArray,
+    multipliers_before: FloatArray,
+) -> dict[str, Any]:
+    """Return the attributes after an assigned part of a stream has joined those before it."""
+    first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
+    before = counts_before[:, first].sum(axis=1)
+    means, mass = problem.means(assignment.labels)
+    share = mass / np.where(before + mass > 0, before + mass, 1.0)
+    centers = centers_before + share[:, None] * (means - centers_before)
+    step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
+    multipliers = multipliers_before + step * (assignment.multipliers - multipliers_before)
+    total = problem.units.squared * problem.total_weight
+    counts = counts_before + problem.counts(assignment.labels) @ problem.membership.T
+    return {
+        **center_attributes(problem, centers),
+        **price_attributes(problem, problem.group_prices(multipliers)),
+        **count_attributes(counts, groups),
+        "_multipliers": multipliers,
+        "labels_": problem.label_rows(assignment.labels),
+        "inertia_": assignment.cost * total,
+        "lower_bound_": assignment.lower_bound * total,
+    }

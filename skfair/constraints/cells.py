@@ -1,0 +1,276 @@
+"""Cells of rows: which rows count, within which parts groups are compared, and rates from cells.
+
+A *part* is what ``given`` makes of the rows: all of them, those of one class, each class by itself,
+or each of these within a stratum. Cells are the atoms of the group algebra, crossed with the parts,
+so that no row is in two of them. The rates of the groups in a part are averages of cell means, or
+quotients of such averages (the share of positives among the selected).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.comparisons import ROUNDING
+from skfair.groups.encoding import GroupEncoding, one_group
+from skfair.groups.strata import Strata
+from skfair.losses import Loss
+from skfair.utils.text import listed
+
+
+class TrainingRows(NamedTuple):
+    """What a rule may know of the training data.
+
+    Attributes
+    ----------
+    groups : GroupEncoding
+        The groups of the rows.
+    targets : ndarray of shape (n_samples,)
+        -1 and 1 for classification, real numbers for regression.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the rows.
+    loss : Loss
+        The loss that is minimised (an object with ``parts`` and ``exact``).
+    class_names : tuple or None
+        Names of the negative and the positive class; None for regression.
+    strata : Strata or None
+        Levels of an allowed attribute, for rules that hold within each of them.
+    """
+
+    groups: GroupEncoding
+    targets: FloatArray
+    sample_weight: FloatArray | None
+    loss: Loss
+    class_names: tuple[Any, Any] | None
+    strata: Strata | None = None
+
+    @property
+    def classes(self) -> IntArray:
+        """1 for rows of the positive class, 0 for the others."""
+        return (self.targets > 0).astype(np.int64)
+
+
+class Parts(NamedTuple):
+    """Parts of the rows, within each of which groups are compared.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples,)
+        The part of each row; the number of parts for rows that do not count.
+    names : tuple of str
+        What is added to the name of a group.
+    """
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+
+class Given(Protocol):
+    """Says which rows count, and splits them into parts."""
+
+    def parts(self, rows: TrainingRows) -> Parts:
+        """Return the parts; raise if a rate in them would be that of no rows."""
+
+
+class AllRows:
+    """All rows are one part."""
+
+    def parts(self, rows: TrainingRows) -> Parts:
+        """Return one part."""
+        rows.groups.check_nonempty(sample_weight=rows.sample_weight)
+        return Parts(np.zeros(rows.targets.size, np.int64), ("",))
+
+
+@dataclass(frozen=True)
+class OfClasses:
+    """Some true classes, each by itself; 0 is the negative class, 1 the positive one."""
+
+    classes: tuple[int, ...]
+
+    def parts(self, rows: TrainingRows) -> Parts:
+        """Return one part per class."""
+        _check_cells(rows, self.classes)
+        part_of_class = np.full(2, len(self.classes))
+        part_of_class[list(self.classes)] = np.arange(len(self.classes))
+        names = rows.class_names
+        suffixes = tuple("" if names is None else f", y={names[label]}" for label in self.classes)
+        return Parts(part_of_class[rows.classes], suffixes)
+
+
+@dataclass(frozen=True)
+class WithinStrata:
+    """The parts of another partition, each within the strata of an allowed attribute.
+
+    A group without rows in a stratum is not compared there, and a stratum with a single group
+    compares nothing.
+    """
+
+    given: Given
+
+    def parts(self, rows: TrainingRows) -> Parts:
+        """Return a part for each part and stratum."""
+        strata = rows.strata
+        if strata is None:
+            raise ValueError(
+                "A rule within strata needs control_features in fit: the allowed attribute within "
+                "whose levels groups are compared. None were given."
+            )
+        rows.groups.check_nonempty(sample_weight=rows.sample_weight)
+        within = self.given.parts(rows._replace(groups=one_group(rows.targets.size)))
+        n_strata = len(strata.names)
+        is_counted = within.codes < len(within.names)
+        codes = np.where(is_counted, within.codes * n_strata + strata.codes, 0)
+        codes[~is_counted] = len(within.names) * n_strata
+        names = tuple(f"{part}, {name}" for part in within.names for name in strata.names)
+        return Parts(codes, names)
+
+
+# What ``given`` may be, by name.
+GIVEN: dict[str, Given] = {
+    "all": AllRows(),
+    "positive": OfClasses((1,)),
+    "negative": OfClasses((0,)),
+    "class": OfClasses((0, 1)),
+}
+
+
+def make_given(given: str | Given) -> Given:
+    """Return the partition that is meant; raise and list the options if there is none."""
+    if not isinstance(given, str):
+        return given
+    if given not in GIVEN:
+        raise ValueError(f"given must be one of {listed(GIVEN)}, got {given!r}.")
+    return GIVEN[given]
+
+
+class Quotients(NamedTuple):
+    """Rates that are quotients of averages of cell means: sums over totals, both sparse arrays."""
+
+    sums: sparse.csr_array
+    totals: sparse.csr_array
+
+    def between(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of the rates, given bounds of the cell means. 0/0 is 0."""
+        least, most = self.sums @ low, self.totals @ high
+        smallest = np.where(most > ROUNDING, least / np.where(most > ROUNDING, most, 1.0), 0.0)
+        most, least = self.sums @ high, self.totals @ low
+        largest = most / np.where(least > ROUNDING, least, 1.0)
+        unknown = np.where(most > ROUNDING, 1.0, 0.0)
+        return smallest, np.where(least > ROUNDING, np.minimum(largest, 1.0), unknown)
+
+    def linear(self, expected: FloatArray, precision: float) -> sparse.csr_array:
+        """Return the rates, but for a constant, near given totals and a given rate of all groups.
+
+        The slope of sums / totals there is (sums - precision * totals) / expected.
+        """
+        return sparse.csr_array(
+            sparse.diags_array(1 / expected) @ (self.sums - precision * self.totals)
+        )
+
+
+class CellTable(NamedTuple):
+    """Cells of the rows, and how their means become rates.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (n_samples,)
+        The cell of each row; 0 for rows that count nowhere, whose weight is 0.
+    row_weights : ndarray of shape (n_samples,)
+        Weight of a row in the mean of its cell; they add up to 1 in each cell.
+    rates, overall : sparse array of shape (n_rates, n_cells)
+        Turn cell means into the rates of groups, and into that of all rows of the part. Of
+        quotients, linear approximations.
+    quotients : tuple of Quotients or None
+        Rates and overall rates if they are quotients.
+    names : tuple of str
+        Name of the group and part of each rate.
+    blocks : ndarray of shape (n_rates,)
+        Number of the attribute and part of each rate.
+    """
+
+    cells: IntArray
+    row_weights: FloatArray
+    rates: sparse.csr_array
+    overall: sparse.csr_array
+    quotients: tuple[Quotients, Quotients] | None
+    names: tuple[str, ...]
+    blocks: IntArray
+
+
+def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -> CellTable:
+    """Split the rows into cells.
+
+    With ``among_counted`` a rate is the share of the positive class among the rows that the moment
+    counts, else the share of the counted rows.
+    """
+    groups, weights = rows.groups, rows.sample_weight
+    parts = given.parts(rows)
+    n_parts, n_classes = len(parts.names), 2 if among_counted else 1
+    codes = parts.codes * n_classes + (rows.classes if among_counted else 0)
+    split = groups.cells(codes, (n_parts + 1) * n_classes, weights)
+    is_counted = (split.classes < n_parts * n_classes) & (split.weights > 0)
+    number = np.cumsum(is_counted) - 1  # new number of each cell that counts
+    inverse = np.where(is_counted, 1 / np.where(is_counted, split.weights, 1.0), 0.0)
+    row_weights = inverse[split.codes]
+    if weights is not None:
+        row_weights *= weights
+
+    cell_weights = split.weights[is_counted]
+    part_of_cell, class_of_cell = np.divmod(split.classes[is_counted], n_classes)
+    membership = sparse.csr_array(split.membership[:, is_counted]) * cell_weights[None, :]
+    rates, overall, names, blocks = [], [], [], []
+    for part, suffix in enumerate(parts.names):
+        in_part = (part_of_cell == part).astype(float)
+        members = sparse.csr_array(membership * in_part[None, :])
+        totals = np.asarray(members.sum(axis=1)).ravel()
+        present = np.flatnonzero(totals > 0)  # in strata, groups may have no rows
+        if not present.size:
+            continue
+        rates.append(sparse.diags_array(1 / totals[present]) @ members[present])
+        mean = sparse.csr_array((cell_weights * in_part / (cell_weights @ in_part))[None, :])
+        overall.append(sparse.vstack([mean] * present.size))
+        names += [groups.names[g] + suffix for g in present]
+        blocks.append(groups.attribute_of_group[present] + part * groups.n_attributes)
+    averages = sparse.csr_array(sparse.vstack(rates)), sparse.csr_array(sparse.vstack(overall))
+    quotients = None
+    if among_counted:
+        quotients, averages = _quotients(averages, class_of_cell.astype(float))
+    return CellTable(
+        np.where(is_counted, number, 0)[split.codes],
+        row_weights,
+        *averages,
+        quotients,
+        tuple(names),
+        np.unique(np.concatenate(blocks), return_inverse=True)[1],
+    )
+
+
+def _quotients(
+    totals: tuple[sparse.csr_array, sparse.csr_array], is_positive: FloatArray
+) -> tuple[tuple[Quotients, Quotients], tuple[sparse.csr_array, sparse.csr_array]]:
+    """Return shares of the positive class among counted rows, and linear approximations.
+
+    These are taken at a model that selects as many rows of each group as are positive, and is right
+    about half of those that chance would get wrong.
+    """
+    rates, overall = (Quotients(sparse.csr_array(m * is_positive[None, :]), m) for m in totals)
+    share = float((overall.sums.sum(axis=1)).mean())
+    precision = 0.5 * (1 + share)
+    linear = []
+    for one in (rates, overall):
+        positive = np.asarray(one.sums.sum(axis=1)).ravel()
+        expected = np.where(positive > 0, positive, share or 1.0)
+        linear.append(one.linear(expected, precision))
+    return (rates, overall), (linear[0], linear[1])
+
+
+def _check_cells(rows: TrainingRows, classes: tuple[int, ...]) -> None:
+    """Raise if one of the group-class cells that count is empty."""
+    if rows.class_names is None:
+        rows.groups.check_nonempty(sample_weight=rows.sample_weight)
+        return
+    rows.groups.check_nonempty(rows.classes, rows.class_names, rows.sample_weight, classes)

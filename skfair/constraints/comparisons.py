@@ -1,0 +1,297 @@
+"""How the rates of groups are compared: rows for a solver, and the number that a limit bounds.
+
+Rates of one *block* (an attribute, within a class or a stratum) are compared with each other. A
+comparison says which linear rows keep its disparity within a limit (:meth:`Comparison.rows`), and
+how large the disparity is, even if each rate is only known to lie in an interval
+(:meth:`Comparison.least`). The threshold scan compiles the same formulas, by ``code``.
+
+- :class:`Pairwise`, :class:`Overall`: differences between groups, or from the rate of all rows.
+- :class:`Ratio`, :class:`OverallRatio`: 1 minus the smaller rate over the larger one. A ratio of at
+  least ``r`` is ``r * larger - smaller <= 0``, which is linear.
+- :class:`Bounded`: no comparison; the largest rate itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+from skfair.utils.text import listed
+
+# A rate below this is 0 that was added up with rounding; 0 and 0 are equal, also as a ratio.
+ROUNDING = 1e-12
+
+
+class Rows(NamedTuple):
+    """Rows of a constraint: what is kept between bounds, as combinations of rates.
+
+    Attributes
+    ----------
+    of_rates, of_overall : sparse array of shape (n_rows, n_rates)
+        Factors of the rates, and of the overall rate that each of them is compared with.
+    centers : ndarray of shape (n_rows,)
+        The centre that a row is measured from; -1 for none.
+    lower, upper : ndarray of shape (n_rows,)
+        Bounds.
+    names : tuple of str
+        What each row compares.
+    """
+
+    of_rates: sparse.csr_array
+    of_overall: sparse.csr_array
+    centers: IntArray
+    lower: FloatArray
+    upper: FloatArray
+    names: tuple[str, ...]
+
+
+class Comparison(ABC):
+    """How rates become one number, the disparity.
+
+    Attributes
+    ----------
+    code : {0, 1, 2}
+        For the threshold scan: difference, ratio, largest rate.
+    against_overall : bool
+        Whether each rate is compared with the overall one instead of with the others.
+    suffix : str or None
+        Ending of the names of metrics that compare so; None if they are named otherwise.
+    """
+
+    code: ClassVar[int] = 0
+    against_overall: ClassVar[bool] = False
+    suffix: ClassVar[str | None] = "_difference"
+
+    @abstractmethod
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return rows that are within their bounds exactly if the disparity is within the limit.
+
+        ``blocks`` holds the block of each rate, in rising order, and ``names`` its name.
+        """
+
+    @abstractmethod
+    def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the disparity of two rates, the smaller first; 0 if it is the larger one."""
+
+    def least(
+        self,
+        rates: tuple[FloatArray, FloatArray],
+        overall: tuple[FloatArray, FloatArray],
+        blocks: IntArray,
+    ) -> FloatArray:
+        """Return the least disparity of rates that lie between bounds (which may be equal).
+
+        ``rates`` and ``overall`` are lower and upper bounds, of shape (n_rates, ...).
+        """
+        (low, high), (low_overall, high_overall) = rates, overall
+        first = first_of(blocks)
+        if not first.size:
+            return np.zeros(low.shape[1:])
+        smallest = np.minimum.reduceat(high, first)
+        largest = np.maximum.reduceat(low, first)
+        if self.against_overall:
+            below = self.gap(smallest, low_overall[first])
+            above = self.gap(high_overall[first], largest)
+            return np.asarray(np.maximum(below, above).max(axis=0))
+        return np.asarray(self.gap(smallest, largest).max(axis=0))
+
+    def by_group(self, rates: FloatArray, overall: FloatArray) -> FloatArray:
+        """Return what is reported of each group: its rate minus the overall one."""
+        return rates - overall
+
+    def disparity_of_metric(self, value: float) -> float:
+        """Return the disparity, given the value of the metric that measures the rule."""
+        return value
+
+
+@dataclass(frozen=True)
+class Pairwise(Comparison):
+    """The largest minus the smallest rate of a block.
+
+    More than two rates of a block are measured from a *centre*, a parameter of the problem: all
+    lie within half the limit of it. So J groups cost J rows instead of J (J - 1) / 2.
+    """
+
+    def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the difference."""
+        return np.maximum(high - low, 0.0)
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return the difference of two rates, or the distances of more from their centre."""
+        sizes = np.bincount(blocks)
+        first = first_of(blocks)
+        pairs = first[sizes == 2]
+        members = np.flatnonzero(sizes[blocks] > 2)
+        position = np.cumsum(sizes > 2) - 1
+        n_pairs, n = pairs.size, len(names)
+        of_rates = _combinations(
+            [*range(n_pairs), *range(n_pairs + members.size)],
+            [*pairs, *pairs + 1, *members],
+            [-1.0] * n_pairs + [1.0] * (n_pairs + members.size),
+            n,
+        )
+        upper = np.repeat([limit, 0.5 * limit], [n_pairs, members.size])
+        centers = np.concatenate([np.full(n_pairs, -1), position[blocks[members]]])
+        row_names = (
+            *(f"{names[p + 1]} - {names[p]}" for p in pairs.tolist()),
+            *(f"{names[m]} - middle" for m in members.tolist()),
+        )
+        nothing = sparse.csr_array(of_rates.shape)
+        return Rows(of_rates, nothing, centers, -upper, upper, row_names)
+
+
+@dataclass(frozen=True)
+class Overall(Pairwise):
+    """The largest distance of a rate from the overall one."""
+
+    against_overall = True
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return each rate minus the overall one."""
+        kept = _compared(blocks)
+        own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
+        upper = np.full(kept.size, limit)
+        row_names = tuple(f"{names[r]} - overall" for r in kept)
+        return Rows(own, -own, np.full(kept.size, -1), -upper, upper, row_names)
+
+
+@dataclass(frozen=True)
+class Ratio(Comparison):
+    """1 minus the smallest rate of a block over the largest: 0.2 is the 80 % rule.
+
+    Each ordered pair of rates is a row. Rates of 0 and 0 are equal.
+    """
+
+    code = 1
+    suffix = "_ratio"
+
+    def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return 1 minus the ratio."""
+        divisor = np.where(high > ROUNDING, high, 1.0)
+        missing = 1.0 - np.clip(low, 0.0, None) / divisor
+        return np.where(high > ROUNDING, np.maximum(missing, 0.0), 0.0)
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return (1 - limit) times a rate minus another one of its block, at most 0."""
+        members = np.split(np.arange(blocks.size), first_of(blocks)[1:])
+        pairs = [pair for block in members for pair in permutations(block.tolist(), 2)]
+        larger, smaller = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        n_rows = larger.size
+        of_rates = _combinations(
+            np.tile(np.arange(n_rows), 2),
+            np.concatenate([larger, smaller]),
+            np.repeat([1.0 - limit, -1.0], n_rows),
+            len(names),
+        )
+        row_names = tuple(f"{1 - limit:g} * {names[h]} - {names[g]}" for h, g in pairs)
+        return _at_most_zero(of_rates, sparse.csr_array(of_rates.shape), row_names)
+
+    def disparity_of_metric(self, value: float) -> float:
+        """Return 1 minus the smallest ratio."""
+        return 1.0 - value
+
+
+@dataclass(frozen=True)
+class OverallRatio(Ratio):
+    """1 minus the ratio of a rate to the overall one, the smaller of both over the larger."""
+
+    against_overall = True
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return (1 - limit) times one minus the other, of each rate and the overall one."""
+        kept = _compared(blocks)
+        own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
+        share = 1.0 - limit
+        row_names = (
+            *(f"{share:g} * overall - {names[r]}" for r in kept),
+            *(f"{share:g} * {names[r]} - overall" for r in kept),
+        )
+        of_rates = sparse.csr_array(sparse.vstack([-own, share * own]))
+        of_overall = sparse.csr_array(sparse.vstack([share * own, -own]))
+        return _at_most_zero(of_rates, of_overall, row_names)
+
+
+@dataclass(frozen=True)
+class Bounded(Comparison):
+    """The largest rate: every group is bounded by itself."""
+
+    code = 2
+    suffix = None
+
+    def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return the larger rate."""
+        return high
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return the rates, with upper bounds only."""
+        n = len(names)
+        of_rates = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
+        nothing = sparse.csr_array(of_rates.shape)
+        upper = np.full(n, limit)
+        return Rows(of_rates, nothing, np.full(n, -1), np.full(n, -np.inf), upper, tuple(names))
+
+    def by_group(self, rates: FloatArray, overall: FloatArray) -> FloatArray:
+        """Return the rates."""
+        return rates
+
+
+# What a user writes: the comparison, and what a group is compared with.
+COMPARISONS: dict[str, dict[str, Comparison]] = {
+    "difference": {"pairwise": Pairwise(), "overall": Overall()},
+    "ratio": {"pairwise": Ratio(), "overall": OverallRatio()},
+    "bounded": {"pairwise": Bounded(), "overall": Bounded()},
+}
+
+
+def make_comparison(comparison: str | Comparison, reference: str) -> Comparison:
+    """Return the comparison that is meant; raise and list the options if there is none.
+
+    Examples
+    --------
+    >>> from skfair.constraints.comparisons import make_comparison
+    >>> make_comparison("ratio", "pairwise")
+    Ratio()
+    """
+    if isinstance(comparison, Comparison):
+        return comparison
+    if comparison not in COMPARISONS:
+        raise ValueError(f"comparison must be one of {listed(COMPARISONS)}, got {comparison!r}.")
+    if reference not in COMPARISONS[comparison]:
+        raise ValueError(f"reference must be 'pairwise' or 'overall', got {reference!r}.")
+    return COMPARISONS[comparison][reference]
+
+
+def first_of(blocks: IntArray) -> IntArray:
+    """Return the number of the first rate of each block."""
+    return np.flatnonzero(np.diff(blocks, prepend=-1))
+
+
+def _compared(blocks: IntArray) -> IntArray:
+    """Return the rates that are not the only one of their block."""
+    return np.flatnonzero(np.bincount(blocks)[blocks] > 1) if blocks.size else blocks
+
+
+def _combinations(
+    rows: Sequence[int] | IntArray,
+    rates: Sequence[int] | IntArray,
+    factors: Sequence[float] | FloatArray,
+    n_rates: int,
+) -> sparse.csr_array:
+    """Return a matrix of factors, given row and rate of each."""
+    n_rows = int(np.max(rows)) + 1 if len(rows) else 0
+    return sparse.csr_array((factors, (rows, rates)), shape=(n_rows, n_rates))
+
+
+def _at_most_zero(
+    of_rates: sparse.csr_array, of_overall: sparse.csr_array, names: tuple[str, ...]
+) -> Rows:
+    n = len(names)
+    nowhere = np.full(n, -1)
+    return Rows(of_rates, of_overall, nowhere, np.full(n, -np.inf), np.zeros(n), names)

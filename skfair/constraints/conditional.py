@@ -1,0 +1,85 @@
+"""A rule within the levels of an allowed attribute, such as the department that people apply to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skfair.constraints.base import (
+    CONSTRAINTS,
+    Constraint,
+    TrainingRows,
+    bind,
+    make_constraints,
+)
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.cells import WithinStrata, make_given
+from skfair.constraints.comparisons import Comparison
+from skfair.constraints.moments import Moment
+from skfair.losses import Loss
+
+
+class ConditionalOn(Constraint):
+    """Keep a rule within each stratum: each level of the ``control_features`` that fit is given.
+
+    Measured by the metric of the rule with the same ``control_features``: the largest disparity
+    over the strata. In a stratum only the groups are compared that have rows there; a stratum with
+    a single group compares nothing.
+
+    Parameters
+    ----------
+    rule : str or Constraint
+        A rule on rates, losses or scores, by name or as an object.
+    max_disparity : float, default=None
+        The bound; None for that of the rule, or else of the estimator.
+
+    See Also
+    --------
+    DemographicParity : Without strata, selection rates are those over all rows.
+
+    Examples
+    --------
+    >>> from skfair.constraints import ConditionalOn
+    >>> ConditionalOn("demographic_parity", max_disparity=0.05)
+    ConditionalOn(max_disparity=0.05, rule='demographic_parity')
+    """
+
+    tasks = frozenset({"classification", "regression"})  # the rule itself is asked when prepared
+    within_strata = True
+
+    def __init__(self, rule: str | Constraint, max_disparity: float | None = None) -> None:
+        self.rule = rule
+        self.max_disparity = max_disparity
+
+    def _rule(self) -> Constraint:
+        return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
+
+    @property
+    def metric(self) -> str | None:
+        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        return self._rule().metric
+
+    def metric_options(  # noqa: D102 (inherited)
+        self, loss: str | Loss, pos_label: object = None
+    ) -> dict[str, Any]:
+        return self._rule().metric_options(loss, pos_label)
+
+    def compared(self) -> Comparison:  # noqa: D102 (inherited)
+        return self._rule().compared()
+
+    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+        return self._rule().moment(rows)
+
+    def prepare(  # noqa: D102 (inherited)
+        self, rows: TrainingRows, max_disparity: float
+    ) -> BoundConstraint:
+        task = "regression" if rows.class_names is None else "classification"
+        rules = make_constraints(self.rule, task)
+        if len(rules) > 1:
+            raise ValueError(
+                f"ConditionalOn takes one rule, got {self.rule!r}. Write one for each."
+            )
+        [rule] = rules
+        own = [self.max_disparity, rule.max_disparity, max_disparity]
+        limit = next(one for one in own if one is not None)
+        name = f"{type(rule).__name__} within strata"
+        return bind(rule, WithinStrata(make_given(rule.given)), rows, limit, name)

@@ -1,0 +1,194 @@
+"""Rules on rates: shares of rows that are, or are not, predicted positive.
+
+Parity rules bound differences or ratios of rates between groups; bounded rates are caps that every
+group keeps by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.moments import Moment, Rate
+from skfair.losses import Loss
+
+
+class _RateRule(Constraint):
+    """What rules on rates share."""
+
+    def moment(self, rows: TrainingRows) -> Moment:
+        return Rate()
+
+    def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
+        return {**super().metric_options(loss), "pos_label": pos_label}
+
+
+class RateParity(_RateRule):
+    """What parity of rates shares: the share of positive predictions among the rows that count.
+
+    Parameters
+    ----------
+    max_disparity : float, default=None
+        The bound of this rule; None for that of the estimator.
+    reference : {"pairwise", "overall"}, default="pairwise"
+        What a group is compared with: the other groups of its attribute, or all rows.
+    comparison : {"difference", "ratio"}, default="difference"
+        What the bound is on: the difference of two rates, or 1 minus the smaller over the larger,
+        so that 0.2 asks for a ratio of at least 0.8, the 80 % rule.
+
+    Attributes
+    ----------
+    parity : str or None
+        Beginning of the name of the metric, which ends in ``_difference`` or ``_ratio``.
+
+    Examples
+    --------
+    >>> from skfair.constraints import RateParity
+    >>> class SpecificityParity(RateParity):
+    ...     given = "negative"
+    >>> SpecificityParity(max_disparity=0.2, comparison="ratio")
+    SpecificityParity(comparison='ratio', max_disparity=0.2)
+    """
+
+    parity: str | None = None
+
+    def __init__(
+        self,
+        max_disparity: float | None = None,
+        reference: Literal["pairwise", "overall"] = "pairwise",
+        comparison: Literal["difference", "ratio"] = "difference",
+    ) -> None:
+        super().__init__(max_disparity, reference)
+        self.comparison = comparison
+
+    @property
+    def metric(self) -> str | None:
+        """Name of the function of skfair.metrics that measures the rule; None if there is none."""
+        suffix = self.compared().suffix
+        return None if self.parity is None or suffix is None else self.parity + suffix
+
+
+@CONSTRAINTS.register("demographic_parity")
+@documented
+class DemographicParity(RateParity):
+    """Bound the difference of selection rates, the shares of positive predictions."""
+
+    parity = "demographic_parity"
+
+
+@CONSTRAINTS.register("equal_opportunity")
+@documented
+class EqualOpportunity(RateParity):
+    """Bound the difference of true positive rates: selection among the positive class."""
+
+    parity = "equal_opportunity"
+    given = "positive"
+
+
+@CONSTRAINTS.register("false_positive_parity")
+@documented
+class FalsePositiveParity(RateParity):
+    """Bound the difference of false positive rates: selection among the negative class."""
+
+    parity = "false_positive_parity"
+    given = "negative"
+
+
+@CONSTRAINTS.register("false_negative_parity")
+@documented
+class FalseNegativeParity(RateParity):
+    """Bound the difference of false negative rates: rejection among the positive class.
+
+    Differences are those of true positive rates, so equal opportunity is the same rule; ratios are
+    not, for 1 % and 2 % missed is a ratio of one half.
+    """
+
+    parity = "false_negative_parity"
+    given = "positive"
+
+    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+        return _rejections(rows)
+
+
+@CONSTRAINTS.register("equalized_odds")
+@documented
+class EqualizedOdds(RateParity):
+    """Bound the differences of true and of false positive rates, (17) of plada: the larger one."""
+
+    parity = "equalized_odds"
+    given = "class"
+
+
+@CONSTRAINTS.register("accuracy_parity")
+@documented
+class AccuracyParity(RateParity):
+    """Bound the difference of accuracies, the shares of right predictions."""
+
+    parity = "accuracy_parity"
+
+    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+        return Rate(np.sign(rows.targets))
+
+
+@CONSTRAINTS.register("predictive_parity")
+@documented
+class PredictiveParity(RateParity):
+    r"""Bound the difference of precisions: the share of the positive class among the selected.
+
+    The rate of a group of which nobody is selected counts as 0.
+
+    This rate is a quotient, :math:`r_g = p_g / s_g`, of the shares of a group that are rightly
+    selected and that are selected. What is reported and promised is that quotient. Solvers see a
+    linear stand-in, :math:`(p_g - c \, s_g) / b_g`, its slope where as many rows are selected as
+    are positive (:math:`b_g`) at a precision c half of the way from chance to 1. With
+    ``enforce="strict"`` the bounds of the stand-in are moved until the quotients keep theirs. With
+    ``enforce="surrogate"`` the stand-in is bounded and the quotients may differ by more.
+    """
+
+    parity = "predictive_parity"
+    among_counted = True
+
+
+class _BoundedRate(_RateRule):
+    """What caps share: no group's rate is above ``max_disparity``; groups are not compared."""
+
+    comparison = "bounded"
+
+    def __init__(self, max_disparity: float | None = None) -> None:
+        super().__init__(max_disparity)
+
+
+@CONSTRAINTS.register("bounded_selection_rate")
+@documented
+class BoundedSelectionRate(_BoundedRate):
+    """Bound the selection rate of every group: at most this share is predicted positive."""
+
+    metric = "largest_selection_rate"
+
+
+@CONSTRAINTS.register("bounded_false_positive_rate")
+@documented
+class BoundedFalsePositiveRate(_BoundedRate):
+    """Bound the false positive rate of every group: selection among the negative class."""
+
+    metric = "largest_false_positive_rate"
+    given = "negative"
+
+
+@CONSTRAINTS.register("bounded_false_negative_rate")
+@documented
+class BoundedFalseNegativeRate(_BoundedRate):
+    """Bound the false negative rate of every group: rejection among the positive class."""
+
+    metric = "largest_false_negative_rate"
+    given = "positive"
+
+    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+        return _rejections(rows)
+
+
+def _rejections(rows: TrainingRows) -> Moment:
+    """Return the share of negative predictions."""
+    return Rate(np.full(rows.targets.size, -1.0))

@@ -1,0 +1,154 @@
+"""What a solution of a smooth problem is good for, judged by true values at its best threshold.
+
+A :class:`Judge` knows the true bounds. It measures solutions, compares true with smooth values of
+the constraints, and chooses among all that were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.enforcement.threshold_search import make_scan
+from skfair.problems.erm.problem import RuledProblem
+from skfair.solvers.base import SolverResult
+
+SLACK = 0.004  # accuracy that a lower temperature may cost
+USED = 0.85  # share of a bound from which on it counts as reached
+ROUNDING = 1e-12  # accuracies that differ by less are the same
+
+
+class StrictResult(NamedTuple):
+    """A solution and what it is worth.
+
+    Attributes
+    ----------
+    problem : RuledProblem
+        The smooth problem that was solved, with its loss, bounds and temperature.
+    result : SolverResult
+        Its solution.
+    shift : float
+        What is added to its scores.
+    scale : float
+        What its scores are then multiplied by.
+    is_feasible : bool
+        Whether the true bounds are kept.
+    is_constant : bool
+        Whether that takes the same prediction for everybody.
+    n_solves : int
+        Number of smooth problems that were solved.
+    """
+
+    problem: RuledProblem
+    result: SolverResult
+    shift: float = 0.0
+    scale: float = 1.0
+    is_feasible: bool = True
+    is_constant: bool = False
+    n_solves: int = 1
+
+
+class Candidate(NamedTuple):
+    """A solution that may be kept."""
+
+    quality: float  # accuracy, or minus the objective where no rule is on rates
+    excess: float  # largest true disparity minus its bound
+    level: int  # how far along the path, from smooth to steep
+    found: StrictResult
+
+
+class TrueValues(NamedTuple):
+    """True and smooth values of the constraints at one point."""
+
+    differences: FloatArray  # true minus smooth values
+    violation: float  # of the true bounds
+    is_used: bool  # whether the true bounds are nearly reached, or do not bind
+
+
+class Judge:
+    """Measures solutions by the true values of the rules.
+
+    Parameters
+    ----------
+    problem : RuledProblem
+        Its bounds are those that the true values must keep.
+    min_gap : callable
+        ``min_gap(theta) -> float``: differences of scores that rounding may cause.
+    is_classifier : bool
+        Whether solutions are compared by accuracy (else by the objective).
+    """
+
+    def __init__(
+        self, problem: RuledProblem, min_gap: Callable[[FloatArray], float], is_classifier: bool
+    ) -> None:
+        self.problem, self.min_gap = problem, min_gap
+        self.free = problem.relaxed()
+        is_rate = [rule.moment.is_rate for rule in problem.rules]
+        self.has_rates = any(is_rate)
+        self.by_accuracy = is_classifier and self.has_rates
+        self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
+
+    def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
+        """Measure a solution by its true disparities, at its best threshold."""
+        scores = problem.scores(result.theta)
+        if self.scan is not None:
+            cut = self.scan(scores, self.min_gap(result.theta))
+            found = StrictResult(
+                problem,
+                result,
+                shift=cut.shift,
+                is_feasible=cut.is_feasible,
+                is_constant=cut.is_constant,
+            )
+            return Candidate(cut.accuracy, cut.excess, level, found)
+        means = problem.decide(scores).means
+        beyond = [
+            rule.disparity_of_means(of_cells) - rule.max_disparity
+            for rule, of_cells in zip(problem.rules, means, strict=True)
+        ]
+        excess = max(beyond, default=0.0)
+        found = StrictResult(problem, result, is_feasible=excess <= 0)
+        return Candidate(self.quality(result.theta), excess, level, found)
+
+    def quality(self, theta: FloatArray) -> float:
+        """Return the accuracy at the threshold 0, or minus the objective."""
+        if self.by_accuracy:
+            return self.problem.decide(self.problem.scores(theta)).right
+        return -self.free.evaluate(self.problem.model_part(theta)).objective
+
+    def compare(
+        self, problem: RuledProblem, theta: FloatArray, multipliers: FloatArray | None
+    ) -> TrueValues:
+        """Compare true with smooth values, every centre in the middle of its rates."""
+        lower, upper = self.problem.lower, self.problem.upper
+        means = self.problem.decide(self.problem.scores(theta)).means
+        decided = list(zip(self.problem.rules, means, strict=True))
+        values = [rule.row_values(of_cells) for rule, of_cells in decided]
+        true = self.problem.from_centers(np.concatenate([np.empty(0), *values]))
+        beyond = np.maximum(lower - true, true - upper)
+        is_reached = any(
+            rule.disparity_of_means(of_cells) >= USED * rule.max_disparity
+            for rule, of_cells in decided
+        )
+        return TrueValues(
+            true - problem.evaluate(theta).constraints,
+            float(beyond.max(initial=-np.inf)),
+            is_reached or not np.any(multipliers),
+        )
+
+    def best(self, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the first step on the path whose best solution is about as good as any."""
+        feasible = [c for c in candidates if c.found.is_feasible and not c.found.is_constant]
+        feasible = feasible or [c for c in candidates if c.found.is_feasible]
+        if not feasible:
+            return min(candidates, key=lambda c: c.excess)
+        best = max(c.quality for c in feasible)
+        slack = SLACK if self.by_accuracy else 0.0
+        good = [c for c in feasible if c.quality >= best - slack - ROUNDING]
+        lowest = min(c.level for c in good)
+        coolest = [c for c in good if c.level == lowest]
+        best = max(c.quality for c in coolest) - ROUNDING
+        return next(c for c in coolest if c.quality >= best)

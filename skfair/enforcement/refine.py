@@ -1,0 +1,66 @@
+"""Where the rules cost much accuracy: from the loss to smooth errors, and back to fitting scores.
+
+There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
+smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are
+scaled afterwards so that the loss is least, which changes no decision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from skfair._typing import FloatArray
+from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
+from skfair.enforcement.rounds import Place
+from skfair.losses import SmoothErrors
+from skfair.problems.erm.problem import RuledProblem
+
+STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
+SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
+
+
+def refine(path: Path, found: StrictResult) -> StrictResult:
+    """Go on from a solution of linear scores with smooth errors in place of the loss."""
+    problem = path.judge.problem
+    here = Place(_shifted(problem, found), found.result.multipliers)
+    for steepness in STEEPNESSES:
+        unit = _spread(problem.model_part(here.theta))
+        if path.is_stopped or not unit > 0:
+            break
+        aimed = problem.with_loss(SmoothErrors(steepness, unit))
+        aimed = aimed.bounded(temperature=steepness / unit)
+        path.level += 1
+        here = here._replace(theta=aimed.centered(here.theta))
+        rounds = Shifting(path, aimed, path.judge.compare(aimed, *here).differences)
+        n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
+        here = rounds.run(path.solver, here, n_rounds, path.params)
+    best = path.best().found
+    if best.problem.loss is problem.loss:
+        return best
+    return best._replace(scale=_scale(path.judge.free, _shifted(problem, best)))
+
+
+def _scale(free: RuledProblem, theta: FloatArray) -> float:
+    """Return the multiple of the scores that has the least loss."""
+    low, high = np.array(SIZES) / _spread(theta)
+
+    def slope(scale: float) -> float:  # rises: the loss is convex
+        return float(theta @ free.evaluate(scale * theta).gradient())
+
+    if slope(low) >= 0 or slope(high) <= 0:
+        return float(low if slope(low) >= 0 else high)
+    return float(brentq(slope, low, high, xtol=1e-12 * low, rtol=1e-13))
+
+
+def _shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:
+    """Return the parameters of linear scores with the chosen threshold in the intercept."""
+    theta = problem.model_part(found.result.theta).copy()
+    theta[-1] += found.shift
+    return theta
+
+
+def _spread(theta: FloatArray) -> float:
+    """Return about how far linear scores spread: their columns are standardised."""
+    return float(np.linalg.norm(theta[:-1]))

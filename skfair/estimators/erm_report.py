@@ -1,0 +1,134 @@
+"""What a fitted constrained estimator says of itself: attributes and warnings.
+
+Each function takes what was found and returns fitted attributes by name; the estimator stores them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import FloatArray
+from skfair.enforcement.judge import StrictResult
+from skfair.estimators.erm_problem import Problem, TargetScale
+from skfair.models.base import ScoreModel
+from skfair.problems.erm.problem import Decisions
+from skfair.utils.warn import warn_user
+
+# A class is predicted for less than this share of the rows that have it: no use for anybody.
+NEARLY_CONSTANT = 0.05
+
+Attributes = dict[str, object]
+MODEL_ATTRIBUTES = ("coef_", "intercept_", "coefs_", "intercepts_")
+
+
+def linear_model(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
+    """Return the attributes of linear scores, times ``scale`` plus ``shift``."""
+    raw = model.raw(theta)
+    return {
+        "_last_model": (model.n_parameters, raw),
+        "coef_": (scale * raw[0])[None, :],
+        "intercept_": np.array([scale * raw[1] + shift]),
+    }
+
+
+def network(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
+    """Return the attributes of the scores of a network, times ``scale`` plus ``shift``."""
+    coefs, intercepts = raw = model.raw(theta)
+    coefs = [*coefs[:-1], scale * coefs[-1]]
+    intercepts = [*intercepts[:-1], scale * intercepts[-1] + shift]
+    return {
+        "_last_model": (model.n_parameters, raw),
+        "coefs_": [layer.astype(model.X.dtype) for layer in coefs],
+        "intercepts_": [layer.astype(model.X.dtype) for layer in intercepts],
+    }
+
+
+def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: float) -> Attributes:
+    """Return what the solver found, in the units of the user."""
+    result = found.result
+    solved = found.problem
+    at = solved.evaluate(result.theta)
+    residual = max(solved.kkt_residual(at, result.multipliers).values())
+    if solved.loss is not problem.loss:
+        at = problem.evaluate(found.scale * result.theta)
+    units = [
+        np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
+    ]
+    # Solves on the way ask for more than ``tol``, and rounding may keep them from it.
+    is_solved = result.status == "max_iter" and residual <= tol
+    return {
+        "kkt_residual_": residual,
+        "objective_": scale.of_loss * at.objective,
+        "multipliers_": result.multipliers * np.concatenate([np.empty(0), *units]),
+        "constraint_names_": np.array(
+            [name for rule in problem.rules for name in rule.row_names], dtype=object
+        ),
+        "n_iter_": int(result.n_iter),
+        "n_solves_": found.n_solves,
+        "temperature_": solved.temperature,
+        "history_": result.history,
+        "status_": "converged" if is_solved else result.status,
+    }
+
+
+def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
+    """Return the strict disparities that scores amount to."""
+    found = [
+        (rule, scale.of_rule(rule), means)
+        for rule, means in zip(problem.rules, decisions.means, strict=True)
+    ]
+    by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in found}
+    return {
+        "train_disparity_": max(by_rule.values(), default=0.0),
+        "train_disparities_": by_rule,
+        "disparity_by_group_": {
+            (name if len(found) == 1 else f"{rule.name}: {name}"): float(value)
+            for rule, unit, means in found
+            for name, value in zip(
+                rule.rate_names, unit * rule.differences_of_means(means), strict=True
+            )
+        },
+    }
+
+
+def warn_if_missed(problem: Problem, by_rule: dict[str, float], scale: TargetScale) -> bool:
+    """Warn if a rule exceeds its limit on the training data, and return whether one does."""
+    limits = {rule.name: scale.of_rule(rule) * rule.max_disparity for rule in problem.rules}
+    worst = max(by_rule, key=lambda name: by_rule[name] - limits[name], default=None)
+    if worst is None:
+        return False
+    limit = limits[worst]
+    if by_rule[worst] - limit <= 1e-9 * max(1.0, abs(limit)):  # rounding
+        return False
+    warn_user(
+        f"No model was found whose {worst} disparity on the training data is at most {limit:g}; "
+        f"the smallest reached is {by_rule[worst]:.4g}. Raise max_disparity, merge small groups or "
+        "give the model more features.",
+        ConvergenceWarning,
+    )
+    return True
+
+
+def warn_if_nearly_constant(problem: Problem, decisions: Decisions, max_disparity: float) -> None:
+    """Warn if one class is predicted for far fewer rows than have it."""
+    predicted, actual = decisions.positive, problem.positive_share
+    if not 0 < actual < 1:  # a class without weight
+        return
+    if min(predicted / actual, (1 - predicted) / (1 - actual)) < NEARLY_CONSTANT:
+        warn_user(
+            "Only (nearly) constant predictions were found to keep the training disparity within "
+            f"{max_disparity:g}. Raise max_disparity, or merge small groups.",
+            ConvergenceWarning,
+        )
+
+
+def warn_not_converged(problem: Problem, found: StrictResult, residual: float, tol: float) -> None:
+    """Warn that a solver has stopped before it had a solution."""
+    violation = problem.violation(problem.evaluate(found.result.theta))
+    missed = f"; the constraints are missed by {violation:.2g}" if violation else ""
+    warn_user(
+        f"The solver stopped after {found.result.n_iter} iterations with a KKT residual of "
+        f"{residual:.2g} (tol={tol:g}){missed}. Raise max_iter or tol, or choose another solver.",
+        ConvergenceWarning,
+    )

@@ -1,0 +1,82 @@
+"""Scores of any classifier: of one that is fitted, and of rows that it was not fitted on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_array
+
+from skfair._typing import FloatArray, IntArray
+from skfair.utils.response import get_response
+
+RESPONSES = {
+    "auto": ("decision_function", "predict_proba"),
+    "decision_function": ("decision_function",),
+    "predict_proba": ("predict_proba",),
+}
+# Probabilities of 0 and 1 become finite scores.
+_TINY = 1e-300
+
+
+def as_rows(X: Any) -> Any:
+    """Return frames and sparse matrices as they are, anything else as a 2-d array."""
+    if hasattr(X, "columns") or sparse.issparse(X):
+        return X
+    return check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def scores_of(estimator: Any, X: Any, response_method: str, pos_label: Any) -> FloatArray:
+    """Return scores of the positive class; probabilities as log-odds."""
+    wanted = RESPONSES[response_method]
+    scores = np.asarray(get_response(estimator, X, wanted, pos_label=pos_label), dtype=np.float64)
+    if "decision_function" not in wanted or not hasattr(estimator, "decision_function"):
+        scores = logit(np.clip(scores, _TINY, 1 - np.finfo(np.float64).epsneg))
+    assert_all_finite(scores, estimator_name=type(estimator).__name__, input_name="scores")
+    return scores
+
+
+def fitted(
+    estimator: Any, X: Any, y: Any, row_params: dict[str, Any], rows: IntArray | None = None
+) -> Any:
+    """Return a clone of the estimator fitted on some rows (all if None)."""
+    if rows is not None:
+        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
+        row_params = {name: _safe_indexing(values, rows) for name, values in row_params.items()}
+    return clone(estimator).fit(X, y, **row_params)
+
+
+def cross_fitted_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    row_params: dict[str, Any],
+    *,
+    cv: Any,
+    n_jobs: int | None,
+    response_method: str,
+    pos_label: Any,
+) -> FloatArray:
+    """Return scores of every row by an estimator that was fitted without it."""
+    try:
+        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    except TypeError as error:
+        raise TypeError(
+            "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
+            f"Got {cv!r}."
+        ) from error
+    of_folds = Parallel(n_jobs=n_jobs)(
+        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
+    )
+    scores = np.full(len(y), np.nan)
+    for one, (_, test) in zip(of_folds, splits, strict=True):
+        scores[test] = scores_of(one, _safe_indexing(X, test), response_method, pos_label)
+    if np.isnan(scores).any():
+        raise ValueError("cv leaves rows without a score: every row must be in one test part.")
+    return scores

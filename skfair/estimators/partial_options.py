@@ -1,0 +1,70 @@
+"""What PartialParityClassifier makes of its parameters: objective, solver, smooth steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.constraints.partial import Surrogate
+from skfair.constraints.partial.surrogates import Kind
+from skfair.enforcement.promise import IntervalLike
+from skfair.losses import LOSSES, Loss, make_loss
+from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
+from skfair.solvers import ALLBFGS, SOLVERS
+from skfair.solvers.base import Solver
+from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.utils.warn import warn_user
+
+# Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
+# ramp's corners.
+WIDTHS = {"ramp": 0.5, "smoothstep": 0.6, "sigmoid": 0.25}
+ROUNDING = 0.2
+
+
+def make_objective(
+    loss: str | Loss, interval: IntervalLike, targets: FloatArray, shares: FloatArray
+) -> Objective:
+    """Return what is minimised: a mean loss of rows, or of pairs of rows."""
+    if isinstance(loss, str) and loss in set(OBJECTIVES):
+        make = OBJECTIVES[loss]
+        if not make.uses_interval:
+            return make(targets, shares)
+        if isinstance(interval, dict):
+            raise ValueError(
+                f"loss={loss!r} takes the false positive ranks from interval, which must be the "
+                "same for all groups."
+            )
+        return make(targets, shares, np.atleast_2d(np.asarray(interval, dtype=np.float64)))
+    fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
+    if isinstance(loss, str) and loss not in fitting:
+        raise ValueError(
+            f"There is no loss {loss!r} for classification. The losses are "
+            f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
+        )
+    return MeanLoss(make_loss(loss, "classification"), targets, shares)
+
+
+def solver_of_name(name: str) -> Solver:
+    """Return a solver of smooth problems by its name."""
+    if name == "alm":
+        warn_user(
+            "solver='alm' is now called 'al_lbfgs' here, as in ConstrainedERMClassifier, where "
+            "'alm' is another algorithm. The old name will be removed in version 0.3.",
+            FutureWarning,
+        )
+    if name in ("auto", "alm"):
+        return ALLBFGS()
+    if name in DC_SOLVERS:
+        return DC_SOLVERS[name]()
+    if name in set(SOLVERS):
+        return SOLVERS[name]()
+    known = ", ".join(map(repr, ["auto", "repair", *DC_SOLVERS, *SOLVERS]))
+    raise ValueError(f"There is no solver {name!r}. The solvers are {known}.")
+
+
+def make_surrogate(surrogate: Kind | Surrogate, solver: Solver) -> Surrogate:
+    """Return the smooth step, without corners for solvers that run until they have converged."""
+    if isinstance(surrogate, Surrogate):
+        return surrogate
+    rounding = ROUNDING if surrogate == "ramp" and solver.is_precise else 0.0
+    return Surrogate(surrogate, WIDTHS[surrogate], rounding)

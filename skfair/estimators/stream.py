@@ -1,0 +1,62 @@
+"""Streams: training with a stochastic solver that goes on with other rows."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.estimators.erm_problem import Problem
+from skfair.models.units import Units
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.solvers.base import Solver, check_needs
+from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
+
+# Steps on a part of a stream, however few rows it has.
+PART_STEPS = 100
+
+StreamSolver = StochasticSolver[Any]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What is kept between the parts of a stream."""
+
+    training: TrainingState
+    units: Units  # of the columns of the first part
+    rng: np.random.RandomState
+    n_rows: int = 0
+
+    def advanced(self, problem: Problem, solver: StreamSolver) -> Stream:
+        """Return the stream after some steps, at least one pass over the rows of a new part."""
+        after = deepcopy(self)  # what is there stays as it is if something fails below
+        problem.model.use_units(after.units)
+        n_new = problem.model.n_samples
+        n_steps = max(PART_STEPS, n_new // solver.n_loss)
+        solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
+        return replace(after, n_rows=after.n_rows + n_new)
+
+
+def check_advances(solver: Solver, problem: Problem, said: object) -> StreamSolver:
+    """Return a solver whose training can stop and go on with other rows, or raise."""
+    check_needs(solver, problem)
+    if not solver.can_advance:
+        raise ValueError(
+            f"partial_fit needs a stochastic solver, got solver={said!r}. Use 'auto' or 'alm'."
+        )
+    return cast(StreamSolver, solver)
+
+
+def begin(
+    problem: Problem,
+    solver: StreamSolver,
+    start: FloatArray,
+    multipliers: FloatArray | None,
+    rng: np.random.RandomState,
+) -> Stream:
+    """Return a stream without rows; units are those of the columns of the problem."""
+    training = solver.begin(cast(ConstrainedERM, problem), start, multipliers)
+    return Stream(training, problem.model.units, rng)

@@ -1,0 +1,175 @@
+"""The groups that were seen at fit: their names, and how new rows are encoded in them.
+
+This is what a fitted estimator keeps of the sensitive features; the codes of the rows are dropped
+after ``fit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import IntArray
+from skfair.groups.attributes import Columns, check_length, check_missing, read_columns
+from skfair.utils.factorize import Factorized, factorize, first_rows
+from skfair.utils.text import listed, plural
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLevels:
+    """The groups that were seen at fit: enough to encode new rows and to name them.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        Names of the sensitive attributes as given (columns of the input).
+    levels : tuple of lists
+        The sorted levels of each attribute.
+    combinations : ndarray of shape (n_groups, n_attributes) or None
+        For intersections: the level of each attribute in each group that occurs.
+    names : tuple of str
+        One readable name per group.
+    offsets : ndarray
+        First group number of each attribute, then the number of groups. An intersection counts as
+        one attribute.
+    """
+
+    attributes: tuple[str, ...]
+    levels: tuple[list[Any], ...]
+    combinations: IntArray | None
+    names: tuple[str, ...]
+    offsets: IntArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups over all attributes."""
+        return len(self.names)
+
+    def keys(self) -> list[Any]:
+        """Return what the user would call each group: a level, or a tuple of levels.
+
+        Groups of separate attributes are ``(attribute, level)`` pairs.
+        """
+        if self.combinations is not None:
+            return [
+                tuple(column[i] for column, i in zip(self.levels, row, strict=True))
+                for row in self.combinations
+            ]
+        if len(self.levels) == 1:
+            return list(self.levels[0])
+        return [
+            (attribute, level)
+            for attribute, column in zip(self.attributes, self.levels, strict=True)
+            for level in column
+        ]
+
+    def number(self, key: Any) -> int:
+        """Return the number of a group, given its name or its key; raise if there is none."""
+        for candidates in (self.keys(), list(self.names)):
+            for number, candidate in enumerate(candidates):
+                if type(candidate) is type(key) and candidate == key:
+                    return number
+        for number, candidate in enumerate(self.keys()):  # 1 == 1.0 == numpy.int64(1)
+            if np.isscalar(key) and candidate == key:
+                return number
+        raise ValueError(f"There is no group {key!r}. The groups are {listed(self.names)}.")
+
+    def encode(self, sensitive_features: Any, *, n_samples: int | None = None) -> IntArray:
+        """Return the group numbers of new rows, shape (n_attributes, n_samples).
+
+        A level, or an intersection, that was not there at fit raises a ``ValueError``.
+        """
+        columns = read_columns(sensitive_features)
+        check_length(columns, n_samples)
+        if len(columns) != len(self.levels):
+            raise ValueError(
+                f"sensitive_features has {len(columns)} columns but the groups were learned from "
+                f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
+            )
+        if all(name is not None for name, _ in columns) and _named(self.attributes):
+            columns = _in_order(columns, self.attributes)
+        codes = np.empty((len(columns), len(columns[0][1])), np.int64)
+        for a, (name, values) in enumerate(columns):
+            found = factorize(values)
+            check_missing(found, self.attributes[a] if name is None else name)
+            codes[a] = self._known_levels(found, a)[found.codes]
+        if self.combinations is not None:
+            return self._known_combinations(codes)
+        codes += self.offsets[:-1, None]
+        return codes
+
+    def _known_levels(self, found: Factorized, attribute: int) -> IntArray:
+        """Map the levels of new rows to those seen at fit."""
+        position = {level: i for i, level in enumerate(self.levels[attribute])}
+        unseen = [level for level in found.levels if level not in position]
+        if unseen:
+            raise ValueError(
+                f"Sensitive attribute {self.attributes[attribute]!r} has "
+                f"{plural(len(unseen), 'level')} that did not occur at fit: {listed(unseen)}. "
+                f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
+                "every group, or map new levels to a known one."
+            )
+        return np.array([position[level] for level in found.levels], dtype=np.int64)
+
+    def _known_combinations(self, codes: IntArray) -> IntArray:
+        """Map rows of level codes to the intersections seen at fit."""
+        assert self.combinations is not None
+        shape = np.array([len(column) for column in self.levels])
+        # Number old and new tuples together, then look up the old ones.
+        both = [np.concatenate(pair) for pair in zip(self.combinations.T, codes, strict=True)]
+        joint, _ = number_tuples(both, shape)
+        table = np.full(int(joint.max()) + 1, -1)
+        table[joint[: self.n_groups]] = np.arange(self.n_groups)
+        position = table[joint[self.n_groups :]]
+        strangers = np.flatnonzero(position < 0)
+        if strangers.size:
+            levels = [
+                column[c] for column, c in zip(self.levels, codes[:, strangers[0]], strict=True)
+            ]
+            raise ValueError(
+                f"{plural(strangers.size, 'row')} in an intersection that did not occur "
+                f"at fit, for example {intersection_name(self.attributes, levels)!r}. Fit on data "
+                "that contain every intersection, or use intersectional=False."
+            )
+        return position[None, :]
+
+
+def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, IntArray]:
+    """Number the tuples of codes that occur, in lexicographic order, and list them."""
+    # One integer numbers the tuples of as many columns as fit into it; then those are merged.
+    joint, n_joint = parts[0], int(shape[0])
+    for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
+        if n_joint * size >= 2**62:
+            joint, levels = factorize(joint)
+            n_joint = len(levels)
+        joint, n_joint = joint * size + part, n_joint * size
+    codes, _ = factorize(joint)
+    first = first_rows(codes)
+    return codes, np.stack([part[first] for part in parts], axis=1)
+
+
+def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:
+    """Return the readable name of an intersection."""
+    return ", ".join(f"{a}={level}" for a, level in zip(attributes, levels, strict=True))
+
+
+def _named(attributes: tuple[str, ...]) -> bool:
+    """Whether the attributes were named by the user."""
+    return not any(name.startswith("sensitive_feature") for name in attributes)
+
+
+def _in_order(columns: Columns, attributes: tuple[str, ...]) -> Columns:
+    """Put named columns into the order of fit; a renamed single column is accepted."""
+    by_name = dict(columns)
+    if len(attributes) == 1:
+        return columns
+    missing = [name for name in attributes if name not in by_name]
+    if missing:
+        raise ValueError(
+            f"sensitive_features has no column {missing[0]!r}. The groups were learned from "
+            f"{listed(attributes)}."
+        )
+    return [(name, by_name[name]) for name in attributes]

@@ -1,0 +1,37 @@
+"""Levels of an allowed attribute, within each of which groups are compared."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from skfair._typing import IntArray
+from skfair.groups.attributes import CONTROL
+from skfair.groups.encoding import encode_groups
+
+
+class Strata(NamedTuple):
+    """The stratum of each row.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples,)
+        Number of the stratum of each row.
+    names : tuple of str
+        One readable name per stratum.
+    """
+
+    codes: IntArray
+    names: tuple[str, ...]
+
+
+def read_strata(control_features: Any, *, n_samples: int | None = None, like: Any = None) -> Strata:
+    """Read control features as sensitive features are read; several columns are crossed.
+
+    Examples
+    --------
+    >>> from skfair.groups.strata import read_strata
+    >>> read_strata(["sales", "law", "law"])
+    Strata(codes=array([1, 0, 0]), names=('law', 'sales'))
+    """
+    found = encode_groups(control_features, n_samples=n_samples, like=like, role=CONTROL)
+    return Strata(found.codes[0], found.names)

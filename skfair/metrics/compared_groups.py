@@ -1,0 +1,239 @@
+"""Which groups a metric compares: those of the sensitive features, within each stratum if asked.
+
+*Control features* are attributes that may explain a difference, such as a department. Parity is
+then asked within each of their levels, the *strata*. All metrics read both here, once: a *cell* is
+a group of one stratum, cells that are compared with each other are numbered in a row (a *block*),
+and a metric is a function of cells. Without control features a cell is a group and a block is a
+sensitive attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
+from skfair.groups.intervals import Intervals
+from skfair.utils.factorize import factorize
+from skfair.utils.validation import check_weights, is_strict
+
+Agg = Literal["worst", "mean"]
+Reference = Literal["pairwise", "overall"]
+ZeroDivision = Literal["raise"] | float
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedGroups:
+    """The cells of the rows, and which of them are compared with each other.
+
+    Attributes
+    ----------
+    cells : GroupEncoding
+        The cell of each row, by sensitive attribute. Cells are sorted by attribute, stratum, group.
+    groups : GroupLevels
+        The groups as the user knows them.
+    group_of, stratum_of : ndarray of shape (n_cells,)
+        The group and the stratum of each cell.
+    strata : tuple of str or None
+        One name per stratum; None without control features.
+    is_present : ndarray of shape (n_cells,)
+        False for a cell of a stratum whose rows have no weight.
+    """
+
+    cells: GroupEncoding
+    groups: GroupLevels
+    group_of: IntArray
+    stratum_of: IntArray
+    strata: tuple[str, ...] | None
+    is_present: BoolArray
+
+    @cached_property
+    def blocks(self) -> IntArray:
+        """First cell of each block, then the number of cells."""
+        attribute = self.cells.attribute_of_group
+        is_new = (np.diff(attribute) != 0) | (np.diff(self.stratum_of) != 0)
+        return np.concatenate(([0], np.flatnonzero(is_new) + 1, [attribute.size]))
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """Every pair of cells of the same block."""
+        first, second = [], []
+        for start, stop in pairwise(self.blocks.tolist()):
+            here = start + np.flatnonzero(self.is_present[start:stop])
+            i, j = np.triu_indices(here.size, k=1)
+            first.append(here[i])
+            second.append(here[j])
+        pairs = np.concatenate(first), np.concatenate(second)
+        if self.strata is not None and not pairs[0].size:
+            raise ValueError(
+                "No stratum of control_features has rows of two groups, so there is nothing to "
+                "compare. Use coarser control features, or merge strata."
+            )
+        return pairs
+
+    @property
+    def present(self) -> IntArray:
+        """The cells that have rows."""
+        return np.flatnonzero(self.is_present)
+
+    @cached_property
+    def compared(self) -> IntArray:
+        """The cells that are compared: of strata those with a second group, else all."""
+        if self.strata is None:
+            return np.arange(self.cells.n_groups)
+        return np.unique(np.concatenate(self.pairs))
+
+    def sides(
+        self, values: FloatArray, overall: FloatArray, reference: Reference
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return both sides of every comparison: pairs of cells, or cell and block."""
+        check_comparison(reference=reference)
+        if reference == "overall":
+            return values[self.compared], overall[self.compared]
+        first, second = self.pairs
+        return values[first], values[second]
+
+    def block_sums(self, table: FloatArray) -> FloatArray:
+        """Add up a table with one entry per cell over each block; one result per cell."""
+        sums = np.add.reduceat(table, self.blocks[:-1], axis=0)
+        return np.repeat(sums, np.diff(self.blocks), axis=0)
+
+    def attributes(self) -> Iterator[tuple[IntArray, int, int, IntArray, IntArray]]:
+        """For each attribute: its codes from 0, its first and last cell, and its pairs."""
+        first, second = self.pairs
+        for codes, (start, stop) in zip(
+            self.cells.codes, pairwise(self.cells.offsets.tolist()), strict=True
+        ):
+            own = (first >= start) & (first < stop)
+            yield codes - start, start, stop, first[own] - start, second[own] - start
+
+    def intervals(self, interval: Any) -> Intervals:
+        """Return the percentile interval of each cell, given one for all or one per group."""
+        return Intervals(interval, self.groups).take(self.group_of)
+
+    def undefined(
+        self, values: FloatArray, of_cells: IntArray, zero_division: ZeroDivision
+    ) -> str | None:
+        """Return the name of the first of some cells whose value is NaN, if that is an error."""
+        is_error = is_strict(zero_division)
+        missing = of_cells[np.isnan(values[of_cells])]
+        return self.cells.names[missing[0]] if is_error and missing.size else None
+
+    def check_class(
+        self,
+        values: FloatArray,
+        of_cells: IntArray,
+        is_positive: bool,
+        zero_division: ZeroDivision,
+    ) -> None:
+        """Raise for a cell without rows of a class, whose value is NaN, unless NaN is wanted."""
+        name = self.undefined(values, of_cells, zero_division)
+        if name is not None:
+            raise ValueError(
+                f"Group {name!r} has no row of the {'positive' if is_positive else 'negative'} "
+                "class, so its rate is undefined. Merge small groups or add data, or pass "
+                "zero_division=numpy.nan to get NaN."
+            )
+
+
+def compared_groups(
+    sensitive_features: Any,
+    control_features: Any = None,
+    *,
+    n_samples: int,
+    sample_weight: FloatArray | None = None,
+    intersectional: bool = True,
+    like: Any = None,
+    row_counts: IntArray | None = None,
+) -> ComparedGroups:
+    """Read sensitive and control features of any accepted kind.
+
+    Rows that stand for several are counted by ``row_counts``. What has been read before is returned
+    as it is.
+    """
+    if isinstance(sensitive_features, ComparedGroups):
+        return sensitive_features
+    groups = encode_groups(
+        sensitive_features, n_samples=n_samples, intersectional=intersectional, like=like
+    )
+    every = np.arange(groups.n_groups)
+    if control_features is None:
+        one = np.zeros(every.size, np.int64)
+        return ComparedGroups(groups, groups.levels, every, one, None, np.ones(every.size, bool))
+    strata = encode_strata(control_features, n_samples, like)
+    numbers = strata.codes[0] * groups.n_groups
+    found = [factorize(numbers + codes) for codes in groups.codes]
+    sizes = [len(one.levels) for one in found]
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    stratum, group = np.divmod(np.concatenate([one.levels for one in found]), groups.n_groups)
+    names = tuple(
+        f"{groups.names[g]} (stratum {strata.names[s]})"
+        for s, g in zip(stratum.tolist(), group.tolist(), strict=True)
+    )
+    codes = np.stack([one.codes + start for one, start in zip(found, offsets[:-1], strict=True)])
+    counts = sum(np.bincount(of_rows, row_counts, group.size) for of_rows in codes)
+    levels = GroupLevels((), (), None, names, offsets)
+    cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
+    is_present = cells.sums(sample_weight) > 0
+    return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
+
+
+def encode_strata(control_features: Any, n_samples: int, like: Any = None) -> GroupEncoding:
+    """Read control features as sensitive features are read; several are crossed."""
+    try:
+        return encode_groups(control_features, n_samples=n_samples, like=like)
+    except (TypeError, ValueError) as error:
+        message = str(error).replace("sensitive_feature", "control_feature")
+        message = message.replace("Sensitive attribute", "Control attribute")
+        raise type(error)(message) from error
+
+
+def checked_rows(
+    sensitive_features: Any,
+    control_features: Any,
+    sample_weight: Any,
+    intersectional: bool,
+    *,
+    n_samples: int,
+    like: Any,
+) -> tuple[ComparedGroups, FloatArray | None]:
+    """Read what every metric takes besides labels and scores: groups, strata and weights."""
+    weights = check_weights(sample_weight, n_samples)
+    groups = compared_groups(
+        sensitive_features,
+        control_features,
+        n_samples=n_samples,
+        sample_weight=weights,
+        intersectional=intersectional,
+        like=like,
+    )
+    return groups, weights
+
+
+def aggregate(
+    values: FloatArray, agg: Agg, *, empty: float = 0.0, worst_is_smallest: bool = False
+) -> float:
+    """Reduce the comparisons to the worst or the mean one; NaN in, NaN out.
+
+    ``empty`` is the value when there is nothing to compare (a single group).
+    """
+    check_comparison(agg)
+    if not values.size:
+        return empty
+    if agg == "mean":
+        return float(values.mean())
+    return float(values.min() if worst_is_smallest else values.max())
+
+
+def check_comparison(agg: Agg = "worst", reference: Reference = "pairwise") -> None:
+    """Raise unless the options of a comparison exist."""
+    if agg not in ("worst", "mean"):
+        raise ValueError(f"agg must be 'worst' or 'mean', got {agg!r}.")
+    if reference not in ("pairwise", "overall"):
+        raise ValueError(f"reference must be 'pairwise' or 'overall', got {reference!r}.")

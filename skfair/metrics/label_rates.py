@@ -1,0 +1,118 @@
+"""The table that every metric of predicted labels is a function of, and the rates in it.
+
+The table holds the weighted number of rows by cell, true class and predicted class; it costs one
+pass over the rows. A rate is a quotient of two sums over it (``RATES``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.metrics.compared_groups import ComparedGroups, ZeroDivision, checked_rows
+from skfair.utils.validation import check_labels, positive_codes
+
+_ALL = ((1, 1), (1, 1))
+_POSITIVE, _NEGATIVE = ((0, 0), (1, 1)), ((1, 1), (0, 0))  # by true class
+_SELECTED, _REJECTED = ((0, 1), (0, 1)), ((1, 0), (1, 0))  # by predicted class
+_TRUE_POSITIVE, _FALSE_POSITIVE = ((0, 0), (0, 1)), ((0, 1), (0, 0))
+_FALSE_NEGATIVE, _CORRECT = ((0, 0), (1, 0)), ((1, 0), (0, 1))
+
+
+class Rate(NamedTuple):
+    """Which entries [true class][predicted class] of the table a rate divides by which."""
+
+    numerator: tuple[tuple[int, int], tuple[int, int]]
+    denominator: tuple[tuple[int, int], tuple[int, int]]
+    lacking: str  # what a group has none of when the denominator is empty
+
+
+RATES: dict[str, Rate] = {
+    "base_rate": Rate(_POSITIVE, _ALL, "row"),
+    "selection_rate": Rate(_SELECTED, _ALL, "row"),
+    "true_positive_rate": Rate(_TRUE_POSITIVE, _POSITIVE, "row of the positive class"),
+    "false_positive_rate": Rate(_FALSE_POSITIVE, _NEGATIVE, "row of the negative class"),
+    "false_negative_rate": Rate(_FALSE_NEGATIVE, _POSITIVE, "row of the positive class"),
+    "positive_predictive_value": Rate(_TRUE_POSITIVE, _SELECTED, "row predicted positive"),
+    "false_omission_rate": Rate(_FALSE_NEGATIVE, _REJECTED, "row predicted negative"),
+    "error_ratio": Rate(_FALSE_NEGATIVE, _FALSE_POSITIVE, "row that is a false positive"),
+    "accuracy": Rate(_CORRECT, _ALL, "row"),
+}
+
+
+class LabelTable(NamedTuple):
+    """Weighted number of rows by cell, true class and predicted class."""
+
+    counts: FloatArray  # (n_cells, 2, 2)
+    groups: ComparedGroups
+
+    def rate(self, name: str, zero_division: ZeroDivision, of_cells: IntArray) -> FloatArray:
+        """Compute a rate of each cell; if it is undefined for one of some cells, raise."""
+        values = rates_of(self.counts, name)
+        cell = self.groups.undefined(values, of_cells, zero_division)
+        if cell is not None:
+            raise ValueError(
+                f"Group {cell!r} has no {RATES[name].lacking}, so its {name.replace('_', ' ')} is "
+                "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to "
+                "get NaN."
+            )
+        return values
+
+
+def label_table(
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    control_features: Any = None,
+    sample_weight: Any = None,
+    intersectional: bool = True,
+    *,
+    pos_label: Any = 1,
+) -> LabelTable:
+    """Count the rows by cell, true class and predicted class in one pass: O(n)."""
+    predicted = check_labels(y_pred, "y_pred")
+    if y_true is None:
+        joint = positive_codes(predicted, "y_pred", pos_label)
+    else:
+        true = check_labels(y_true, "y_true", predicted.codes.size)
+        joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
+        joint += positive_codes(predicted, "y_pred", pos_label, true.levels)
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred)
+
+
+def correct_table(
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    control_features: Any = None,
+    sample_weight: Any = None,
+    intersectional: bool = True,
+) -> LabelTable:
+    """Count right and wrong predictions by cell, for any number of classes.
+
+    A right prediction is stored as a true positive, a wrong one as a false negative, so that the
+    accuracy of the table is the accuracy of the predictions.
+    """
+    true = check_labels(y_true, "y_true")
+    predicted = check_labels(y_pred, "y_pred", true.codes.size)
+    number = {level: i for i, level in enumerate(true.levels)}
+    same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
+    joint = 2 + (true.codes == same_code[predicted.codes])
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred)
+
+
+def _count(joint: IntArray, groups: tuple[Any, Any, Any, bool], like: Any) -> LabelTable:
+    compared, weights = checked_rows(*groups, n_samples=joint.size, like=like)
+    counts = compared.cells.cross_counts(joint, 4, weights)
+    return LabelTable(counts.reshape(-1, 2, 2), compared)
+
+
+def rates_of(counts: FloatArray, rate: str) -> FloatArray:
+    """Compute one rate of tables of shape (..., 2, 2); NaN where the denominator is empty."""
+    above, below = ((counts * np.array(entries)).sum(axis=(-2, -1)) for entries in RATES[rate][:2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(below > 0, above / below, np.nan))

@@ -1,0 +1,76 @@
+"""How uncertain the numbers of a report are: resampled tables, Wilson's formula, percentiles."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from skfair._typing import FloatArray, IntArray, Seed
+
+
+def effective_tables(counts: FloatArray, totals: FloatArray, squares: FloatArray) -> FloatArray:
+    """Scale weighted counts so that each table adds up to its effective number of rows.
+
+    ``totals`` are the sums of the weights behind each table, ``squares`` those of their squares.
+    """
+    return counts * (totals / np.where(squares > 0, squares, 1.0))[:, None, None]
+
+
+def resampled_tables(counts: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
+    """Draw tables as if the rows of each group had been resampled: (n_bootstrap, ..., 2, 2)."""
+    rng = check_random_state(random_state)
+    draws = np.zeros((n_bootstrap, *counts.shape))
+    for g, cells in enumerate(counts.reshape(-1, 4)):
+        size = cells.sum()
+        if size > 0:
+            drawn = rng.multinomial(max(1, round(size)), cells / size, size=n_bootstrap)
+            draws[:, g] = drawn.reshape(n_bootstrap, 2, 2)
+    return draws
+
+
+def resampled_counts(
+    codes: IntArray, rng: np.random.RandomState, counts: IntArray | None = None
+) -> FloatArray:
+    """Draw how often each row is picked when every group is resampled with replacement.
+
+    A row that stands for several (``counts``) gets the mean of how often they are.
+    """
+    picks = np.zeros(codes.size)
+    for g in range(int(codes.max()) + 1):
+        rows = np.flatnonzero(codes == g)
+        if counts is not None and rows.size:
+            behind = counts[rows]
+            total = int(behind.sum())
+            picks[rows] = rng.multinomial(total, behind / total) / behind
+        elif rows.size:
+            picks[rows] = np.bincount(rng.randint(rows.size, size=rows.size), minlength=rows.size)
+    return picks
+
+
+def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson's score interval of a proportion; NaN without rows."""
+    z = stats.norm.ppf(0.5 + confidence / 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = 1 + z**2 / rows
+        centre = (rates + z**2 / (2 * rows)) / scale
+        half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
+    # 0 and 1 come out as 1e-17 and 1 - 1e-16.
+    return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
+
+
+def quantiles(draws: FloatArray, tail: float) -> tuple[FloatArray, FloatArray]:
+    """Percentiles along the first axis, ignoring undefined resamples."""
+    if not np.isfinite(draws).any():
+        missing = np.full(draws.shape[1:], np.nan)
+        return missing, missing
+    undefined = ~np.isfinite(draws).any(axis=0)
+    filled = np.where(undefined, 0.0, draws)
+    low, high = np.nanquantile(filled, [tail, 1 - tail], axis=0)
+    return np.where(undefined, np.nan, low), np.where(undefined, np.nan, high)
+
+
+def spread(draws: FloatArray) -> float:
+    """Standard deviation of the resamples that are defined."""
+    finite = draws[np.isfinite(draws)]
+    return float(finite.std(ddof=1)) if finite.size > 1 else np.nan

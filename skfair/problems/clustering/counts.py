@@ -1,0 +1,251 @@
+"""Rules on the counts of the groups in each cluster, and the rows that are counted.
+
+Rows that belong to the same groups are interchangeable for every rule, so rules speak of *cells*
+(atoms of the group algebra), which also covers overlapping attributes. With ``counts[k]`` the
+number (or weight) of the rows of each cell in cluster k, every cluster has to satisfy
+
+    matrix @ counts[k] >= -slack
+
+Two families are built here. A balance: of any two groups of an attribute each is at least ``beta``
+times as large as the other, ``n_g - beta n_g' >= 0``. Shares: each group's share lies within its
+limits, up to one row, ``n_g - lower n > -1`` and ``upper n - n_g > -1``.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.random import sample_without_replacement
+
+from skfair._typing import FloatArray, IntArray, Seed
+from skfair.groups.encoding import GroupEncoding
+from skfair.utils.factorize import first_rows
+
+# More rules than this per cluster cannot be priced one by one.
+_MAX_RULES = 100_000
+# Rows are whole: a share may be missed by less than one of them.
+_ALMOST_ONE = 1 - 1e-9
+
+
+class Rules(NamedTuple):
+    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n_rules, n_groups) or, once expanded, (n_rules, n_cells)
+        Coefficients of the counts.
+    slack : ndarray of shape (n_rules,) or, in a problem, (n_clusters, n_rules)
+        What each rule may be missed by.
+    min_balances : ndarray of shape (n_attributes,) or None
+        The smallest balance asked for, per attribute; None if the rules are no balance.
+    """
+
+    matrix: FloatArray
+    slack: FloatArray
+    min_balances: FloatArray | None = None
+
+    @classmethod
+    def none(cls, n_groups: int, min_balances: FloatArray | None = None) -> Rules:
+        """Return no rules at all."""
+        return cls(np.zeros((0, n_groups)), np.zeros(0), min_balances)
+
+    def violation(self, counts: FloatArray) -> FloatArray:
+        """Sum what each cluster falls short of its rules; ``counts`` is (n_clusters, n)."""
+        values = counts @ self.matrix.T + self.slack
+        return np.asarray(np.maximum(0.0, -values).sum(axis=1))
+
+    def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
+        """Sum what the rules are missed by where they are missed by a whole row or more."""
+        missed = -(counts @ self.matrix.T + self.slack)
+        return float(missed[missed >= largest_weight * _ALMOST_ONE].sum())
+
+    def prices(self, multipliers: FloatArray) -> FloatArray:
+        """Return what a member of each cell pays in each cluster, shape (n_cells, n_clusters)."""
+        return np.ascontiguousarray(-(multipliers @ self.matrix).T)
+
+
+def balance_rules(groups: GroupEncoding, betas: FloatArray, largest_weight: float = 1.0) -> Rules:
+    """Rules of a minimal balance ``betas[a]`` for each attribute a.
+
+    A positive balance also needs a row of every group in every cluster, for an empty cluster would
+    meet all ratios.
+    """
+    sizes = np.diff(groups.offsets)
+    n_rules = int((sizes * (sizes - 1)).sum())
+    if n_rules > _MAX_RULES:
+        raise ValueError(
+            f"A balance between {sizes.max()} groups needs {n_rules} rules per cluster. Use "
+            "share_bounds, which need two per group."
+        )
+    rows = []
+    for start, stop, beta in zip(groups.offsets[:-1], groups.offsets[1:], betas, strict=True):
+        for g in range(start, stop):
+            for other in range(start, stop):
+                if g != other:
+                    row = np.zeros(groups.n_groups)
+                    row[g], row[other] = 1.0, -beta
+                    rows.append(row)
+    matrix = np.array([*rows, *np.eye(groups.n_groups)])
+    presence = np.where(np.repeat(betas > 0, sizes), -largest_weight, 0.0)
+    return Rules(matrix, np.append(np.zeros(len(rows)), presence), betas)
+
+
+def share_rules(
+    groups: GroupEncoding, lower: FloatArray, upper: FloatArray, largest_weight: float = 1.0
+) -> Rules:
+    """Rules that keep each group's share of every cluster within its limits, up to a row."""
+    rows = []
+    same = groups.attribute_of_group[:, None] == groups.attribute_of_group
+    for g in range(groups.n_groups):
+        size = same[g].astype(np.float64)  # sums the groups of the attribute: the cluster's size
+        unit = np.eye(groups.n_groups)[g]
+        if lower[g] > 0:
+            rows.append(unit - lower[g] * size)
+        if upper[g] < 1:
+            rows.append(upper[g] * size - unit)
+    matrix = np.array(rows).reshape(-1, groups.n_groups)
+    return Rules(matrix, np.full(len(rows), _ALMOST_ONE * largest_weight))
+
+
+class GroupedRows:
+    """Rows, their cells, and the rules that the counts of each cluster have to satisfy.
+
+    Parameters
+    ----------
+    groups : GroupEncoding
+        The groups of the rows.
+    rules : Rules
+        Rules in terms of groups.
+    n_clusters : int
+        Number of clusters.
+    weights : ndarray of shape (n_samples,) or None
+        Sample weights.
+    before : ndarray of shape (n_clusters, n_groups), default=None
+        Weights that the clusters hold already (of a stream): the rules apply to the sum.
+    first : ndarray of shape (n_samples,), default=None
+        Where rows stand for several: the first of those that each stands for.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (n_samples,)
+        Cell of each row.
+    rules : Rules
+        Rules in terms of cells, one slack per cluster and rule.
+    group_rules : ndarray of shape (n_rules, n_groups)
+        The same rules in terms of groups.
+    rule_order : ndarray of shape (n_rules,)
+        Which of the rules given each of them is.
+    membership : ndarray of shape (n_groups, n_cells)
+        1 where a group contains a cell.
+    n_attributes : int
+        Number of attributes.
+    largest_weight : float
+        The largest weight of a row: rules are met up to it.
+    """
+
+    def __init__(
+        self,
+        groups: GroupEncoding,
+        rules: Rules,
+        n_clusters: int,
+        weights: FloatArray | None = None,
+        before: FloatArray | None = None,
+        first: IntArray | None = None,
+    ) -> None:
+        self.n_clusters, self.n_attributes = n_clusters, groups.n_attributes
+        self.weights = np.ones(groups.n_samples) if weights is None else weights
+        cells = groups.cells(sample_weight=weights)
+        # Cells and rules are put into an order that does not depend on the names of the groups, so
+        # that neither does the result. Sums that differ by rounding only are equal.
+        codes = cells.codes if first is None else cells.codes[np.argsort(first)]
+        shares = np.round(cells.weights / cells.weights.sum(), 12)
+        order = np.lexsort((first_rows(codes), shares))
+        if before is not None:  # a stream keeps the order of its first part
+            order = np.arange(order.size)
+        self.cells = np.argsort(order)[cells.codes]
+        self.membership = cells.membership.toarray()[:, order]
+        self._set_rules(rules, before)
+        self.total_weight = float(self.weights.sum())
+        self.largest_weight = float(self.weights.max())
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.cells.size)
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self.membership.shape[1])
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups, of all attributes."""
+        return int(self.membership.shape[0])
+
+    @property
+    def codes(self) -> IntArray:
+        """Group of each row, for a single attribute."""
+        return np.asarray(self.membership.argmax(axis=0)[self.cells], dtype=np.int64)
+
+    @property
+    def has_whole_rows(self) -> bool:
+        """Whether every row has the weight 1: counts are whole numbers."""
+        return bool(np.all(self.weights == 1))
+
+    def counts(self, labels: Any) -> FloatArray:
+        """Return the weight of the rows by cluster and cell."""
+        joint = labels * self.n_cells + self.cells
+        size = self.n_clusters * self.n_cells
+        weights = np.bincount(joint, weights=self.weights, minlength=size).astype(np.float64)
+        return weights.reshape(self.n_clusters, self.n_cells)
+
+    def group_prices(self, multipliers: FloatArray) -> FloatArray:
+        """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""
+        return np.asarray(-(multipliers @ self.group_rules))
+
+    def no_multipliers(self) -> FloatArray:
+        """Return multipliers of 0: no prices."""
+        return np.zeros((self.n_clusters, self.rules.matrix.shape[0]))
+
+    def with_rules(self, rules: Rules) -> Self:
+        """Return the same rows under other rules (in terms of groups)."""
+        other = copy.copy(self)
+        other._set_rules(rules)
+        return other
+
+    def subset(self, rows: IntArray) -> Self:
+        """Return some of the rows, with the same cells and rules."""
+        part = copy.copy(self)
+        part.weights, part.cells = self.weights[rows], self.cells[rows]
+        part._share_slack(self)
+        return part
+
+    def sample_rows(self, n_rows: int, random_state: Seed) -> IntArray:
+        """Draw rows at random, in rising order; all of them if there are no more."""
+        if self.n_samples <= n_rows:
+            return np.arange(self.n_samples)
+        rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
+        return np.sort(rows)
+
+    def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
+        """Express rules on groups as rules on cells, with one slack per cluster."""
+        expanded = rules.matrix @ self.membership
+        order = np.arange(rules.slack.size)
+        if before is None and expanded.size:
+            order = np.lexsort(expanded.T)
+        self.rule_order = order
+        self.group_rules = rules.matrix[order]
+        slack = np.tile(rules.slack[order], (self.n_clusters, 1))
+        if before is not None:
+            slack += before @ self.group_rules.T
+        self.rules = Rules(np.ascontiguousarray(expanded[order]), slack, rules.min_balances)
+
+    def _share_slack(self, whole: GroupedRows) -> None:
+        """Take the share of the slack of a larger problem."""
+        self.total_weight = float(self.weights.sum())
+        # Rounding by one row of the sample stands for many rows of the whole.
+        share = self.total_weight / whole.total_weight
+        self.rules = whole.rules._replace(slack=whole.rules.slack * share)

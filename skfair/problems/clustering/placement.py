@@ -1,0 +1,198 @@
+"""Labels together with what they amount to, and the ways to make them better.
+
+A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
+rules: ``repair`` moves those near a tie, one after the other, and ``search_counts`` helps where
+single moves get stuck. ``improve`` and ``settle`` lower the cost by moves that break no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.problems.clustering.cost_table import CostTable, Moves
+from skfair.problems.clustering.counts import GroupedRows
+from skfair.problems.clustering.whole_rows import (
+    MAX_MOVES,
+    SMALL,
+    WORTH,
+    best_combination,
+    nearest_feasible_counts,
+)
+
+# What sums of weights may be missed by through rounding.
+ROUNDING = 1e-9
+# How often the lists of moves are renewed before a repair, or an improvement, is given up.
+_MAX_REPAIRS, _MAX_IMPROVEMENTS = 60, 3
+# How many entries a list of moves to wanted counts may have.
+_LONGEST_LIST = 256
+# Nothing is searched when no more than this share of the cost can be gained.
+_CLOSE = 5e-5
+
+
+class Placement:
+    """Labels of rows with their counts, violation and cost.
+
+    Parameters
+    ----------
+    problem : GroupedRows
+        The rows and the rules.
+    table : CostTable
+        What the rows pay in each cluster.
+    labels : ndarray or recipe
+        Cluster of each row, in the form that the problem gives to labels; changed in place.
+    counts : ndarray of shape (n_clusters, n_cells), default=None
+        Their counts, if they are known.
+    multipliers : ndarray of shape (n_clusters, n_rules), default=None
+        Dual variables whose prices the lower bound is for; None for 0.
+    lower_bound : float, default=0.0
+        What no labels within the rules pay less than, in the mean.
+
+    Attributes
+    ----------
+    violation : float
+        What the rules are missed by, summed over clusters.
+    """
+
+    def __init__(
+        self,
+        problem: GroupedRows,
+        table: CostTable,
+        labels: Any,
+        counts: FloatArray | None = None,
+        multipliers: FloatArray | None = None,
+        lower_bound: float = 0.0,
+    ) -> None:
+        self.problem, self.table, self.labels = problem, table, labels
+        self.multipliers = problem.no_multipliers() if multipliers is None else multipliers
+        self.counts = problem.counts(labels) if counts is None else counts
+        self.lower_bound = lower_bound
+        self.violation = float(problem.rules.violation(self.counts).sum())
+
+    @classmethod
+    def at_prices(
+        cls, problem: GroupedRows, table: CostTable, multipliers: FloatArray
+    ) -> Placement:
+        """Give each row its cheapest cluster; the value of the dual is the lower bound."""
+        labels, counts, value = table.assigned(problem.rules.prices(multipliers))
+        value -= float((multipliers * problem.rules.slack).sum())
+        return cls(problem, table, labels, counts, multipliers, value / problem.total_weight)
+
+    @property
+    def cost(self) -> float:
+        """The mean of what the rows pay in their clusters."""
+        return self.table.cost(self.labels)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether all rules are met."""
+        return self.violation <= ROUNDING
+
+    def repair(self) -> None:
+        """Move rows until the rules hold, or single moves do not help."""
+        from skfair._kernels.prices import repair
+
+        for _ in range(_MAX_REPAIRS):
+            if self.is_feasible:
+                break
+            n_steps, self.violation = self._moved_by(repair)
+            if not n_steps:
+                break
+
+    def search_counts(self) -> None:
+        """Find counts that meet the rules, by an integer programme, and move rows to them."""
+        wanted = nearest_feasible_counts(self.problem, self.counts)
+        if wanted is not None:
+            self.move_to(wanted)
+
+    def improve(self) -> None:
+        """Lower the cost, by moves that break no rule and by swaps within a cell."""
+        from skfair._kernels.prices import improve
+
+        for _ in range(_MAX_IMPROVEMENTS):
+            if self._moved_by(improve) <= ROUNDING * self.problem.total_weight:
+                break
+
+    def move_to(self, target: IntArray) -> None:
+        """Move rows until each cluster has the wanted number of each cell.
+
+        The cheapest move from a cluster with too many of a cell to one with too few comes first.
+        """
+        counts = self.counts
+        while (excess := np.rint(counts).astype(np.int64) - target).any():
+            longest = min(excess.max(), _LONGEST_LIST)
+            moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, longest))
+            for giver, taker, cell, row in _cheapest_first(moves, excess):
+                if moves.labels[row] == giver and excess[giver, cell] > 0 > excess[taker, cell]:
+                    moves.labels[row] = taker
+                    excess[giver, cell] -= 1
+                    excess[taker, cell] += 1
+            moves.apply(self.labels)
+            counts = self.problem.counts(self.labels)
+        self.counts = counts
+        self.violation = float(self.problem.rules.violation(counts).sum())
+
+    def settle(self) -> None:
+        """Lower the cost of a small problem, by several moves at once that break no rule.
+
+        A row that would pay more above its cheapest cluster than the cost exceeds the lower bound
+        (at the prices that the bound is for) is in that cluster in all cheaper labels. If few
+        enough moves are left, the best of their combinations is the cheapest of all; if more are
+        left and there is much to gain, those nearest to a tie are tried.
+        """
+        problem = self.problem
+        total = self.cost * problem.total_weight
+        gap = total - self.lower_bound * problem.total_weight
+        if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
+            return
+        moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, MAX_MOVES + 1))
+        listed = np.nonzero(moves.is_listed)
+        giver, taker, cell, _ = listed
+        row = moves.row[listed]
+        weight = moves.weights[row]
+        change = weight * moves.cost[listed]
+        price = problem.rules.prices(self.multipliers)
+        above = change + weight * (price[cell, taker] - price[cell, giver])
+        nearest = np.argsort(above, kind="stable")  # whatever the order of the rows
+        n_open = int(np.searchsorted(above[nearest], gap, side="right"))
+        if not n_open or (n_open > MAX_MOVES and gap <= WORTH * total):
+            return
+        chosen = nearest[: min(n_open, MAX_MOVES)]
+        places = np.stack([row, giver, taker, cell])[:, chosen]
+        counts = problem.counts(self.labels)
+        made = best_combination(
+            problem.rules, counts, places, weight[chosen], change[chosen], total, _CLOSE
+        )
+        moves.labels[row[chosen][made]] = taker[chosen][made]
+        moves.apply(self.labels)
+
+    def _moved_by(self, kernel: Callable[..., Any]) -> Any:
+        """Let a kernel move rows of the lists of cheapest moves; return what it returns."""
+        rules, counts = self.problem.rules, self.counts
+        moves = self.table.cheapest_moves(self.labels)
+        lists = moves.labels, moves.weights, counts, moves.row, moves.cost, moves.size
+        answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples)
+        moves.apply(self.labels)
+        return answer
+
+
+def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:
+    """List wanted moves (cluster, target, cell, row) by cost, as far as the lists reach.
+
+    A list that was cut off says nothing of costs beyond its last entry, so that moves of its cell
+    that cost more have to wait for new lists.
+    """
+    is_wanted: BoolArray = (excess > 0)[:, None, :] & (excess < 0)[None, :, :]
+    is_cut = is_wanted & (moves.size == moves.row.shape[3])
+    last = np.where(is_cut, moves.cost[..., -1], np.inf).min(axis=(0, 1))  # (n_cells,)
+    listed = np.nonzero(is_wanted[..., None] & moves.is_listed)
+    cost = moves.cost[listed]
+    near = np.flatnonzero(cost <= last[listed[2]])
+    near = near[np.argsort(cost[near], kind="stable")]
+    giver, taker, cell, _ = listed
+    table = np.stack([giver, taker, cell, moves.row[listed]])[:, near]
+    wanted: list[list[int]] = table.T.tolist()
+    return wanted

@@ -1,0 +1,307 @@
+"""Points to be clustered under rules: rows, units, distances.
+
+Distances are measured from the mean of the data and in units of their spread, so that neither far
+offsets nor tiny or huge scales cost digits; the data themselves are never copied.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray, Seed
+from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.cost_table import Block, CostedRows, CostTable
+from skfair.problems.clustering.counts import Rules
+
+# Numbers per block: what stays in the cache of one core.
+_BLOCK = 1 << 17
+# Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
+_MAX_KEPT = 1 << 20
+_LARGEST = float(np.finfo(np.float64).max)
+# How far out a row may lie in own units: squares of more overflow.
+_FARTHEST = 1e100
+
+
+class Units(NamedTuple):
+    """Origin and unit of the own coordinates: there the mean is 0 and the total variance 1."""
+
+    mean: FloatArray
+    scale: float
+
+    @property
+    def squared(self) -> float:
+        """The square of the unit, cut off at the range of floats."""
+        return min(float(self.scale) * float(self.scale), _LARGEST)
+
+    def inwards(self, points: NDArray[Any]) -> FloatArray:
+        """Turn points in units of the data into own units, in double precision."""
+        with np.errstate(over="ignore"):
+            own = (points.astype(np.float64) - self.mean) / self.scale
+        return np.clip(own, -_FARTHEST, _FARTHEST)
+
+    def outwards(self, points: NDArray[Any]) -> FloatArray:
+        """Turn points in own units into units of the data."""
+        return np.asarray(points, dtype=np.float64) * self.scale + self.mean
+
+    def squared_outwards(self, values: FloatArray) -> FloatArray:
+        """Turn squared lengths into units of the data, cut off at the range of floats."""
+        with np.errstate(over="ignore"):
+            return np.clip(values * self.squared, -_LARGEST, _LARGEST)
+
+
+class Spread(NamedTuple):
+    """Mean and sum of squared deviations of points, in units of their largest magnitude.
+
+    Squares of 1e200 overflow and those of 1e-200 vanish, hence the units. Rows without weight do
+    not count. What is measured part by part can be put together.
+    """
+
+    unit: float
+    weight: float
+    mean: FloatArray
+    squares: float
+
+    @classmethod
+    def of(cls, X: NDArray[Any], weights: FloatArray) -> Spread:
+        """Measure some points."""
+        if not weights.all():
+            X, weights = X[weights > 0], weights[weights > 0]
+        unit = float(np.abs(X).max(initial=0.0)) or 1.0
+        part = X.astype(np.float64) / unit
+        weight = float(weights.sum())
+        mean = weights @ part / (weight or 1.0)
+        part -= mean
+        return cls(unit, weight, mean, float(weights @ squared_norms(part)))
+
+    @classmethod
+    def merged(cls, parts: list[Spread]) -> Spread:
+        """Put the measures of parts together (Chan's formula)."""
+        unit = max(part.unit for part in parts)
+        weights = np.array([part.weight for part in parts])
+        means = np.array([part.mean * (part.unit / unit) for part in parts])
+        weight = float(weights.sum())
+        mean = weights @ means / (weight or 1.0)
+        within = sum(part.squares * (part.unit / unit) ** 2 for part in parts)
+        return cls(unit, weight, mean, within + float(weights @ squared_norms(means - mean)))
+
+    def units(self) -> Units:
+        """Return the mean, and the root of the mean squared deviation (1 if it is 0)."""
+        spread = self.unit * np.sqrt(self.squares / self.weight)
+        return Units(self.mean * self.unit, float(spread) or 1.0)
+
+
+class RepresentationProblem(CostedRows):
+    """Points, their cells, and the rules that each cluster has to satisfy.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
+        The points; kept by reference.
+    groups, rules, n_clusters, weights, before, first
+        See :class:`GroupedRows`.
+    units : Units, default=None
+        Origin and unit of the scaled coordinates; by default mean and spread of the points.
+
+    Attributes
+    ----------
+    units : Units
+        Origin and unit of the scaled coordinates.
+    is_large : bool
+        Whether there are so many numbers that distances are computed in single precision.
+    buffers : dict or None
+        Arrays that the pieces of a block share.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        groups: GroupEncoding,
+        rules: Rules,
+        n_clusters: int,
+        weights: FloatArray | None = None,
+        before: FloatArray | None = None,
+        units: Units | None = None,
+        first: IntArray | None = None,
+    ) -> None:
+        super().__init__(groups, rules, n_clusters, weights, before, first)
+        self.X = X
+        self.buffers: dict[str, NDArray[Any]] | None = None
+        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
+        self.units = self._measured() if units is None else units
+        dtype = np.float32 if self.is_large else np.float64
+        self.norms: NDArray[Any] | None = np.empty(X.shape[0], dtype)
+        for rows in self.row_slices():
+            self.norms[rows] = squared_norms(self.scaled(rows))
+
+    def _measured(self) -> Units:
+        """Find the mean and the spread of the data without copying them."""
+        return Spread.merged(
+            [Spread.of(self.X[rows], self.weights[rows]) for rows in self.row_slices()]
+        ).units()
+
+    @property
+    def masses(self) -> FloatArray:
+        """Weights of the rows divided by their sum, at any scale of the weights."""
+        masses = self.weights / self.weights.max()
+        return np.asarray(masses / masses.sum())
+
+    def row_slices(self) -> Iterator[slice]:
+        """Yield slices of rows whose numbers stay in the cache."""
+        step = max(1, _BLOCK // max(self.n_clusters, self.X.shape[1]))
+        for start in range(0, self.X.shape[0], step):
+            yield slice(start, min(start + step, self.X.shape[0]))
+
+    def scaled(self, rows: Any) -> NDArray[Any]:
+        """Return rows of X relative to the mean and in units of the spread."""
+        dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
+        given = self.X[rows]
+        part = self.room("scaled", given.shape, self.X.dtype, is_new=not isinstance(rows, slice))
+        np.subtract(given, self.units.mean.astype(part.dtype), out=part)
+        part /= part.dtype.type(self.units.scale)
+        return part.astype(dtype, copy=False)
+
+    def in_full_precision(self, rows: Any) -> FloatArray:
+        """Return scaled rows in double precision, whatever X has."""
+        return self.units.inwards(self.X[rows])
+
+    def room(self, name: str, shape: tuple[int, ...], dtype: Any, is_new: bool) -> NDArray[Any]:
+        """Return an array to write to: that of the last piece of a block, if this is one.
+
+        Large arrays come from the system page by page, which for every piece would take as long as
+        to compute it.
+        """
+        if is_new or self.buffers is None:
+            return np.empty(shape, dtype)
+        if name not in self.buffers or self.buffers[name].shape[0] < shape[0]:
+            self.buffers[name] = np.empty(shape, dtype)
+        return self.buffers[name][: shape[0]]
+
+    def norms_of(self, rows: slice, scaled: NDArray[Any]) -> NDArray[Any]:
+        """Return the squared lengths of scaled rows, which are kept for a problem in memory."""
+        return squared_norms(scaled) if self.norms is None else self.norms[rows]
+
+    def with_rows(self, X: NDArray[Any], cells: IntArray, weights: FloatArray) -> Self:
+        """Return the same problem for other points, as part of the same whole."""
+        other = copy.copy(self)
+        other.X, other.cells, other.weights, other.norms = X, cells, weights, None
+        return other
+
+    def subset(self, rows: IntArray) -> Self:
+        """Return the problem on some of the points, with the same cells, units and rules."""
+        part = self.with_rows(self.X[rows], self.cells[rows], self.weights[rows])
+        part.norms = None if self.norms is None else self.norms[rows]
+        part._share_slack(self)
+        return part
+
+    def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
+        """Return the problem on a random sample, or on all points if there are no more."""
+        if self.X.shape[0] == self.n_samples <= n_rows:
+            return self
+        return self.subset(self.sample_rows(n_rows, random_state))
+
+    def label_rows(self, labels: Any) -> Any:
+        """Return labels as one integer per row."""
+        return labels.astype(np.int32)
+
+    def distances(self, target: NDArray[Any]) -> Distances:
+        """Return the squared distances to centres (in scaled units)."""
+        return Distances(self, target)
+
+    def sums(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
+        """Return sum (scaled) and weight of each cluster, and the sum of squared norms."""
+        from skfair._kernels.prices import cluster_sums
+
+        sums = np.zeros((self.n_clusters, self.X.shape[1]))
+        mass = np.zeros(self.n_clusters)
+        squares = 0.0
+        for rows in self.row_slices():
+            scaled = self.scaled(rows)
+            cluster_sums(scaled, labels[rows], self.weights[rows], sums, mass)
+            squares += float(np.dot(self.weights[rows], self.norms_of(rows, scaled)))
+        return sums, mass, squares
+
+    def means(self, labels: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
+        sums, mass, _ = self.sums(labels)
+        return sums / np.where(mass > 0, mass, 1.0)[:, None], mass
+
+    def reseeded_means(self, labels: Any, centers: FloatArray) -> FloatArray:
+        """Return the means; an empty cluster gets a row that is far from its own centre."""
+        means, mass = self.means(labels)
+        empty = np.flatnonzero(mass <= 0)
+        if empty.size:
+            means[empty] = self.distances(centers).farthest(labels, empty.size)[1]
+        return means
+
+    def cost(self, labels: Any) -> float:
+        """Return the mean squared distance (scaled) of the points to their clusters' means."""
+        sums, mass, squares = self.sums(labels)
+        means = sums / np.where(mass > 0, mass, 1.0)[:, None]
+        inner = float(mass @ np.einsum("ij,ij->i", means, means))
+        return (squares - inner) / self.total_weight
+
+
+class Distances(CostTable):
+    """Squared distances of all points to given centres, kept or recomputed in blocks."""
+
+    rows: RepresentationProblem
+
+    def __init__(self, problem: RepresentationProblem, centers: NDArray[Any]) -> None:
+        super().__init__(problem)
+        dtype = np.float32 if problem.is_large else np.float64
+        self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
+        self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
+        self._kept: list[Block] | None = None
+        if problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT:
+            self._kept = list(self._computed())
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield (rows, distances of these rows to all centres)."""
+        yield from self._computed() if self._kept is None else self._kept
+
+    def farthest(self, labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        own = np.concatenate(
+            [block * self.rows.weights[part] for part, block in self._own_costs(labels)]
+        )
+        rows = largest(own, n_points)
+        return own[rows], self.rows.scaled(rows)
+
+    def _computed(self) -> Iterator[Block]:
+        problem = self.rows
+        for rows in problem.row_slices():
+            scaled = problem.scaled(rows)
+            shape, dtype = (scaled.shape[0], self._norms.size), self._norms.dtype
+            block = problem.room("distances", shape, dtype, is_new=False)
+            np.matmul(scaled.astype(dtype, copy=False), self._minus_two, out=block)
+            block += self._norms
+            block += problem.norms_of(rows, scaled)[:, None]
+            # Rounding may leave a point that sits on its centre at -1e-17.
+            np.maximum(block, 0, out=block)
+            yield rows, block
+
+
+def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:
+    """Return the squared distances of rows to centres, both in own units."""
+    distances = block @ (-2 * centers.T)
+    distances += squared_norms(block)[:, None]
+    distances += squared_norms(centers)
+    return np.maximum(distances, 0.0, out=distances)
+
+
+def squared_norms(points: NDArray[Any]) -> NDArray[Any]:
+    """Return the squared length of each row."""
+    return np.asarray(np.einsum("ij,ij->i", points, points))
+
+
+def largest(values: NDArray[Any], n_wanted: int) -> IntArray:
+    """Return where the largest values are, in falling order; the first of equal ones first."""
+    places = np.arange(values.size)
+    if values.size > n_wanted:
+        places = np.sort(np.argpartition(values, -n_wanted)[-n_wanted:])
+    return np.asarray(places[np.argsort(-values[places], kind="stable")])

@@ -1,0 +1,146 @@
+"""Integer programmes that help where moving one row at a time gets stuck.
+
+Close to exact proportion every single move breaks one rule to mend another. The counts alone are a
+small integer programme, clusters times cells, whatever the number of rows; once it is solved, rows
+move from clusters with too many of a cell to clusters with too few, the cheapest first.
+
+In small clusters whole rows cost noticeably more than the lower bound, and the cheapest of them
+take several moves at once. Few rows are undecided, though: at optimal prices all others would pay
+more in another cluster than there is to gain. Those few are a small integer programme, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.problems.clustering.counts import GroupedRows, Rules
+
+# Seconds that the integer programme may take, and how many counts it may have.
+_TIME_LIMIT = 1.0
+_MAX_COUNTS = 2000
+# By how much a rule may be missed when whole rows cannot meet it.
+_LESS_THAN_ONE = 0.999
+# Undecided moves, and nodes of the search over them, at most: about a second in the worst case.
+MAX_MOVES, _MAX_NODES = 200, 50
+# Only problems of so few rows times clusters have few undecided moves.
+SMALL = 20_000
+# What may be gained, as a share of the cost, from which on some of too many moves are tried.
+WORTH = 5e-3
+
+
+def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArray | None:
+    """Return whole counts that meet every rule, with as few rows moved as possible, if any.
+
+    Where the rules are far from met and whole rows cannot meet them, counts that miss each by less
+    than one row will do. Weighted rows have no whole counts, and very many counts would take too
+    long: None.
+    """
+    if counts.size > _MAX_COUNTS or not problem.has_whole_rows:
+        return None
+    nearest = _nearest_counts(problem.rules, counts, allowance=0.0)
+    if nearest is None and problem.rules.violation_beyond(counts, problem.largest_weight) > 0:
+        nearest = _nearest_counts(problem.rules, counts, allowance=_LESS_THAN_ONE)
+    return nearest
+
+
+def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntArray | None:
+    """Solve the integer programme on the counts, rules missed by at most the allowance."""
+    n_clusters, n_cells = counts.shape
+    size = counts.size
+    rules = rules._replace(slack=rules.slack + allowance)
+    # Unknowns: the counts, then how far each is from the present one.
+    each_rule = sparse.kron(sparse.eye_array(n_clusters), rules.matrix)
+    totals = sparse.hstack([sparse.eye_array(n_cells)] * n_clusters)
+    eye, blank = sparse.eye_array(size), sparse.csr_array
+    constraints = [
+        LinearConstraint(
+            sparse.hstack([each_rule, blank((each_rule.shape[0], size))]),
+            -rules.slack.ravel(),
+            np.inf,
+        ),
+        LinearConstraint(
+            sparse.hstack([totals, blank((n_cells, size))]), counts.sum(axis=0), counts.sum(axis=0)
+        ),
+        LinearConstraint(sparse.hstack([eye, eye]), counts.ravel(), np.inf),
+        LinearConstraint(sparse.hstack([eye, -eye]), -np.inf, counts.ravel()),
+    ]
+    solution = milp(
+        np.append(np.zeros(size), np.ones(size)),
+        integrality=np.append(np.ones(size), np.zeros(size)),
+        bounds=Bounds(0, np.inf),
+        constraints=constraints,
+        options={"time_limit": _TIME_LIMIT, "mip_rel_gap": 0.2},
+    )
+    if solution.x is None:
+        return None
+    whole = np.rint(solution.x[:size]).reshape(counts.shape)
+    if rules.violation(whole).sum() > 1e-9 or np.any(whole.sum(axis=0) != counts.sum(axis=0)):
+        return None
+    return whole.astype(np.int64)
+
+
+def best_combination(
+    rules: Rules,
+    counts: FloatArray,
+    places: IntArray,
+    weight: FloatArray,
+    change: FloatArray,
+    total: float,
+    close: float,
+) -> BoolArray:
+    """Return which moves to make so that the cost falls most and every rule still holds.
+
+    Parameters
+    ----------
+    rules : Rules
+        In terms of cells.
+    counts : ndarray of shape (n_clusters, n_cells)
+        Before the moves.
+    places : ndarray of shape (4, n_moves)
+        Row, its cluster, the target and the cell of each move.
+    weight, change : ndarray of shape (n_moves,)
+        Weight that each move carries, and what it adds to the cost.
+    total, close : float
+        The cost before, and the share of it that need not be gained.
+    """
+    row, giver, taker, cell = places
+    size, number = change.size, np.arange(change.size)
+    n_clusters, n_cells = counts.shape
+    # Weight that each move takes from and brings to each count.
+    place = np.concatenate([giver, taker]) * n_cells + np.tile(cell, 2)
+    flow = sparse.csr_array(
+        (np.concatenate([-weight, weight]), (place, np.tile(number, 2))), (counts.size, size)
+    )
+    effect = sparse.kron(sparse.eye_array(n_clusters), rules.matrix, format="csr") @ flow
+    room = np.maximum(counts @ rules.matrix.T + rules.slack, 0.0).ravel()
+    is_touched = np.diff(effect.indptr) > 0
+    _, first, who = np.unique(row, return_index=True, return_inverse=True)
+    once = sparse.csr_array((np.ones(size), (first[who], number)), (size, size))
+    # The last unknown is 1 and costs what is paid now: the tolerance is a share of the cost.
+    solution = milp(
+        np.append(change, total) / total,
+        integrality=np.append(np.ones(size), 0.0),
+        bounds=Bounds(np.append(np.zeros(size), 1.0), 1.0),
+        constraints=[
+            LinearConstraint(_with_blank(effect[is_touched]), -room[is_touched], np.inf),
+            LinearConstraint(_with_blank(once[np.unique(first)]), -np.inf, 1.0),
+        ],
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": close},
+    )
+    none = np.zeros(size, np.bool_)
+    if solution.x is None:
+        return none
+    is_made = np.asarray(solution.x[:size] > 0.5)
+    after = counts + np.reshape(flow @ is_made, counts.shape)
+    keeps = rules.violation(after).sum() <= 1e-9
+    return is_made if keeps and change[is_made].sum() < 0 else none
+
+
+def _with_blank(rows: Any) -> Any:
+    """Add a column without entries."""
+    return sparse.hstack([rows, sparse.csr_array((rows.shape[0], 1))])

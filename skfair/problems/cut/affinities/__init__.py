@@ -1,0 +1,1 @@
+"""Affinities: one file for each family, found by the registry."""

@@ -1,0 +1,87 @@
+"""Graphs: weights of the edges between rows, sparse as a rule, that say nothing of new rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
+from sklearn.utils._param_validation import Interval
+
+from skfair._typing import Rows
+from skfair.problems.cut.affinity import AFFINITIES, Affinity
+from skfair.problems.cut.checks import check_dense, check_sparse, check_square
+from skfair.problems.cut.weights import DenseWeights, SparseWeights
+
+# A sparse matrix that is denser than this is multiplied faster as a dense one, if it is not huge.
+_DENSE_ENOUGH, _MAX_DENSIFIED = 0.03, 2**30
+
+
+@AFFINITIES.register("nearest_neighbors")
+@dataclass(frozen=True)
+class NeighborGraph(Affinity):
+    """Each row is linked to its nearest rows; links of one direction only count half."""
+
+    weighs_new_rows = False
+
+    n_neighbors: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
+    n_jobs: int | None = None
+
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
+        """Return the graph of the rows of X."""
+        graph = kneighbors_graph(X, self.n_neighbors, include_self=True, n_jobs=self.n_jobs)
+        return _symmetrised(graph, dtype)
+
+
+@AFFINITIES.register("precomputed_nearest_neighbors")
+@dataclass(frozen=True)
+class PrecomputedNeighbors(NeighborGraph):
+    """The same where X is a sparse graph of distances to neighbours."""
+
+    is_pairwise = True
+
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> SparseWeights:
+        """Return the graph of the nearest neighbours."""
+        check_square(X, "precomputed_nearest_neighbors")
+        search = NearestNeighbors(
+            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, metric="precomputed"
+        )
+        return _symmetrised(search.fit(X).kneighbors_graph(X, mode="connectivity"), dtype)
+
+
+def _symmetrised(graph: sparse.csr_matrix, dtype: DTypeLike) -> SparseWeights:
+    """Return the mean of a graph of neighbours and its mirror image, as scikit-learn does."""
+    edges = sparse.csr_array(graph)
+    mean = sparse.csr_array(0.5 * (edges + edges.T))
+    return SparseWeights(sparse.csr_array(mean.astype(dtype)))
+
+
+@AFFINITIES.register("precomputed")
+@dataclass(frozen=True)
+class Precomputed(Affinity):
+    """X is the matrix of weights, dense or sparse."""
+
+    is_pairwise = True
+    weighs_new_rows = False
+
+    def weigh(
+        self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState
+    ) -> DenseWeights | SparseWeights:
+        """Check the weights and bring them into the form that is multiplied fastest."""
+        check_square(X, "precomputed")
+        n, dtype = X.shape[0], np.dtype(dtype)
+        if not sparse.issparse(X):
+            return DenseWeights(check_dense(X).astype(dtype, copy=False))
+        weights = sparse.csr_array(X)
+        if not weights.has_canonical_format:
+            weights = weights.copy()
+            weights.sum_duplicates()
+        check_sparse(weights)
+        weights = weights.astype(dtype)
+        if weights.nnz > _DENSE_ENOUGH * n * n and n * n * dtype.itemsize <= _MAX_DENSIFIED:
+            return DenseWeights(weights.toarray())
+        return SparseWeights(weights)

@@ -1,0 +1,112 @@
+"""Kernels: a dense matrix of weights, computed from the rows of X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from numbers import Real
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils._param_validation import Interval
+
+from skfair._typing import Rows
+from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
+from skfair.problems.cut.checks import check_dense, check_memory
+from skfair.problems.cut.weights import DenseWeights
+
+# Rows of a kernel matrix that are computed at a time.
+_ROWS = 64
+# Up to this many columns of X, computing a weight again is cheaper than mirroring it.
+_NARROW = 16
+
+
+@dataclass(frozen=True)
+class Kernel(Affinity):
+    """Any kernel of ``sklearn.metrics.pairwise``, or a function of two rows.
+
+    A function gets ``kernel_params`` only. Parameters that a kernel does not have are ignored.
+    """
+
+    kernel: str | KernelFunction
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
+    degree: Annotated[float, Interval(Real, 0, None, closed="left")] = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
+        """Return the weights between the rows of X."""
+        # scikit-learn computes kernels in the precision of X, which is then converted.
+        check_memory(X.shape[0], np.dtype(X.dtype).itemsize + np.dtype(dtype).itemsize)
+        matrix = check_dense(self.between(X, dtype=dtype))
+        return DenseWeights(matrix, new_rows=partial(self.between, fitted=X, dtype=dtype))
+
+    def between(
+        self, X: Rows, fitted: Rows | None = None, *, dtype: DTypeLike
+    ) -> NDArray[np.floating[Any]]:
+        """Return the weights between rows and those of the fit, or among rows."""
+        params = dict(self.kernel_params or {})
+        if not callable(self.kernel):
+            params.update(degree=self.degree, coef0=self.coef0)
+            if self.gamma is not None:
+                params["gamma"] = self.gamma
+        weights = pairwise_kernels(X, fitted, metric=self.kernel, filter_params=True, **params)
+        return np.asarray(weights).astype(dtype, copy=False)
+
+
+@AFFINITIES.register("rbf")
+@dataclass(frozen=True)
+class Rbf(Affinity):
+    """``exp(-gamma |x - y|^2)``; gamma None is one over the number of columns."""
+
+    gamma: Annotated[float, Interval(Real, 0, None, closed="left")] | None = None
+
+    def weigh(self, X: Rows, *, dtype: DTypeLike, rng: np.random.RandomState) -> DenseWeights:
+        """Return the weights between the rows of X."""
+        if sparse.issparse(X):
+            return Kernel("rbf", gamma=self.gamma).weigh(X, dtype=dtype, rng=rng)
+        check_memory(X.shape[0], np.dtype(dtype).itemsize)
+        kernel = RbfKernel(X, 1 / X.shape[1] if self.gamma is None else self.gamma, dtype)
+        return DenseWeights(kernel.matrix(), is_psd=True, new_rows=kernel)
+
+
+class RbfKernel:
+    """``exp(-gamma |x - y|^2)`` between rows and the rows of the fit."""
+
+    def __init__(self, X: Rows, gamma: float, dtype: DTypeLike) -> None:
+        # Far from the origin float32 would have no digits left for small distances.
+        self._mean = X.mean(axis=0, dtype=np.float64)
+        self._unit = np.sqrt(gamma)
+        self._dtype = np.dtype(dtype)
+        self._columns = np.ascontiguousarray(self._scaled(X).T)
+
+    def _scaled(self, X: Rows) -> NDArray[Any]:
+        return np.ascontiguousarray((np.asarray(X) - self._mean) * self._unit, dtype=self._dtype)
+
+    def __call__(self, X: Rows) -> NDArray[Any]:
+        """Return the weights of rows to the rows of the fit."""
+        return self._weights(self._scaled(X), is_mirrored=False)
+
+    def matrix(self) -> NDArray[Any]:
+        """Return the weights among the rows of the fit."""
+        rows = np.ascontiguousarray(self._columns.T)
+        return self._weights(rows, is_mirrored=rows.shape[1] > _NARROW)
+
+    def _weights(self, scaled: NDArray[Any], is_mirrored: bool) -> NDArray[Any]:
+        """Compute all weights, or those right of the diagonal and mirror them."""
+        from skfair._kernels.affinity import minus_squared_distances
+
+        n = scaled.shape[0]
+        out = np.empty((n, self._columns.shape[1]), self._dtype)
+        for start in range(0, n, _ROWS):
+            stop = min(start + _ROWS, n)
+            first = start if is_mirrored else 0
+            part = out[start:stop]
+            minus_squared_distances(scaled[start:stop], self._columns, first, part)
+            np.exp(part[:, first:], out=part[:, first:])
+            if is_mirrored:
+                out[stop:, start:stop] = part[:, stop:].T
+        return out

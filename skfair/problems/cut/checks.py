@@ -1,0 +1,88 @@
+"""Checks of matrices between rows, before they are allocated and after they were given."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from skfair._typing import Rows
+
+# Weights and their mirror images may differ by this, relative to the largest weight.
+_ASYMMETRY = 1e-5
+
+
+def check_memory(n: int, bytes_per_weight: int) -> None:
+    """Raise before an n x n array is allocated that this machine cannot hold."""
+    limit, n_bytes = _memory_limit(), n * n * bytes_per_weight
+    if limit is not None and n_bytes > limit:
+        raise MemoryError(
+            f"A dense affinity of {n} x {n} needs {n_bytes:.3g} bytes, and this machine has "
+            f"{limit:.3g}. Use affinity='landmark' or 'nystroem', which never form it, or "
+            "'nearest_neighbors', which is sparse."
+        )
+
+
+def _memory_limit() -> int | None:
+    """Bytes of memory of the machine or of the container, whichever is less; None if unknown."""
+    limits = []
+    with suppress(AttributeError, ValueError, OSError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(ValueError, OSError):
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(limits, default=None)
+
+
+def check_square(X: Rows, affinity: str) -> None:
+    """Raise if X is no matrix between rows."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"affinity={affinity!r} needs a square matrix of the weights between rows, got shape "
+            f"{X.shape}. Pass such a matrix, or another affinity for data of rows and columns."
+        )
+
+
+def check_dense(weights: NDArray[Any]) -> NDArray[Any]:
+    """Check a dense matrix in blocks: no second matrix of its size is needed."""
+    lowest, asymmetry = 0.0, 0.0
+    for start in range(0, weights.shape[0], 512):
+        rows = weights[start : start + 512]
+        if not np.isfinite(rows).all():
+            raise ValueError("The affinity has entries that are NaN or infinite.")
+        lowest = min(lowest, float(rows.min()))
+        difference = np.abs(rows[:, start:] - weights[start:, start : start + 512].T)
+        asymmetry = max(asymmetry, float(difference.max()))
+    if lowest < 0:
+        raise _negative(lowest)
+    _check_symmetry(asymmetry, float(weights.max()))
+    return weights
+
+
+def check_sparse(weights: sparse.csr_array) -> None:
+    """Raise if weights are negative or not symmetric."""
+    if not weights.nnz:
+        return
+    if weights.data.min() < 0:
+        raise _negative(float(weights.data.min()))
+    difference = abs(weights - weights.T)
+    _check_symmetry(float(difference.max()) if difference.nnz else 0.0, float(weights.data.max()))
+
+
+def _negative(lowest: float) -> ValueError:
+    return ValueError(
+        f"The affinity has negative weights (smallest: {lowest:g}). Weights are similarities, at "
+        "least 0; distances d turn into similarities with exp(-gamma * d ** 2), for example."
+    )
+
+
+def _check_symmetry(asymmetry: float, largest: float) -> None:
+    if asymmetry > _ASYMMETRY * largest:
+        raise ValueError(
+            f"The affinity is not symmetric: an entry and its mirror image differ by {asymmetry:g}."
+            " Pass (W + W.T) / 2."
+        )

@@ -1,0 +1,256 @@
+"""Weights between rows, W, in the three forms that spectral clustering meets.
+
+A dense matrix, a sparse one, or a factor Z of ``W = Z Z'`` that is never multiplied out (Nystroem
+and landmark approximations). Eigen-solvers and cuts ask for products with narrow blocks of columns
+and for degrees; what only some forms have is None in the others. ``gather`` and ``new_rows`` belong
+together: ``new_rows(X) @ gather(columns)`` are the weights of new rows times columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from skfair._typing import FloatArray, Rows
+
+# Rows of X to their weights with the rows of the fit, or to rows of a factor.
+NewRows: TypeAlias = Callable[[Rows], Rows]
+
+# Up to this many columns our own product of a dense matrix is faster on one thread.
+_NARROW = 24
+# Rows of a factor that are handled at a time.
+_ROWS = 1 << 14
+
+
+def _library_threads() -> int:
+    """Return the number of threads that the linear algebra library may use."""
+    from threadpoolctl import threadpool_info
+
+    threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(threads, default=1)
+
+
+class Entries(NamedTuple):
+    """Single weights for a kernel: a matrix in CSR form or a dense one; the other is empty."""
+
+    indptr: NDArray[np.integer[Any]]
+    indices: NDArray[np.integer[Any]]
+    data: NDArray[np.floating[Any]]
+    dense: NDArray[np.floating[Any]]
+
+
+class Weights(ABC):
+    """Symmetric weights between rows, at least 0."""
+
+    n_samples: int
+    dtype: np.dtype[Any]
+    # Sums of the weights of each row, in double precision.
+    degrees: FloatArray
+    # Number of multiplications of a product with one column.
+    n_entries: int
+    # The weights, (n_samples, n_samples), where they exist one by one.
+    matrix: Rows | None = None
+    # What turns new rows of X into rows that multiply ``gather``.
+    new_rows: NewRows | None = None
+    # Whether the weights are known to be positive semidefinite.
+    is_psd: bool = False
+    # Whether many products with few columns cost no more than few with many.
+    is_fast_when_narrow: bool = False
+
+    @property
+    def factor(self) -> FactoredWeights | None:
+        """The weights themselves, if they are given by a factor."""
+        return None
+
+    @abstractmethod
+    def times(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return W times a block of columns."""
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """Return the weights of the rows with themselves."""
+
+    def dense(self) -> FloatArray:
+        """Return W as a matrix in double precision."""
+        return self.times(np.eye(self.n_samples, dtype=self.dtype)).astype(np.float64)
+
+    def entries(self) -> Entries | None:
+        """Return single weights, or None where there are none."""
+        return None
+
+    def gather(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return what rows of ``new_rows`` are multiplied with."""
+        return columns
+
+    def n_components(self) -> int:
+        """Count the connected parts that have an edge; 1 where this is not searched."""
+        return 1
+
+
+class DenseWeights(Weights):
+    """A symmetric matrix of weights, (n, n); ``is_psd`` if it is known to be semidefinite."""
+
+    def __init__(
+        self, matrix: NDArray[Any], *, is_psd: bool = False, new_rows: NewRows | None = None
+    ) -> None:
+        # Symmetric: the transpose of a Fortran-ordered matrix is the same in C order.
+        self.matrix: NDArray[Any] = matrix if matrix.flags.c_contiguous else matrix.T
+        self.n_samples, self.dtype = matrix.shape[0], matrix.dtype
+        self.n_entries = matrix.size
+        self.is_psd = is_psd
+        self.new_rows = new_rows
+        # On several threads the product of the linear algebra library is faster.
+        self.is_fast_when_narrow = matrix.dtype == np.float32 and _library_threads() == 1
+        # Summed block by block in float64: numpy would convert the whole matrix.
+        blocks = (matrix[i : i + 256] for i in range(0, self.n_samples, 256))
+        self.degrees = np.concatenate([block.sum(axis=1, dtype=np.float64) for block in blocks])
+
+    def times(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return W times a block of columns."""
+        n, b = columns.shape
+        is_narrow = 4 <= b <= _NARROW and columns.dtype == self.dtype
+        if not (self.is_fast_when_narrow and is_narrow):
+            product: NDArray[Any] = self.matrix @ columns
+            return product
+        from skfair._kernels.products import add_narrow_product
+
+        rows = np.ascontiguousarray(columns.T)
+        if b % 4:
+            rows = np.concatenate([rows, np.zeros((-b % 4, n), rows.dtype)])
+        whole = n - n % 8
+        out = rows[:, whole:] @ self.matrix[whole:]
+        add_narrow_product(self.matrix[:whole], rows, out)
+        product = out[:b].T
+        return product
+
+    def diagonal(self) -> FloatArray:
+        """Return the weights of the rows with themselves."""
+        return self.matrix.diagonal().astype(np.float64)
+
+    def dense(self) -> FloatArray:
+        """Return W as a matrix in double precision."""
+        return np.asarray(self.matrix, np.float64)
+
+    def entries(self) -> Entries:
+        """Return the matrix."""
+        nothing = np.zeros(0, np.int64)
+        return Entries(nothing, nothing, np.zeros(0, self.dtype), self.matrix)
+
+
+class SparseWeights(Weights):
+    """A symmetric sparse matrix of weights in CSR form, (n, n)."""
+
+    is_fast_when_narrow = True
+
+    def __init__(self, matrix: sparse.csr_array) -> None:
+        self.matrix: sparse.csr_array = matrix
+        self.n_samples, self.dtype = matrix.shape[0], np.dtype(matrix.dtype)
+        self.n_entries = int(matrix.nnz)
+        # Not sum(): scipy adds float32 up in float32.
+        self.degrees = np.asarray(matrix @ np.ones(matrix.shape[1])).ravel()
+
+    def times(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return W times a block of columns."""
+        return np.asarray(self.matrix @ np.ascontiguousarray(columns))
+
+    def diagonal(self) -> FloatArray:
+        """Return the weights of the rows with themselves."""
+        return np.asarray(self.matrix.diagonal(), dtype=np.float64)
+
+    def dense(self) -> FloatArray:
+        """Return W as a matrix in double precision."""
+        return np.asarray(self.matrix.toarray(), np.float64)
+
+    def entries(self) -> Entries:
+        """Return the parts of the CSR form."""
+        W = self.matrix
+        return Entries(W.indptr, W.indices, W.data, np.zeros((0, 0), self.dtype))
+
+    def n_components(self) -> int:
+        """Count the connected parts that have an edge."""
+        n_all: Any = connected_components(self.matrix, directed=False, return_labels=False)
+        return int(n_all) - int(np.count_nonzero(self.degrees <= 0))
+
+
+class FactoredWeights(Weights):
+    """Weights ``W = Z Z'`` given by their factor Z, (n, m), dense or sparse.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(rows)`` returns these rows of Z; it is called again for every pass, so that a large
+        dense factor can be recomputed instead of kept.
+    n_samples, rank : int
+        Shape of Z.
+    dtype : dtype
+        Type of Z.
+    new_rows : callable, default=None
+        Turns new rows of X into rows of Z.
+    """
+
+    is_psd = True
+
+    def __init__(
+        self,
+        read: Callable[[slice], Rows],
+        n_samples: int,
+        rank: int,
+        dtype: DTypeLike,
+        *,
+        new_rows: NewRows | None = None,
+    ) -> None:
+        self._read = read
+        self.n_samples, self.rank, self.dtype = n_samples, rank, np.dtype(dtype)
+        self.n_entries = 2 * n_samples * rank
+        self.new_rows = new_rows
+        total = sum(
+            (np.asarray(z.T @ np.ones(z.shape[0])).ravel() for _, z in self.blocks()),
+            start=np.zeros(rank),
+        )
+        degrees = np.concatenate([np.asarray(z @ total).ravel() for _, z in self.blocks()])
+        # What is left of a degree by cancellation is noise, and may be negative.
+        noise = np.finfo(self.dtype).eps * degrees.max(initial=0.0)
+        self.degrees = np.where(degrees > noise, degrees, 0.0)
+
+    @property
+    def factor(self) -> FactoredWeights:
+        """The weights themselves."""
+        return self
+
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """Yield (rows, these rows of Z)."""
+        for start in range(0, self.n_samples, _ROWS):
+            rows = slice(start, min(start + _ROWS, self.n_samples))
+            yield rows, self._read(rows)
+
+    def gather(self, columns: NDArray[Any]) -> FloatArray:
+        """Return ``Z'`` times a block of columns."""
+        total = np.zeros((self.rank, columns.shape[1]))
+        for rows, z in self.blocks():
+            total += z.T @ columns[rows]
+        return total
+
+    def spread(self, coefficients: NDArray[Any]) -> NDArray[Any]:
+        """Return Z times coefficients, (n, columns)."""
+        out = np.empty((self.n_samples, coefficients.shape[1]), self.dtype)
+        for rows, z in self.blocks():
+            out[rows] = z @ coefficients.astype(self.dtype, copy=False)
+        return out
+
+    def times(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return W times a block of columns."""
+        return self.spread(self.gather(columns))
+
+    def diagonal(self) -> FloatArray:
+        """Return the weights of the rows with themselves."""
+        parts = []
+        for _, z in self.blocks():
+            squared = z.power(2) if sparse.issparse(z) else z * z
+            parts.append(np.asarray(squared.sum(axis=1, dtype=np.float64)).ravel())
+        return np.concatenate(parts)

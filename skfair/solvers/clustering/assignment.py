@@ -1,0 +1,153 @@
+"""The cheapest assignment to fixed centres under rules, by prices (our own method, DESIGN 5).
+
+For fixed centres the cheapest assignment under linear rules on the clusters' counts is a linear
+programme whose dual has one multiplier per cluster and rule:
+
+    max over lam >= 0 of  sum_i w_i min_k (D_ik + price[cell_i, k]) - lam . slack,
+    price[s, k] = - sum_r lam[k, r] rules[r, s]
+
+so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
+is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS-B; one evaluation
+is one pass over the rows, O(n K), which the problem makes wherever its rows are. The few rows near
+a tie are then moved so that whole rows meet the rules, and the cost is lowered. The value of the
+dual at the multipliers is a lower bound on the cost of every feasible assignment.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from skfair._typing import FloatArray
+from skfair.problems.clustering.cost_table import CostedRows, CostTable
+from skfair.problems.clustering.counts import GroupedRows
+from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
+
+# Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
+TEMPERATURES = (3e-2, 3e-3)
+# Large problems first find their prices on this many rows.
+_SAMPLE = 10_000
+
+
+class Assignment(NamedTuple):
+    """The cheapest assignment found to fixed centres.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Cluster of each row, in the form that the problem gives to labels.
+    multipliers : ndarray of shape (n_clusters, n_rules)
+        Dual variables.
+    cost : float
+        Mean squared distance to the centres, in scaled units.
+    lower_bound : float
+        No feasible assignment to these centres costs less.
+    violation : float
+        What the rules are missed by, summed over clusters; 0 if all are met.
+    """
+
+    labels: Any
+    multipliers: FloatArray
+    cost: float
+    lower_bound: float
+    violation: float
+
+
+def assign(
+    problem: CostedRows,
+    target: NDArray[Any],
+    *,
+    multipliers: FloatArray | None = None,
+    temperatures: tuple[float, ...] = TEMPERATURES,
+    max_iter: int = 60,
+    search_counts: bool = True,
+    exact: bool = False,
+) -> Assignment:
+    """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
+
+    With ``search_counts`` an integer programme on the counts helps where single moves get stuck,
+    with ``exact`` one on the undecided rows of small problems.
+    """
+    is_cold = multipliers is None
+    if multipliers is None:
+        multipliers = problem.no_multipliers()
+    if is_cold and is_large(problem):  # prices of a sample are close
+        rows = problem.sample_rows(_SAMPLE, np.random.RandomState(0))
+        part, nearby = problem.subset(rows), problem.target_of(rows, target)
+        multipliers = at_best_prices(part, nearby, multipliers, temperatures, max_iter).multipliers
+        temperatures, max_iter = temperatures[-1:], max(1, max_iter // 4)
+    placed = at_best_prices(problem, target, multipliers, temperatures, max_iter)
+    placed.repair()
+    if search_counts and not placed.is_feasible:
+        placed.search_counts()
+    placed.improve()
+    if exact and placed.is_feasible:
+        placed.settle()
+    return Assignment(
+        placed.labels, placed.multipliers, placed.cost, placed.lower_bound, placed.violation
+    )
+
+
+def at_best_prices(
+    problem: CostedRows,
+    target: NDArray[Any],
+    multipliers: FloatArray,
+    temperatures: tuple[float, ...],
+    max_iter: int,
+) -> Placement:
+    """Improve the prices, and give each row its cheapest cluster at them."""
+    table = problem.distances(target)
+    multipliers = maximise_dual(problem, table, multipliers, temperatures, max_iter)
+    return Placement.at_prices(problem, table, multipliers)
+
+
+def maximise_dual(
+    problem: GroupedRows,
+    table: CostTable,
+    multipliers: FloatArray,
+    temperatures: tuple[float, ...] = TEMPERATURES,
+    max_iter: int = 60,
+) -> FloatArray:
+    """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
+    rules, total, shape = problem.rules, problem.total_weight, multipliers.shape
+    if not multipliers.size:
+        return multipliers
+    unit = table.mean_nearest()
+    if unit <= 0:
+        return multipliers
+
+    def negative_dual(flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        lam = flat.reshape(shape) * unit
+        value, counts = table.soft_counts(rules.prices(lam), temperature * unit)
+        slope = (counts @ rules.matrix.T + rules.slack) / total
+        value = value / unit - float((flat.reshape(shape) * rules.slack).sum())
+        return -value / total, slope.ravel()
+
+    flat = (multipliers / unit).ravel()
+    for temperature in temperatures:
+        flat = minimize(
+            negative_dual,
+            flat,
+            args=(temperature,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * flat.size,
+            options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
+        ).x
+    return np.asarray(flat).reshape(shape) * unit
+
+
+def is_large(problem: GroupedRows) -> bool:
+    """Whether a problem should settle on a sample first."""
+    return problem.n_samples > 2 * _SAMPLE
+
+
+def trial_of(
+    problem: RepresentationProblem, random_state: np.random.RandomState
+) -> RepresentationProblem:
+    """Return the problem, or a sample of it if it is large."""
+    return problem.sample(_SAMPLE, random_state) if is_large(problem) else problem

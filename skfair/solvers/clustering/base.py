@@ -1,0 +1,322 @@
+"""What all clustering solvers share: the result, the registry, and what a solver says of itself.
+
+A solver is a dataclass whose fields are its parameters, with their ranges beside them. What it can
+do stands in class variables, so that estimators, error messages and the contract tests read it
+there; nobody asks for the name of a solver.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, NamedTuple, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    validate_parameter_constraints,
+)
+
+from skfair._typing import Callback, FloatArray
+from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.base import Status
+from skfair.utils.registry import Registry
+from skfair.utils.text import listed
+
+CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
+    "clustering solver", "skfair.solvers.clustering"
+)
+
+
+class Clustering(NamedTuple):
+    """What a clustering solver returns; lengths are those of the problem's own units.
+
+    Attributes
+    ----------
+    labels : ndarray or recipe
+        Cluster of each row, in the form that the problem gives to labels.
+    centers : ndarray of shape (n_clusters, n_features)
+        Means of the clusters.
+    multipliers : ndarray of shape (n_clusters, n_rules)
+        Dual variables; zeros from a solver that has none.
+    cost : float
+        Mean squared distance to the means.
+    cost_at_bound : float
+        Cost of the labels at the centres that the lower bound is for.
+    lower_bound : float
+        No assignment to these centres within the rules costs less.
+    violation : float
+        What the rules are missed by, summed over clusters.
+    n_iter : int
+        Number of iterations.
+    status : {"converged", "max_iter", "stopped", "infeasible"}
+        Why the solver ended.
+    history : dict of ndarray
+        Columns of equal length.
+    prices : ndarray of shape (n_clusters, n_groups), optional
+        Prices of the groups, of a solver that does not find them through multipliers.
+    objective : float, optional
+        What the solver minimises, if that is not the cost: the best of several runs has least.
+    """
+
+    labels: Any
+    centers: FloatArray
+    multipliers: FloatArray
+    cost: float
+    cost_at_bound: float
+    lower_bound: float
+    violation: float
+    n_iter: int
+    status: Status
+    history: dict[str, NDArray[Any]]
+    prices: FloatArray | None = None
+    objective: float | None = None
+
+    @property
+    def standing(self) -> tuple[float, float, float]:
+        """What the best of several runs has least of."""
+        return self.violation, self.cost if self.objective is None else self.objective, self.cost
+
+
+class FrontPoint(NamedTuple):
+    """A clustering of a front and the rules that it was made under."""
+
+    target: float  # balance asked for, as a share of the data's
+    rules: Rules
+    clustering: Clustering
+
+
+RulesOf = Callable[[float], Rules]
+Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
+
+
+class ClusteringSolver(BaseEstimator, ABC):
+    """A method of clustering points under rules; subclasses are dataclasses.
+
+    Attributes
+    ----------
+    name : str
+        Shorthand for the solver with its default parameters.
+    takes_weights, takes_overlaps, works_in_blocks, has_front : bool
+        Whether it knows sample weights, attributes whose groups overlap, rows that live elsewhere;
+        whether it finds whole fronts.
+    keeps_balance, keeps_shares : bool
+        Whether its labels keep ``min_balance`` wherever it can be kept, and ``share_bounds``.
+    trades_by : str
+        The parameters by which a solver that keeps no limit trades cost against balance.
+    """
+
+    name: ClassVar[str]
+    takes_weights: ClassVar[bool] = True
+    takes_overlaps: ClassVar[bool] = False
+    works_in_blocks: ClassVar[bool] = False
+    has_front: ClassVar[bool] = False
+    keeps_balance: ClassVar[bool] = False
+    keeps_shares: ClassVar[bool] = False
+    trades_by: ClassVar[str] = ""
+
+    @abstractmethod
+    def run(
+        self,
+        problem: RepresentationProblem,
+        start: FloatArray,
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        """Cluster from one start.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            Points and rules.
+        start : ndarray of shape (n_clusters, n_features)
+            Scaled starting centres.
+        max_iter : int
+            Largest number of iterations.
+        tol : float
+            When to stop.
+        random_state : RandomState
+            Source of randomness.
+        callback : callable
+            ``callback(centers) -> stop``, called once after each iteration.
+
+        Returns
+        -------
+        clustering : Clustering
+            The clustering.
+        """
+
+    def cluster(
+        self,
+        problem: RepresentationProblem,
+        starts: Sequence[FloatArray],
+        *,
+        max_iter: int,
+        tol: float,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> Clustering:
+        """Return the best clustering of several starts.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            Points and rules.
+        starts : sequence of ndarray
+            Scaled starting centres.
+        max_iter, tol, random_state, callback : object
+            See :meth:`run`.
+
+        Returns
+        -------
+        clustering : Clustering
+            The one of least standing.
+        """
+        runs = [
+            self.run(
+                problem,
+                start,
+                max_iter=max_iter,
+                tol=tol,
+                random_state=random_state,
+                callback=callback,
+            )
+            for start in starts
+        ]
+        return min(runs, key=lambda run: run.standing)
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        rules_of: RulesOf,
+        targets: FloatArray,
+        starts: Starts,
+        *,
+        max_iter: int,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> list[FrontPoint]:
+        """Return clusterings all along the front of cost against balance.
+
+        Parameters
+        ----------
+        problem : RepresentationProblem
+            The points; its own rules are not used.
+        rules_of : callable
+            Makes the rules of a balance in [0, 1], as a share of the data's.
+        targets : ndarray
+            Balances to ask for, increasing.
+        starts : callable
+            Draws scaled starting centres; the second of every pair starts from the fair end.
+        max_iter : int
+            Number of iterations, of a solver that is not led by targets.
+        random_state : RandomState
+            Source of randomness.
+        callback : callable
+            Called after each step; True stops.
+
+        Returns
+        -------
+        points : list of FrontPoint
+            In any order; dominated ones may be included.
+        """
+        raise TypeError(f"solver={self.name!r} finds no fronts. Use solver='prices'.")
+
+
+def check_rows_here(solver: ClusteringSolver, is_elsewhere: bool) -> None:
+    """Raise if the rows live elsewhere and the solver needs them."""
+    if is_elsewhere and not solver.works_in_blocks:
+        raise ValueError(
+            f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
+            "solver='prices', or compute() the collections."
+        )
+
+
+def check_limits(
+    solver: ClusteringSolver,
+    n_attributes: int,
+    *,
+    has_weights: bool,
+    min_balance: float | None,
+    has_share_bounds: bool,
+) -> None:
+    """Raise if a solver cannot keep the limits that it was given on such rows."""
+    if n_attributes > 1 and not solver.takes_overlaps:
+        raise ValueError(
+            f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
+            "Cross them with intersectional=True, or use solver='prices'."
+        )
+    if has_share_bounds and not solver.keeps_shares:
+        raise ValueError(f"solver={solver.name!r} knows no share_bounds. Use solver='prices'.")
+    if min_balance is not None and not solver.keeps_balance:
+        raise ValueError(
+            f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and cannot "
+            f"keep min_balance={min_balance}. Pass min_balance=None."
+        )
+    if has_weights and not solver.takes_weights:
+        raise ValueError(
+            f"solver={solver.name!r} exchanges single rows and knows no sample_weight. Use "
+            "solver='prices'."
+        )
+
+
+def go_on(state: object) -> bool:
+    """Be a callback that never stops."""
+    return False
+
+
+def register(solver: type[ClusteringSolver]) -> type[ClusteringSolver]:
+    """Decorate a solver: enter it into the registry under its name."""
+    return CLUSTERING_SOLVERS.register(solver.name)(solver)
+
+
+def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
+    """Return the solver of a name, or the given one; check its parameters."""
+    if isinstance(solver, str):
+        if solver not in set(CLUSTERING_SOLVERS):
+            raise InvalidParameterError(
+                f"solver={solver!r} is unknown. Choose one of "
+                f"{listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
+            )
+        return CLUSTERING_SOLVERS[solver]()
+    kinds = get_type_hints(type(solver), include_extras=True)
+    ranges = {field.name: list(kinds[field.name].__metadata__) for field in fields(solver)}
+    given = {name: getattr(solver, name) for name in ranges}
+    validate_parameter_constraints(ranges, given, caller_name=type(solver).__name__)
+    return solver
+
+
+def of_labels(
+    problem: RepresentationProblem,
+    labels: NDArray[Any],
+    *,
+    n_iter: int = 1,
+    status: Status = "converged",
+    history: dict[str, NDArray[Any]] | None = None,
+    prices: FloatArray | None = None,
+    objective: float | None = None,
+) -> Clustering:
+    """Complete labels to a clustering; without a dual, 0 is the only lower bound on the cost."""
+    labels = labels.astype(np.int64)
+    cost = problem.cost(labels)
+    return Clustering(
+        labels=labels,
+        centers=problem.means(labels)[0],
+        multipliers=np.zeros((problem.n_clusters, problem.rules.slack.shape[1])),
+        cost=cost,
+        cost_at_bound=cost,
+        lower_bound=0.0,
+        violation=float(problem.rules.violation(problem.counts(labels)).sum()),
+        n_iter=n_iter,
+        status=status,
+        history=history or {},
+        prices=np.zeros((problem.n_clusters, problem.n_groups)) if prices is None else prices,
+        objective=objective,
+    )

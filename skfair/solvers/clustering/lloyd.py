@@ -1,0 +1,205 @@
+"""k-means under representation rules: the cheapest assignment and the means, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skfair._typing import Callback, FloatArray
+from skfair.problems.clustering.placement import ROUNDING
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.base import Status
+from skfair.solvers.clustering.assignment import TEMPERATURES, assign, at_best_prices, trial_of
+from skfair.solvers.clustering.base import Clustering, go_on
+from skfair.utils.history import History
+
+# Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
+# with many rules the multipliers are never quite at rest, and the centres tremble with them.
+_PATIENCE, _PROGRESS = 6, 1e-4
+# How many rounds of repair and improvement may follow.
+_FINISHING_ROUNDS = 10
+# By what share a round of repair and improvement has to lower the cost.
+_WORTH_A_ROUND = 1e-5
+# How many rounds may look at all rows of a large problem, before and after the repair, and steps on
+# the dual in these rounds.
+_FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
+
+
+def cluster_by_prices(
+    problem: RepresentationProblem,
+    starts: Sequence[FloatArray],
+    *,
+    max_iter: int,
+    tol: float,
+    random_state: np.random.RandomState,
+    callback: Callback,
+) -> Clustering:
+    """Run :func:`fair_lloyd` from each start and return the cheapest clustering.
+
+    Large problems settle on a sample, where the starts compete; only the winner goes on with a few
+    rounds over all rows.
+    """
+    trial = trial_of(problem, random_state)
+    is_whole = trial is problem
+    runs = [
+        fair_lloyd(
+            trial,
+            start,
+            max_iter=max_iter,
+            tol=tol,
+            # On a sample it only has to be seen which start is better.
+            finishing_rounds=_FINISHING_ROUNDS if is_whole else 1,
+            search_counts=is_whole,
+            callback=callback,
+        )
+        for start in starts
+    ]
+    best = min(runs, key=lambda run: run.standing)
+    if is_whole:
+        return best
+    if best.status == "stopped":
+        settled = _unplaced(best.centers, best.multipliers, best.n_iter, best.status)
+        return _finish(problem, settled, rounds=1)
+    return fair_lloyd(
+        problem,
+        best.centers,
+        multipliers=best.multipliers,
+        max_iter=min(max_iter, _FULL_ROUNDS),
+        tol=tol,
+        dual_iter=_FULL_DUAL_STEPS,
+        finishing_rounds=_FULL_ROUNDS,
+        callback=callback,
+    )._replace(status=best.status)
+
+
+def fair_lloyd(
+    problem: RepresentationProblem,
+    centers: FloatArray,
+    *,
+    multipliers: FloatArray | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    dual_iter: int = 15,
+    finishing_rounds: int = _FINISHING_ROUNDS,
+    search_counts: bool = True,
+    callback: Callback = go_on,
+) -> Clustering:
+    """Alternate the cheapest assignment under the rules with the means of the clusters.
+
+    Rounds first follow the dual alone (the few rows near a tie hardly move a mean); once the
+    centres rest, every round is repaired and improved, and rounds go on while the cost falls.
+
+    Parameters
+    ----------
+    problem : RepresentationProblem
+        Points and rules.
+    centers : ndarray of shape (n_clusters, n_features)
+        Scaled starting centres.
+    multipliers : ndarray of shape (n_clusters, n_rules), default=None
+        Multipliers of a similar problem, to start from.
+    max_iter : int, default=100
+        Largest number of rounds.
+    tol : float, default=1e-4
+        Rounds end when the squared shift of all centres is below ``tol`` times the mean variance
+        of the features.
+    dual_iter : int, default=15
+        Steps on the dual per round.
+    finishing_rounds : int, default=10
+        Largest number of rounds with repair and improvement.
+    search_counts : bool, default=True
+        Whether an integer programme helps where single moves get stuck.
+    callback : callable, default=go_on
+        Called with the (scaled) centres after each round; True stops.
+
+    Returns
+    -------
+    clustering : Clustering
+        The cheapest clustering found.
+    """
+    is_warm = multipliers is not None
+    temperatures = TEMPERATURES[-1:] if is_warm else TEMPERATURES
+    multipliers = problem.no_multipliers() if multipliers is None else multipliers
+    history, stalled = History(), _Stalled()
+    status: Status = "max_iter"
+    n_iter = 0
+    while n_iter < max_iter and status == "max_iter":
+        placed = at_best_prices(problem, centers, multipliers, temperatures, dual_iter)
+        means = problem.reseeded_means(placed.labels, centers)
+        shift = float(((means - centers) ** 2).sum())
+        centers, multipliers, temperatures = means, placed.multipliers, TEMPERATURES[-1:]
+        n_iter += 1
+        history.record(objective=placed.lower_bound, max_violation=placed.violation, shift=shift)
+        if callback(centers):
+            status = "stopped"
+        elif shift <= tol / problem.X.shape[1] or stalled.after(placed.lower_bound):
+            status = "converged"
+    settled = _unplaced(centers, multipliers, n_iter, status)
+    rounds = 1 if status == "stopped" else finishing_rounds
+    # Prices that grew in these rounds are rough when there are many rules; given ones are not.
+    first_iter = (2 if is_warm else 6) * dual_iter
+    return _finish(problem, settled, rounds, 2 * dual_iter, first_iter, search_counts, history)
+
+
+def _finish(
+    problem: RepresentationProblem,
+    settled: Clustering,
+    rounds: int,
+    dual_iter: int = 30,
+    first_iter: int = 90,
+    search_counts: bool = True,
+    history: History | None = None,
+) -> Clustering:
+    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
+    history = History() if history is None else history
+    best = settled
+    for number in range(rounds):
+        assigned = assign(
+            problem,
+            best.centers,
+            multipliers=best.multipliers,
+            temperatures=TEMPERATURES[-1:],
+            max_iter=first_iter if number == 0 else dual_iter,
+            search_counts=search_counts,
+        )
+        search_counts = search_counts and assigned.violation <= ROUNDING  # once in vain is enough
+        means, mass = problem.means(assigned.labels)
+        cost = problem.cost(assigned.labels)
+        history.record(objective=cost, max_violation=assigned.violation)
+        if (assigned.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
+            break
+        best = best._replace(
+            labels=assigned.labels,
+            centers=np.where(mass[:, None] > 0, means, best.centers),
+            multipliers=assigned.multipliers,
+            cost=cost,
+            cost_at_bound=assigned.cost,
+            lower_bound=assigned.lower_bound,
+            violation=assigned.violation,
+        )
+    return best._replace(history=history.as_dict())
+
+
+def _unplaced(
+    centers: FloatArray, multipliers: FloatArray, n_iter: int, status: Status
+) -> Clustering:
+    """Return centres and multipliers whose labels are still to come: any are better."""
+    inf = np.inf
+    return Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
+
+
+class _Stalled:
+    """Notices that a sequence has stopped falling."""
+
+    def __init__(self) -> None:
+        self._lowest = np.inf
+        self._waited = 0
+
+    def after(self, value: float) -> bool:
+        """Take the next value; whether the last few brought no progress."""
+        if value < self._lowest - _PROGRESS * abs(self._lowest):
+            self._waited = 0
+        else:
+            self._waited += 1
+        self._lowest = min(self._lowest, value)
+        return self._waited >= _PATIENCE

@@ -1,0 +1,100 @@
+"""The rows that swaps work on, and what never changes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import IntArray
+
+# Candidates per row of a swap double with each pass of a descent, or rise by one every few
+# iterations of a front, up to this number.
+MAX_CANDIDATES = 64
+# Below this share of the total variance, a difference of sums has lost digits of the cost.
+CANCELLATION = 1e-6
+# The codes of the targets of a swap in the kernels.
+TARGETS = {"global": 0, "local": 1}
+
+
+class SwapSample:
+    """The data of a problem and what never changes: center, scale, sum of squares, group sizes."""
+
+    def __init__(self, X: NDArray[Any], codes: IntArray, n_clusters: int, n_groups: int) -> None:
+        from skfair._kernels import swap_rows
+
+        n_samples, n_features = X.shape
+        if n_samples < n_clusters:
+            raise ValueError(
+                f"X has {n_samples} rows but n_clusters={n_clusters}. Pass at least one row per "
+                "cluster, or ask for fewer clusters."
+            )
+        if codes.size != n_samples:
+            raise ValueError(
+                f"codes has {codes.size} values but X has {n_samples} rows. Pass one group per row."
+            )
+        self.sizes = np.bincount(codes, minlength=n_groups)
+        if self.sizes.size > n_groups or not self.sizes.all():
+            raise ValueError(
+                f"codes must take every value from 0 to {n_groups - 1}, got groups of sizes "
+                f"{self.sizes.tolist()}. Number the groups that occur, without gaps."
+            )
+        self.shape = (n_clusters, n_groups, n_features)
+        # Sums of squares are taken about the mean, or they would lose their digits far from 0.
+        center = X.mean(axis=0, dtype=np.float64)
+        spread = swap_rows.spread(X, center)
+        # A power of 2 keeps squares of very large or small numbers finite and rounds nothing.
+        self._exponent = max(-1000, min(1000, -math.frexp(spread)[1]))
+        scale = math.ldexp(1.0, self._exponent)
+        # Small integers are half of the memory traffic of a move.
+        self.data = (X, center, scale, codes.astype(np.min_scalar_type(-n_groups)))
+        self.total = swap_rows.sum_of_squares(X, center, scale)
+
+    def state(self, labels: NDArray[Any]) -> Any:
+        """Return labels with room for counts and sums."""
+        n_clusters, n_groups, n_features = self.shape
+        counts = np.empty((n_clusters, n_groups), np.int64)
+        return labels, counts, np.empty((n_clusters, n_features))
+
+    def scratch(self, batch_size: int) -> Any:
+        """Return the scratch arrays of the kernels."""
+        n_clusters, _, n_features = self.shape
+        return (
+            np.empty((n_features, batch_size)),
+            np.empty(batch_size),
+            np.empty(batch_size),
+            np.empty(batch_size, np.int64),
+            np.empty(n_features),
+            np.empty(n_clusters),
+        )
+
+    def cost(self, state: Any) -> float:
+        """Return the mean squared distance in the units of X, in full precision."""
+        from skfair._kernels import swap_rows, swaps
+
+        cost = swaps.mean_cost(state, self.total)
+        if cost * state[0].size < CANCELLATION * self.total:
+            cost = swap_rows.direct_cost(self.data, state)
+        return float(self.unscaled(cost))
+
+    def unscaled(self, cost: Any) -> Any:
+        """Return costs in the units of X."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(cost, -2 * self._exponent)
+
+
+def new_log(shape: tuple[int, ...]) -> Any:
+    """Return room for the rows, old labels and new labels of moves."""
+    return np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32)
+
+
+def check_pairs(pairs: Sequence[tuple[int, int]]) -> None:
+    """Raise unless every pair of numbers of rows and swaps does something."""
+    if not len(pairs) or any(min(pair) < 0 or max(pair) == 0 for pair in pairs):
+        raise ValueError(
+            "The numbers of rows per k-means step and of swaps must be at least 0 and not both 0, "
+            f"got {[tuple(pair) for pair in pairs]}."
+        )

@@ -1,0 +1,126 @@
+"""What every rule keeps, as a function that lists breaches, so that bad rules can be shown to it.
+
+A rule is measured by the function of ``skfair.metrics`` that it names; they share no code.
+"""
+
+import warnings
+
+import numpy as np
+
+import skfair.metrics
+from skfair.classification import ConstrainedERMClassifier
+from skfair.enforcement.thresholds import ThresholdScan
+from tests.small_problems import people
+
+ROWS = people(seed=1, n=120, n_levels=(3,))
+
+
+def measured(rule, rows, scores, **options):
+    """The disparity by the rule's own metric; None where a rate is undefined."""
+    is_rate = rule.prepare(rows.training_rows(), 1.0).moment.is_rate
+    value = getattr(skfair.metrics, rule.metric)(
+        (rows.signs > 0).astype(int),
+        (scores > 0).astype(int) if is_rate else scores,
+        sensitive_features=np.column_stack(rows.columns),
+        intersectional=False,
+        sample_weight=rows.weights,
+        **rule.metric_options("log_loss", 1),
+        **({"zero_division": np.nan} if is_rate else {}),
+        **options,
+    )
+    return None if np.isnan(value) else rule.compared().disparity_of_metric(value)
+
+
+def breaches(rule):
+    """List what a rule does not keep of the contract."""
+    if rule.metric is None:
+        return ["it names no metric"]
+    return [
+        *derivative_breaches(rule),
+        *counting_breaches(rule),
+        *weight_breaches(rule),
+        *scan_breaches(rule),
+        *fit_breaches(rule),
+    ]
+
+
+def derivative_breaches(rule):
+    moment = rule.prepare(ROWS.training_rows(), 1.0).moment
+    scores, h = np.random.default_rng(0).normal(size=ROWS.signs.size), 1e-6
+    found = []
+    for temperature in (1.0, 4.0):
+        up, down, (_, slope, curvature) = (
+            moment.parts(scores + s, temperature) for s in (h, -h, 0.0)
+        )
+        if not np.allclose(slope, (up[0] - down[0]) / (2 * h), atol=1e-7):
+            found.append("its slope is not the derivative of its value")
+        if not np.allclose(curvature, (up[1] - down[1]) / (2 * h), atol=1e-6):
+            found.append("its curvature is not the derivative of its slope")
+    return found
+
+
+def counting_breaches(rule):
+    found = []
+    for seed, levels in enumerate([(2,), (4,), (3, 2)]):
+        rows = people(seed, n=90, n_levels=levels, weighted=seed > 0)
+        scores = np.random.default_rng(seed).normal(size=90)
+        value = measured(rule, rows, scores)
+        own = rule.prepare(rows.training_rows(), 1.0).disparity(scores)
+        if value is not None and abs(own - value) > 1e-12:
+            found.append(f"its disparity is {own:g}, that of its metric {value:g}")
+    return found
+
+
+def weight_breaches(rule):
+    rng = np.random.default_rng(0)
+    times = rng.integers(1, 4, ROWS.signs.size)
+    again = np.repeat(np.arange(times.size), times)
+    scores = rng.normal(size=times.size)
+    weighted = rule.prepare(ROWS._replace(weights=times * 1.0).training_rows(), 1.0)
+    repeated = rule.prepare(ROWS.take(again).training_rows(), 1.0)
+    one, other = (
+        bound.row_values(bound.means(bound.moment.parts(z, 2.0)[0]))
+        for bound, z in ((weighted, scores), (repeated, scores[again]))
+    )
+    return [] if np.allclose(one, other, atol=1e-12) else ["weights are not repetitions"]
+
+
+def scan_breaches(rule):
+    """Compare the threshold scan with trying every cut, each measured by the metric."""
+    found = []
+    for seed, limit in enumerate((0.173, 0.079)):
+        rows = people(seed, n=36, n_levels=(3 - seed,), weighted=seed == 1)
+        bound = rule.prepare(rows.training_rows(), limit)
+        if not bound.moment.is_rate:
+            return []
+        scores = np.round(np.random.default_rng(seed).normal(size=36) + 0.5 * rows.signs, 1)
+        weights = np.ones(36) if rows.weights is None else rows.weights
+        scan = ThresholdScan([bound], rows.signs, weights / weights.sum())(scores, 1e-9)
+        levels = np.unique(scores)
+        cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
+        best = -np.inf
+        for cut in cuts:
+            value = measured(rule, rows, scores - cut)
+            if value is not None and value <= limit:
+                right = (scores > cut) == (rows.signs > 0)
+                best = max(best, weights @ right / weights.sum())
+        own = measured(rule, rows, scores + scan.shift)
+        if own is not None and abs(scan.excess - (own - limit)) > 1e-9:
+            found.append(f"its scan reports {scan.excess:g}, counting {own - limit:g}")
+        if best > (scan.accuracy if scan.is_feasible else -np.inf) + 1e-9:
+            found.append(f"its scan finds {scan.accuracy:g}, counting {best:g}")
+    return found
+
+
+def fit_breaches(rule):
+    """A strict fit keeps a bound a little below what the model without it has."""
+    y, groups = (ROWS.signs > 0).astype(int), ROWS.columns[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small groups; not converged is seen below
+        loose = ConstrainedERMClassifier(rule, 1.0).fit(ROWS.X, y, sensitive_features=groups)
+        limit = 0.9 * loose.train_disparity_
+        model = ConstrainedERMClassifier(rule, limit).fit(ROWS.X, y, sensitive_features=groups)
+    value = measured(rule, ROWS, model.decision_function(ROWS.X))
+    if value is None or value <= limit + 1e-9:
+        return []
+    return [f"a strict fit under {limit:g} ends at {value:g}"]

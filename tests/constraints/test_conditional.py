@@ -1,0 +1,210 @@
+"""Rules within strata: what is compared there, and what is not."""
+
+import numpy as np
+import pytest
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.constraints import CONSTRAINTS, ConditionalOn, Constraint, DemographicParity
+from skfair.constraints.moments import MeanScore, Rate
+from skfair.enforcement.thresholds import ThresholdScan
+from skfair.groups.strata import Strata
+from tests.constraints.contract import measured
+from tests.naive import erm as naive
+from tests.small_problems import people
+
+RULES = list(CONSTRAINTS)
+WHO = people(seed=4, n=240, n_levels=(3, 2))
+SCORES = np.random.default_rng(0).normal(size=240)
+NAMES = ("east", "north", "west")
+
+
+def strata_of(who, seed=1):
+    """Draw strata; one of them lacks a group, one of them has but one group."""
+    codes = np.random.default_rng(seed).integers(0, 3, who.signs.size)
+    codes[(codes == 1) & (who.columns[0] == "a")] = 0
+    codes[(codes == 2) & (who.columns[0] != "b")] = 0
+    return Strata(codes, NAMES)
+
+
+def bind(rule, who, strata, limit=0.2, **options):
+    rows = who.training_rows()._replace(strata=strata)
+    return ConditionalOn(rule, **options).prepare(rows, limit)
+
+
+def smooth_values(bound, scores):
+    return bound.row_values(bound.means(bound.moment.parts(scores, 2.0)[0]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", RULES)
+def test_the_disparity_is_the_largest_over_the_strata(name, weighted):
+    weights = np.random.default_rng(2).uniform(0.1, 3, 240) if weighted else None
+    who = WHO._replace(weights=weights)
+    strata = strata_of(who)
+    for comparison in ("difference", "ratio"):
+        rule = CONSTRAINTS[name]()
+        if comparison == "ratio":
+            if "comparison" not in rule.get_params():
+                continue
+            rule.set_params(comparison="ratio")
+        found = bind(rule, who, strata).disparity(SCORES)
+        twin = naive.disparity(
+            name,
+            "pairwise",
+            SCORES,
+            who.signs,
+            who.columns,
+            who.weights,
+            comparison=comparison,
+            strata=strata.codes.tolist(),
+        )
+        assert found == pytest.approx(twin, abs=1e-12)
+        assert found > 0.01
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_disparity_is_that_of_the_metric_with_control_features(name):
+    strata = strata_of(WHO)
+    names = np.array(NAMES)[strata.codes]
+    rule = CONSTRAINTS[name]()
+    value = measured(rule, WHO, SCORES, control_features=names)
+    assert bind(rule, WHO, strata).disparity(SCORES) == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_one_stratum_is_no_stratum(name):
+    one = bind(name, WHO, Strata(np.zeros(240, np.int64), ("all",)))
+    plain = CONSTRAINTS[name]().prepare(WHO.training_rows(), 0.2)
+    assert one.disparity(SCORES) == plain.disparity(SCORES)
+    assert (one.matrix != plain.matrix).nnz == 0
+    assert np.array_equal(one.cells, plain.cells)
+    assert np.array_equal(one.row_weights, plain.row_weights)
+    assert one.n_centers == plain.n_centers
+
+
+def test_only_groups_that_are_there_are_compared():
+    bound = bind("demographic_parity", WHO._replace(columns=WHO.columns[:1]), strata_of(WHO))
+    assert bound.rate_names == ("a, east", "b, east", "c, east", "b, north", "c, north", "b, west")
+    assert bound.row_names == (
+        "c, north - b, north",
+        "a, east - middle",
+        "b, east - middle",
+        "c, east - middle",
+    )
+    assert bound.name == "DemographicParity within strata"
+
+
+def test_rows_of_the_lonely_stratum_matter_only_for_caps():
+    who = WHO._replace(columns=WHO.columns[:1])
+    strata = strata_of(who)
+    alone = strata.codes == 2
+    other = np.where(alone, 5.0, SCORES)
+    assert alone.any()
+    bound = bind("equalized_odds", who, strata)
+    assert bound.disparity(other) == bound.disparity(SCORES)
+    assert bind("bounded_selection_rate", who, strata).disparity(other) == pytest.approx(1)
+
+
+def test_a_class_that_a_stratum_lacks_is_no_fault():
+    strata = strata_of(WHO)
+    strata.codes[(strata.codes == 1) & (WHO.signs > 0)] = 0
+    found = bind("equal_opportunity", WHO, strata)
+    assert not any("north" in name for name in found.rate_names)
+    twin = naive.disparity(
+        "equal_opportunity",
+        "pairwise",
+        SCORES,
+        WHO.signs,
+        WHO.columns,
+        strata=strata.codes.tolist(),
+    )
+    assert found.disparity(SCORES) == pytest.approx(twin, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["equalized_odds", "predictive_parity", "mean_score_parity"])
+def test_weights_are_repetitions(name):
+    times = np.random.default_rng(5).integers(1, 4, 240)
+    again = np.repeat(np.arange(240), times)
+    strata = strata_of(WHO)
+    weighted = bind(name, WHO._replace(weights=times * 1.0), strata)
+    repeated = bind(name, WHO.take(again), Strata(strata.codes[again], NAMES))
+    assert smooth_values(weighted, SCORES) == pytest.approx(smooth_values(repeated, SCORES[again]))
+
+
+def test_the_scan_keeps_the_bound_in_every_stratum():
+    who = WHO._replace(columns=WHO.columns[:1])
+    strata = strata_of(who)
+    for rule in ("demographic_parity", DemographicParity(comparison="ratio"), "predictive_parity"):
+        bound = bind(rule, who, strata, 0.3)
+        found = ThresholdScan([bound], who.signs, np.full(240, 1 / 240))(SCORES, 1e-9)
+        own = bound.disparity(SCORES + found.shift)
+        assert found.excess == pytest.approx(own - 0.3, abs=1e-9)
+
+
+def test_a_strict_fit_keeps_the_rule_within_strata(monkeypatch):
+    who = people(seed=2, n=400)
+    strata = Strata((who.X[:, 1] > 0).astype(np.int64), ("low", "high"))
+    prepare = ConditionalOn.prepare
+    monkeypatch.setattr(
+        ConditionalOn,
+        "prepare",
+        lambda self, rows, limit: prepare(self, rows._replace(strata=strata), limit),
+    )
+    model = ConstrainedERMClassifier(ConditionalOn("demographic_parity"), 0.05)
+    model.fit(who.X, who.signs, sensitive_features=who.columns[0])
+    selected = model.predict(who.X) > 0
+    for level in (0, 1):
+        inside = strata.codes == level
+        rates = [selected[inside & (who.columns[0] == group)].mean() for group in "ab"]
+        assert abs(rates[0] - rates[1]) <= 0.05
+    assert model.train_disparities_ == {
+        "DemographicParity within strata": pytest.approx(model.train_disparity_)
+    }
+
+
+def test_the_bound_is_that_of_the_wrapper_or_the_rule_or_the_estimator():
+    strata = strata_of(WHO)
+    inner = DemographicParity(max_disparity=0.3)
+    assert bind(inner, WHO, strata, max_disparity=0.1).max_disparity == 0.1
+    assert bind(inner, WHO, strata).max_disparity == 0.3
+    assert bind("demographic_parity", WHO, strata).max_disparity == 0.2
+
+
+def test_rules_of_ones_own():
+    class PositiveScore(Constraint):
+        given = "positive"
+
+        def moment(self, rows):
+            return MeanScore()
+
+    strata = strata_of(WHO)
+    means = [
+        SCORES[(strata.codes == s) & (groups == g) & (WHO.signs > 0)].mean()
+        for s, g, groups in [(1, "b", WHO.columns[0]), (1, "c", WHO.columns[0])]
+    ]
+    assert bind(PositiveScore(), WHO, strata).disparity(SCORES) >= abs(means[0] - means[1]) - 1e-12
+    assert isinstance(bind("accuracy_parity", WHO, strata).moment, Rate)
+
+
+def test_mistakes_are_explained():
+    rows = WHO.training_rows()
+    with pytest.raises(ValueError, match="needs control_features in fit"):
+        ConditionalOn("demographic_parity").prepare(rows, 0.1)
+    lonely = Strata((WHO.columns[0] == "a") + 2 * (WHO.columns[0] == "b"), NAMES)
+    who = WHO._replace(columns=WHO.columns[:1])
+    with pytest.raises(ValueError, match="No stratum has rows of two groups"):
+        bind("demographic_parity", who, lonely)
+    bind("bounded_selection_rate", who, lonely)  # caps compare nothing anyway
+    for rule, message in (
+        ("parity", "no constraint 'parity'"),
+        (["demographic_parity", "equal_opportunity"], "takes one rule"),
+        (7, "constraint must be a name"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bind(rule, WHO, strata_of(WHO))
+    regression = WHO.training_rows("absolute_error")._replace(strata=strata_of(WHO))
+    with pytest.raises(ValueError, match="is not for regression"):
+        ConditionalOn("demographic_parity").prepare(regression, 0.1)
+    ConditionalOn("mean_score_parity").prepare(regression, 0.1)
+    with pytest.raises(ValueError, match="limits nothing"):
+        bind("demographic_parity", WHO, strata_of(WHO), max_disparity=5)

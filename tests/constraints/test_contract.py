@@ -1,0 +1,97 @@
+"""Every rule of the registry keeps the contract, under every comparison; bad rules are refused."""
+
+import pytest
+
+from skfair.constraints import CONSTRAINTS, RateParity
+from skfair.constraints.moments import Rate
+from tests.constraints.contract import breaches
+
+
+def variants():
+    """Every rule with every value of what it may compare, and how."""
+    for name in CONSTRAINTS:
+        rule = CONSTRAINTS[name]
+        parameters = rule().get_params()
+        for reference in ("pairwise", "overall") if "reference" in parameters else (None,):
+            for comparison in ("difference", "ratio") if "comparison" in parameters else (None,):
+                options = {"reference": reference, "comparison": comparison}
+                given = {key: value for key, value in options.items() if value is not None}
+                yield pytest.param(rule(**given), id="-".join([name, *given.values()]))
+
+
+@pytest.mark.parametrize("rule", list(variants()))
+def test_rules_keep_the_contract(rule):
+    assert breaches(rule) == []
+
+
+class WithoutMetric(RateParity):
+    """Nothing says what it should be measured by."""
+
+
+class CountsOthers(RateParity):
+    """Counts selection among negatives, and says that it is demographic parity."""
+
+    parity = "demographic_parity"
+    given = "negative"
+
+
+class Confident(Rate):
+    """Claims to depend on the sign of a score, but does not."""
+
+    def strict(self, scores):
+        return (scores > 0.3).astype(float)
+
+
+class DependsOnSize(RateParity):
+    """What the threshold scan is told of it does not hold."""
+
+    parity = "demographic_parity"
+
+    def moment(self, rows):
+        return Confident()
+
+
+class WrongSlope(Rate):
+    def parts(self, scores, temperature, rows=None):
+        value, slope, curvature = super().parts(scores, temperature, rows)
+        return value, 2 * slope, curvature
+
+
+class WrongDerivative(RateParity):
+    parity = "demographic_parity"
+
+    def moment(self, rows):
+        return WrongSlope()
+
+
+class ForgetsWeights(RateParity):
+    parity = "demographic_parity"
+
+    def prepare(self, rows, max_disparity):
+        return super().prepare(rows._replace(sample_weight=None), max_disparity)
+
+
+@pytest.mark.parametrize(
+    ("rule", "breach"),
+    [
+        (WithoutMetric(), "names no metric"),
+        (CountsOthers(), "that of its metric"),
+        (CountsOthers(), "its scan reports"),
+        (DependsOnSize(), "that of its metric"),
+        (WrongDerivative(), "its slope is not"),
+        (ForgetsWeights(), "not repetitions"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_bad_rules_are_refused(rule, breach):
+    assert any(breach in one for one in breaches(rule)), breaches(rule)
+
+
+def test_the_contract_sees_rules_that_are_added():
+    CONSTRAINTS.register("planted")(CountsOthers)
+    try:
+        added = [param for param in variants() if param.id.startswith("planted")]
+    finally:
+        del CONSTRAINTS["planted"]
+    assert len(added) == 4
+    assert all(breaches(param.values[0]) for param in added)

@@ -1,0 +1,91 @@
+"""What is promised is what the metrics measure, for every registered rule."""
+
+import numpy as np
+import pytest
+
+from skfair import metrics
+from skfair.constraints.partial import PARTIAL_RULES
+from skfair.enforcement.cuts import score_blocks
+from skfair.enforcement.promise import Promise, make_promise
+from skfair.enforcement.repair_scores import repair_scores
+from skfair.groups.encoding import encode_groups
+from skfair.groups.intervals import Intervals
+
+INTERVAL = (0.1, 0.6)
+MEASURED = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].metric]
+REPAIRABLE = [name for name in PARTIAL_RULES if PARTIAL_RULES[name].is_repairable]
+
+
+def people(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, n)
+    scores = rng.normal(size=n) + codes - 1
+    return scores, codes, np.where(scores + rng.normal(size=n) > -0.5, 1.0, -1.0)
+
+
+def promise_of(name, scale="conditional", bound=0.1):
+    _, codes, targets = people()
+    groups = encode_groups(codes)
+    return make_promise(name, INTERVAL, scale, bound, groups, targets, None, (0, 1))
+
+
+@pytest.mark.parametrize("name", list(PARTIAL_RULES))
+def test_rules_name_metrics_that_exist(name):
+    rule = PARTIAL_RULES[name]
+    assert rule.metric is None or callable(getattr(metrics, rule.metric))
+    assert rule.ccdf_metric is None or callable(getattr(metrics, rule.ccdf_metric))
+    # What can be repaired can be measured; shares are of an interval that is looked at.
+    assert not rule.is_repairable or rule.metric
+    assert not rule.is_share or rule.uses_interval
+    assert not rule.classes or rule.by_class
+
+
+@pytest.mark.parametrize("scale", ["conditional", "ccdf"])
+@pytest.mark.parametrize("name", REPAIRABLE)
+def test_repaired_scores_keep_the_promise(name, scale):
+    scores, codes, _ = people()
+    promise = promise_of(name, scale)
+    assert promise.measure(scores) > 0.1
+    found = repair_scores(promise, scores, 0.0)
+    assert promise.measure(found.maps(scores, codes)) <= found.bound + 1e-9
+    assert found.bound == 0.1
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURED if PARTIAL_RULES[name].classes])
+def test_rates_of_classes_are_those_of_counting(name):
+    scores, codes, targets = people()
+    differences = []
+    for c in PARTIAL_RULES[name].classes:
+        ranks = [np.mean(scores[(codes == g) & (targets == 2 * c - 1)] > 0) for g in (0, 1)]
+        differences.append(abs(np.diff((np.clip(ranks, 0.1, 0.6) - 0.1) / 0.5))[0])
+    assert promise_of(name).measure(scores) == pytest.approx(max(differences), abs=1e-12)
+    in_ranks = promise_of(name, "ccdf")
+    assert in_ranks.measure(scores) == pytest.approx(0.5 * max(differences), abs=1e-12)
+    assert in_ranks.tolerance == pytest.approx(0.2)
+
+
+def test_only_rules_with_a_metric_for_thresholds_look_at_a_longer_interval():
+    own = Intervals(INTERVAL, promise_of("group_auc").groups.levels).lengths
+    for name in PARTIAL_RULES:
+        longer = promise_of(name, "ccdf").intervals.lengths
+        compares = PARTIAL_RULES[name].ccdf_metric is not None
+        assert np.all(longer > own) if compares else np.array_equal(longer, own)
+
+
+def test_a_promise_with_another_bound_is_that_of_the_bound():
+    promise = promise_of("statistical_parity", "ccdf")
+    other = promise.with_bound(0.2)
+    made = Promise.of("statistical_parity", INTERVAL, "ccdf", 0.2, promise.groups, promise.targets)
+    assert other.bound == made.bound == 0.2
+    np.testing.assert_array_equal(other.intervals.bounds, made.intervals.bounds)
+
+
+@pytest.mark.parametrize("name", REPAIRABLE)
+def test_a_group_alone_gets_the_most_accurate_threshold(name):
+    scores, codes, targets = people()
+    groups = encode_groups(np.zeros_like(codes))
+    promise = Promise.of(name, INTERVAL, "conditional", 0.1, groups, targets)
+    cut = repair_scores(promise, scores, None).maps.thresholds[0]
+    (block,) = score_blocks(scores, np.zeros_like(codes), 1, targets)
+    gains = [np.sum(targets[scores > t]) for t in (*(block.scores - 1e-9), np.inf)]
+    assert np.sum(targets[scores > cut]) == max(gains)

@@ -1,0 +1,149 @@
+"""Rules within the levels of an allowed attribute, which fit gets as control features."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.constraints import ConditionalOn
+from skfair.regression import ConstrainedERMRegressor
+
+
+def people(n=1200, seed=0):
+    """Women apply to the department that admits few; in both they are less likely to be taken."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    faculty = np.where(rng.random(n) < np.where(sex == "f", 0.7, 0.3), "art", "law")
+    X = np.c_[rng.normal(size=(n, 2)), sex == "m", faculty == "law"].astype(float)
+    y = X @ [1.0, 0.5, 0.8, 1.5] + rng.normal(size=n) > 1.2
+    return X, y.astype(int), sex, faculty
+
+
+def gaps(selected, sex, faculty):
+    """Differences of selection rates within each faculty, by plain counting."""
+    return {
+        name: abs(
+            selected[(faculty == name) & (sex == "f")].mean()
+            - selected[(faculty == name) & (sex == "m")].mean()
+        )
+        for name in np.unique(faculty)
+    }
+
+
+RULE = ConditionalOn("demographic_parity")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_limit_holds_within_each_stratum(weighted):
+    X, y, sex, faculty = people()
+    free = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, sensitive_features=sex)
+    assert min(gaps(free.predict(X), sex, faculty).values()) > 0.1
+    weights = np.ones(len(y)) if weighted else None
+    model = ConstrainedERMClassifier(RULE, 0.03)
+    model.fit(X, y, weights, sensitive_features=sex, control_features=faculty)
+    found = gaps(model.predict(X), sex, faculty)
+    assert max(found.values()) <= 0.03
+    assert model.train_disparity_ == pytest.approx(max(found.values()), abs=1e-12)
+    whole = abs(model.predict(X)[sex == "f"].mean() - model.predict(X)[sex == "m"].mean())
+    assert whole > 0.03  # women and men still apply to different faculties
+
+
+def test_columns_of_X_hold_the_strata_and_stay_in_the_model():
+    X, y, sex, faculty = people()
+    given = ConstrainedERMClassifier(RULE, 0.05)
+    given.fit(X, y, sensitive_features=sex, control_features=faculty)
+    by_column = ConstrainedERMClassifier(RULE, 0.05, control_columns=3)
+    by_column.fit(X, y, sensitive_features=sex)
+    assert np.array_equal(given.coef_, by_column.coef_)
+    assert by_column.coef_.shape == (1, 4)
+    table = pd.DataFrame(X, columns=["a", "b", "male", "law"])
+    by_name = ConstrainedERMClassifier(
+        RULE, 0.05, sensitive_columns="male", drop_sensitive=False, control_columns=["law"]
+    ).fit(table, y)
+    assert by_name.train_disparity_ == pytest.approx(given.train_disparity_, abs=1e-12)
+    with pytest.raises(ValueError, match="control_features was passed to fit although control_col"):
+        by_column.fit(X, y, sensitive_features=sex, control_features=faculty)
+    with pytest.raises(ValueError, match="control_columns has the position 9"):
+        ConstrainedERMClassifier(RULE, control_columns=9).fit(X, y, sensitive_features=sex)
+    with pytest.raises(TypeError, match="control_features='law' is a name"):
+        ConstrainedERMClassifier(RULE).fit(table, y, sensitive_features=sex, control_features="law")
+
+
+def test_without_strata_the_rule_says_what_it_needs():
+    X, y, sex, _ = people()
+    with pytest.raises(ValueError, match="needs control_features in fit"):
+        ConstrainedERMClassifier(RULE).fit(X, y, sensitive_features=sex)
+
+
+def test_control_features_that_no_rule_looks_at_are_said():
+    X, y, sex, faculty = people()
+    with pytest.warns(UserWarning, match="control_features were given, but no rule"):
+        model = ConstrainedERMClassifier().fit(
+            X, y, sensitive_features=sex, control_features=faculty
+        )
+    same = ConstrainedERMClassifier().fit(X, y, sensitive_features=sex)
+    assert np.array_equal(model.coef_, same.coef_)
+
+
+def test_regression_within_strata():
+    X, _, sex, faculty = people()
+    y = X @ [1.0, 0.5, 2.0, 1.5]
+    model = ConstrainedERMRegressor(ConditionalOn("mean_score_parity"), 0.1)
+    model.fit(X, y, sensitive_features=sex, control_features=faculty)
+    assert max(gaps(model.predict(X), sex, faculty).values()) <= 0.1 + 1e-9
+
+
+def test_routing():
+    X, y, sex, faculty = people(600)
+    grid = {"constrainedermclassifier__max_disparity": [0.05, 0.2]}
+    pipeline = make_pipeline(StandardScaler(), ConstrainedERMClassifier(RULE))
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(pipeline, grid, cv=2, error_score="raise")
+        search.fit(X, y, sensitive_features=sex, control_features=faculty)
+    limit = search.best_params_["constrainedermclassifier__max_disparity"]
+    assert max(gaps(search.predict(X), sex, faculty).values()) <= limit
+
+
+@pytest.mark.parametrize("n_blocks", [1, 5])
+def test_blocks_give_what_memory_gives(n_blocks):
+    da = pytest.importorskip("dask.array")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, sex, faculty = people()
+    here = ConstrainedERMClassifier(RULE, 0.03)
+    here.fit(X, y, sensitive_features=sex, control_features=faculty)
+    size = -(-len(y) // n_blocks)
+    lazy = [da.from_array(one, chunks=size) for one in (X.astype(float), y, sex, faculty)]
+    there = ConstrainedERMClassifier(RULE, 0.03)
+    there.fit(*lazy[:2], sensitive_features=lazy[2], control_features=lazy[3])
+    assert there.coef_ == pytest.approx(here.coef_, abs=1e-6)
+    assert there.train_disparity_ == pytest.approx(here.train_disparity_, abs=1e-10)
+    assert list(there.disparity_by_group_) == list(here.disparity_by_group_)
+    columns = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "m", "law"]), npartitions=n_blocks)
+    by_column = ConstrainedERMClassifier(RULE, 0.03, control_columns="law")
+    target, groups = (dd.from_pandas(pd.Series(one), npartitions=n_blocks) for one in (y, sex))
+    by_column.fit(columns, target, sensitive_features=groups)
+    assert by_column.coef_ == pytest.approx(here.coef_, abs=1e-6)
+
+
+def test_missing_strata_in_blocks_are_named():
+    da = pytest.importorskip("dask.array")
+    X, y, sex, faculty = people(100)
+    faculty = faculty.astype(object)
+    faculty[70] = None
+    lazy = [da.from_array(one, chunks=40) for one in (X, y, sex, faculty)]
+    with pytest.raises(ValueError, match="Partition 1: Control attribute 'control_feature' has 1"):
+        ConstrainedERMClassifier(RULE).fit(
+            *lazy[:2], sensitive_features=lazy[2], control_features=lazy[3]
+        )
+
+
+def test_streams_have_no_strata():
+    X, y, sex, _ = people()
+    with pytest.raises(ValueError, match="needs control_features in fit"):
+        ConstrainedERMClassifier(RULE, enforce="surrogate").partial_fit(
+            X, y, sensitive_features=sex
+        )

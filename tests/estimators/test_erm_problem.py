@@ -1,0 +1,62 @@
+"""Problems are built and solvers chosen from plain values, without an estimator."""
+
+import numpy as np
+import pytest
+
+from skfair.blocks.training_data import TrainingData
+from skfair.estimators.erm_problem import (
+    ModelOptions,
+    TargetScale,
+    Task,
+    active_rules,
+    build_problem,
+    choose_solver,
+    default_solver,
+)
+from skfair.groups.encoding import encode_groups
+from skfair.losses import LogLoss
+from skfair.solvers import ALNewton
+
+rng = np.random.default_rng(0)
+X, SIGNS = rng.normal(size=(90, 3)), rng.choice([-1.0, 1.0], 90)
+DATA = TrainingData(X, SIGNS, None, encode_groups(["a", "b", "c"] * 30))
+TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
+
+
+def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
+    rules = active_rules(list(rules), "classification", DATA)
+    return build_problem(DATA, TASK, rules, 0.1, ModelOptions(layers, True, alpha), **options)
+
+
+def test_the_default_penalty_counts_all_rows_of_a_stream():
+    assert built().alpha == 1 / 90
+    assert built(n_earlier=10).alpha == 1 / 100
+    assert built(alpha=0.3).alpha == 0.3
+
+
+def test_rules_of_the_same_name_are_numbered():
+    names = [rule.name for rule in built(rules=["demographic_parity"] * 2).rules]
+    assert names == ["DemographicParity (1)", "DemographicParity (2)"]
+
+
+def test_a_single_group_has_no_rules():
+    alone = TrainingData(X, SIGNS, None, encode_groups(["a"] * 90))
+    with pytest.warns(UserWarning, match="single group, 'a'"):
+        assert active_rules("demographic_parity", "classification", alone) == []
+
+
+def test_the_solver_follows_the_problem():
+    assert default_solver(built()) == "al_newton"
+    assert default_solver(built(layers=(4,))) == "alm"
+    assert isinstance(choose_solver("auto", "al_newton"), ALNewton)
+    own = ALNewton()
+    assert choose_solver(own, "alm") is own
+
+
+def test_scales_translate_there_and_back():
+    scale = TargetScale(middle=50.0, spread=10.0, degree=2)
+    assert scale.inside(np.array([60.0])) == [1.0]
+    assert scale.of_loss == 100
+    assert scale.of_penalty == 1
+    assert TargetScale(0.0, 10.0, 1).of_penalty == 10
+    assert TargetScale().of_penalty == TargetScale().of_loss == 1

@@ -1,0 +1,48 @@
+"""Control features are read like sensitive features, and errors say which of the two it is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.groups.strata import read_strata
+
+
+def test_levels_are_strata():
+    codes, names = read_strata(["law", "art", "law"])
+    assert codes.tolist() == [1, 0, 1]
+    assert names == ("art", "law")
+
+
+def test_several_columns_are_crossed():
+    frame = pd.DataFrame({"faculty": ["law", "art", "law"], "grade": [1, 1, 2]})
+    codes, names = read_strata(frame)
+    assert names == ("faculty=art, grade=1", "faculty=law, grade=1", "faculty=law, grade=2")
+    assert codes.tolist() == [1, 0, 2]
+    unnamed = read_strata(frame.to_numpy(object))
+    assert unnamed.names[0] == "control_feature_0=art, control_feature_1=1"
+    assert (unnamed.codes == codes).all()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["a", None, "b"], "Control attribute 'control_feature' has 1 missing value in 3"),
+        (["a", "b"], "control_features has 2 rows but X has 3"),
+        ([], "control_features is empty"),
+        (np.zeros((3, 1, 1)), "control_features has 3 dimensions"),
+    ],
+)
+def test_errors_name_control_features(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        read_strata(wrong, n_samples=3)
+
+
+def test_continuous_control_features_are_refused():
+    with pytest.raises(ValueError, match=r"Control attribute 'income' has 60 .* continuous"):
+        read_strata(pd.Series(np.linspace(0, 1, 60), name="income"))
+
+
+def test_other_order_of_the_index():
+    X = pd.DataFrame({"a": [1, 2, 3]})
+    with pytest.raises(ValueError, match="control_features and the data have the same index .* st"):
+        read_strata(pd.Series(["p", "q", "p"], index=[2, 1, 0]), like=X)

@@ -1,0 +1,148 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering import placement, whole_rows
+from skfair.problems.clustering.counts import Rules, balance_rules
+from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.whole_rows import nearest_feasible_counts
+from skfair.solvers.clustering.assignment import assign
+
+
+def problem_of(n_first, n_second, beta, n_clusters=2, weights=None, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = np.repeat([0, 1], [n_first, n_second])
+    groups = encode_groups(codes)
+    rules = balance_rules(groups, np.array([beta]))
+    return RepresentationProblem(
+        rng.normal(size=(codes.size, 2)), groups, rules, n_clusters, weights
+    )
+
+
+def exists(problem):
+    """Whether any counts of two clusters and two cells meet the rules, by enumeration."""
+    totals = np.bincount(problem.cells)
+    return any(
+        problem.rules.violation(
+            np.array([[a, b], [totals[0] - a, totals[1] - b]], dtype=float)
+        ).sum()
+        <= 1e-9
+        for a, b in itertools.product(range(totals[0] + 1), range(totals[1] + 1))
+    )
+
+
+@pytest.mark.parametrize("sizes", [(7, 9), (10, 13), (6, 12), (11, 11), (5, 18), (13, 17)])
+@pytest.mark.parametrize("share", [0.8, 0.95, 1.0])
+def test_counts_are_found_exactly_when_they_exist(sizes, share):
+    problem = problem_of(*sizes, share * min(sizes) / max(sizes))
+    start = np.array([[totals, 0.0] for totals in np.bincount(problem.cells)]).T
+    found = nearest_feasible_counts(problem, start)
+    assert found is not None
+    missed = problem.rules.violation(found.astype(float)).sum()
+    if exists(problem):
+        assert missed <= 1e-9
+    else:  # each rule is missed by less than one person
+        assert missed > 0
+        assert problem.rules.violation_beyond(found, 1.0) == 0
+    assert found.sum(axis=0).tolist() == np.bincount(problem.cells).tolist()
+    assert found.min() >= 1
+
+
+def test_counts_within_one_person_are_left_alone():
+    problem = problem_of(7, 9, 7 / 9)
+    near = np.array([[3.0, 4.0], [4.0, 5.0]])
+    near = near if np.bincount(problem.cells)[0] == 7 else near[:, ::-1]
+    assert not exists(problem)
+    assert problem.rules.violation(near).sum() > 0
+    assert nearest_feasible_counts(problem, near) is None
+
+
+def test_empty_clusters_are_filled_by_several_people_at_once():
+    """One person alone makes the balance of an empty cluster worse; six together do not."""
+    codes = np.repeat(np.arange(6), [30, 60, 80, 40, 35, 70])
+    groups = encode_groups(codes)
+    rules = balance_rules(groups, np.array([30 / 80]))
+    X = np.random.default_rng(0).normal(size=(codes.size, 2))
+    problem = RepresentationProblem(X, groups, rules, 5)
+    far = np.array([[0.0, 0.0], [50, 0], [0, 50], [50, 50], [-50, -50]])
+    found = assign(problem, far)
+    assert problem.rules.violation_beyond(problem.counts(found.labels), 1.0) == 0
+
+
+def test_points_move_to_the_wanted_counts():
+    problem = problem_of(12, 15, 0.7)
+    centers = problem.scaled(np.array([0, 20])).astype(float)
+    distances = problem.distances(centers)
+    labels = np.zeros(27, np.int64)
+    target = np.array([[5, 7], [7, 8]])
+    order = np.bincount(problem.cells)
+    target = target if order[0] == 12 else target[:, ::-1]
+    placed = Placement(problem, distances, labels)
+    placed.move_to(target)
+    assert np.array_equal(problem.counts(labels), target)
+    assert np.array_equal(placed.counts, target)
+    assert placed.violation == problem.rules.violation(target).sum()
+    assert placed.cost == distances.cost(labels)
+    # The cheapest points moved: within a cell nobody who stayed would have been cheaper.
+    D = np.concatenate([block for _, block in distances.blocks()])
+    extra = D[:, 1] - D[:, 0]
+    for s in range(2):
+        moved, stayed = (extra[(problem.cells == s) & (labels == k)] for k in (1, 0))
+        assert moved.max() <= stayed.min() + 1e-12
+
+
+def test_it_helps_where_single_moves_get_stuck():
+    """Strict limits on few points: the greedy repair alone fails on some of these."""
+    helped = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(20, 40))
+        problem = problem_of(n, n + int(rng.integers(0, 4)), 0.9, 4, seed=seed)
+        centers = problem.scaled(rng.choice(2 * n, 4, replace=False)).astype(float)
+        greedy = assign(problem, centers, search_counts=False)
+        whole = assign(problem, centers)
+        assert whole.violation <= greedy.violation
+        helped += whole.violation < greedy.violation - 1e-9
+        if greedy.violation > 1e-9 >= whole.violation:
+            counts = problem.counts(whole.labels)
+            assert (counts.min(axis=1) / counts.max(axis=1)).min() >= 0.9 - 1e-9
+    assert helped >= 1
+
+
+def test_no_cluster_is_emptied_to_meet_a_balance():
+    problem = problem_of(6, 6, 0.9, 4)
+    far = np.array([[0.0, 0.0], [50.0, 50.0], [60.0, 0.0], [0.0, 70.0]])
+    found = assign(problem, far)
+    assert problem.counts(found.labels).min() >= 1
+
+
+def test_when_there_is_nothing_to_solve(monkeypatch):
+    weights = np.full(16, 0.5)
+    problem = problem_of(7, 9, 0.7, weights=weights)
+    assert nearest_feasible_counts(problem, problem.counts(np.zeros(16, np.int64))) is None
+    plain = problem_of(7, 9, 0.7)
+    counts = plain.counts(np.zeros(16, np.int64))
+    monkeypatch.setattr(whole_rows, "_MAX_COUNTS", 2)
+    assert nearest_feasible_counts(plain, counts) is None
+    monkeypatch.undo()
+    impossible = plain.with_rules(Rules(np.eye(2), np.full(2, -100.0)))
+    assert nearest_feasible_counts(impossible, counts) is None
+
+
+def test_too_many_undecided_moves_are_tried_only_if_there_is_much_to_gain(monkeypatch):
+    """Of 50 people in four clusters, whole people cost two percent more than the bound."""
+    problem = problem_of(20, 30, 0.6, 4, seed=7)
+    centers = problem.scaled(np.array([0, 9, 30, 40])).astype(float)
+    plain, best = assign(problem, centers), assign(problem, centers, exact=True)
+    assert best.cost < plain.cost * (1 - 1e-3)
+    monkeypatch.setattr(placement, "MAX_MOVES", 20)
+    some = assign(problem, centers, exact=True)
+    assert best.cost <= some.cost < plain.cost
+    monkeypatch.setattr(placement, "WORTH", 1.0)
+    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
+    monkeypatch.undo()
+    monkeypatch.setattr(placement, "SMALL", 100)
+    assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)

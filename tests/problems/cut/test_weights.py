@@ -1,0 +1,79 @@
+"""The three forms of an affinity agree with the matrix that they stand for."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair._kernels import products
+from skfair.problems.cut import weights as module
+from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
+from tests.python_kernels import as_python
+
+
+def factor(n=37, m=5, seed=0):
+    return np.random.default_rng(seed).random((n, m))
+
+
+def forms(Z, dtype):
+    W = (Z @ Z.T).astype(dtype)
+    rows = Z.astype(dtype)
+    thin = sparse.csr_array(rows)
+    return {
+        "dense": DenseWeights(W),
+        "sparse": SparseWeights(sparse.csr_array(W)),
+        "factor": FactoredWeights(lambda part: rows[part], *Z.shape, dtype),
+        "sparse factor": FactoredWeights(lambda part: thin[part], *Z.shape, dtype),
+    }
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse", "factor", "sparse factor"])
+@pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-6), (np.float64, 1e-13)])
+def test_forms_agree(name, dtype, tol, monkeypatch):
+    monkeypatch.setattr(module, "_ROWS", 10)  # several blocks
+    Z = factor()
+    W = Z @ Z.T
+    form = forms(Z, dtype)[name]
+    assert form.n_samples == 37
+    assert form.dtype == dtype
+    assert np.allclose(form.degrees, W.sum(axis=1), rtol=tol)
+    assert form.degrees.dtype == np.float64
+    assert np.allclose(form.diagonal(), W.diagonal(), rtol=10 * tol)
+    for b in (1, 3, 4, 8, 36):
+        columns = np.random.default_rng(b).normal(size=(37, b)).astype(dtype)
+        product = form.times(columns)
+        assert product.dtype == dtype
+        assert np.allclose(product, W @ columns, atol=50 * tol)
+    assert form.n_components() == 1
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("shape", [(8, 4, 9), (16, 8, 30), (0, 4, 5), (8, 4, 5200)])
+def test_narrow_product(compiled, shape, monkeypatch):
+    n_rows, b, n = shape
+    rng = np.random.default_rng(0)
+    weights, rows, out = rng.normal(size=(n_rows, n)), rng.normal(size=(b, n)), np.ones((b, n))
+    kernel = products.add_narrow_product
+    (kernel if compiled else as_python(kernel))(weights, rows, out)
+    assert np.allclose(out, 1 + rows[:, :n_rows] @ weights)
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [5, 8, 43])
+def test_products_do_not_depend_on_threads(n, order, n_threads, monkeypatch):
+    monkeypatch.setattr(module, "_library_threads", lambda: n_threads)
+    rng = np.random.default_rng(0)
+    W = rng.random((n, n)).astype(np.float32)
+    W += W.T
+    form = DenseWeights(W)
+    assert form.is_fast_when_narrow == (n_threads == 1)
+    for b in (1, 4, 12, 33):
+        columns = np.asarray(rng.normal(size=(n, b)), np.float32, order=order)
+        assert np.allclose(form.times(columns), W @ columns, atol=1e-4)
+    assert module._library_threads() >= 1
+
+
+def test_components_of_a_graph_that_have_edges():
+    W = np.zeros((9, 9))
+    W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = W[4, 4] = 1
+    assert SparseWeights(sparse.csr_array(W)).n_components() == 3

@@ -1,0 +1,270 @@
+"""What every clustering solver promises; newcomers are found through the registry."""
+
+import itertools
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skfair import solvers
+from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.groups.encoding import encode_groups
+from skfair.metrics import balance_score, kmeans_cost, nondominated
+from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
+from skfair.problems.clustering.points import RepresentationProblem
+from skfair.solvers.clustering.base import (
+    CLUSTERING_SOLVERS,
+    Clustering,
+    ClusteringSolver,
+    clustering_solver,
+    go_on,
+    of_labels,
+)
+
+each_solver = pytest.mark.parametrize("name", list(CLUSTERING_SOLVERS))
+MIN_BALANCE = 0.6
+
+
+def people(n=120, seed=0):
+    """Two clumps that differ in their groups."""
+    rng = np.random.default_rng(seed)
+    sex = rng.integers(0, 2, n)
+    return rng.normal(size=(n, 2)) + 1.5 * sex[:, None], sex
+
+
+def problem_of(solver, X, sex, n_clusters=3):
+    """A problem with the limits that the solver keeps."""
+    groups = encode_groups(sex)
+    rules = balance_rules(groups, np.array([MIN_BALANCE])) if solver.keeps_balance else None
+    rules = Rules.none(groups.n_groups) if rules is None else rules
+    return RepresentationProblem(X, groups, rules, n_clusters)
+
+
+def run(solver, problem, start=None, *, seed=0, max_iter=40, callback=go_on):
+    start = problem.scaled(np.arange(problem.n_clusters)) if start is None else start
+    return solver.run(
+        problem,
+        start,
+        max_iter=max_iter,
+        tol=1e-3,
+        random_state=np.random.RandomState(seed),
+        callback=callback,
+    )
+
+
+def check_clustering(solver, problem, X, sex, clustering):
+    """Compare a clustering with numpy and with the metrics; raise if it is not what it says."""
+    k = problem.n_clusters
+    assert isinstance(clustering, Clustering)
+    assert clustering.labels.shape == (len(X),)
+    assert set(np.unique(clustering.labels)) <= set(range(k))
+    assert clustering.status in ("converged", "max_iter", "stopped", "infeasible")
+    scale = problem.units.scale
+    labels = clustering.labels
+    assert clustering.cost * scale**2 == pytest.approx(kmeans_cost(X, labels, mean=True))
+    for c in np.unique(labels):
+        center = clustering.centers[c] * scale + problem.units.mean
+        assert center == pytest.approx(X[labels == c].mean(axis=0))
+    assert clustering.lower_bound <= clustering.cost_at_bound * (1 + 1e-9)
+    assert clustering.multipliers.shape == (k, problem.rules.slack.shape[1])
+    assert len({len(column) for column in clustering.history.values()}) == 1
+    if solver.keeps_balance:
+        balance = balance_score(labels, sensitive_features=sex, n_clusters=k)
+        assert balance >= MIN_BALANCE
+        assert clustering.violation <= 1e-9
+
+
+@each_solver
+def test_names_and_presets(name):
+    solver = clustering_solver(name)
+    assert solver.name == name
+    assert type(solver) is CLUSTERING_SOLVERS[name]
+    assert type(solver).__name__ in solvers.__all__
+    assert clustering_solver(solver) is solver  # its own defaults are within its ranges
+    assert clone(solver) == solver
+    assert solver.keeps_balance != bool(solver.trades_by)
+    for family in (solvers.SOLVERS, solvers.DC_SOLVERS):
+        assert name not in set(family)
+
+
+@each_solver
+def test_a_clustering_is_what_it_says(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    problem = problem_of(solver, X, sex)
+    clustering = run(solver, problem)
+    check_clustering(solver, problem, X, sex, clustering)
+    one = run(solver, problem, max_iter=1)
+    assert one.n_iter == 1
+    check_clustering(solver, problem, X, sex, one)
+
+
+@each_solver
+def test_the_same_seed_gives_the_same_bits(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    problem = problem_of(solver, X, sex)
+    one, other = (run(solver, problem, seed=7) for _ in range(2))
+    assert np.array_equal(one.labels, other.labels)
+    assert np.array_equal(one.centers, other.centers)
+    assert one.cost == other.cost
+
+
+@each_solver
+def test_a_callback_sees_centres_and_stops(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    problem = problem_of(solver, X, sex)
+    seen = []
+    stopped = run(solver, problem, callback=lambda c: seen.append(np.array(c)) or len(seen) == 1)
+    assert stopped.status == "stopped"
+    assert stopped.n_iter == len(seen) == 1
+    assert seen[0].shape == (3, 2)
+    check_clustering(solver, problem, X, sex, stopped)
+
+
+@each_solver
+def test_going_on_from_a_result_is_no_worse(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    if not solver.keeps_balance:
+        pytest.skip("keeps no limit")
+    problem = problem_of(solver, X, sex)
+    first = run(solver, problem)
+    again = solver.cluster(
+        problem,
+        [first.centers, problem.scaled(np.arange(3))],
+        max_iter=40,
+        tol=1e-3,
+        random_state=np.random.RandomState(0),
+        callback=go_on,
+    )
+    assert again.violation <= 1e-9
+    assert again.cost <= first.cost * (1 + 1e-9)
+
+
+@each_solver
+@pytest.mark.parametrize("seed", range(3))
+def test_tiny_problems_against_all_labellings(name, seed):
+    """Nine rows in two clusters: nothing is cheaper than the best of 512 labellings."""
+    solver = clustering_solver(name)
+    X, _ = people(9, seed)
+    sex = np.arange(9) % 2
+    problem = problem_of(solver, X, sex, 2)
+    best = np.inf
+    for labels in itertools.product([0, 1], repeat=9):
+        labels = np.array(labels)
+        if len(set(labels)) < 2:
+            continue
+        balance = balance_score(labels, sensitive_features=sex, n_clusters=2)
+        if balance >= MIN_BALANCE or not solver.keeps_balance:
+            best = min(best, kmeans_cost(X, labels, mean=True))
+    found = min(
+        (run(solver, problem, problem.scaled(np.array([i, j]))) for i, j in ((0, 1), (2, 5))),
+        key=lambda clustering: clustering.standing,
+    )
+    cost = found.cost * problem.units.scale**2
+    assert cost >= best * (1 - 1e-9)
+    if solver.keeps_balance:
+        assert found.violation <= 1e-9
+        assert cost <= 1.5 * best
+
+
+@each_solver
+def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    base = {"min_balance": 0.5 if solver.keeps_balance else None, "random_state": 0, "tol": 0.01}
+    model = FairKMeans(3, solver=solver, **base).fit(X, sensitive_features=sex)
+    same = FairKMeans(3, solver=name, **base).fit(X, sensitive_features=sex)
+    assert np.array_equal(model.labels_, same.labels_)
+    asked = {
+        "takes_overlaps": (
+            {"intersectional": False},
+            {"sensitive_features": np.c_[sex, sex[::-1]]},
+        ),
+        "takes_weights": ({}, {"sensitive_features": sex, "sample_weight": np.full(len(X), 2.0)}),
+        "keeps_shares": (
+            {"min_balance": None, "share_bounds": 0.5},
+            {"sensitive_features": sex},
+        ),
+        "keeps_balance": ({"min_balance": 0.5}, {"sensitive_features": sex}),
+    }
+    for ability, (parameters, arguments) in asked.items():
+        model = FairKMeans(3, solver=solver, **{**base, **parameters})
+        if getattr(solver, ability):
+            assert model.fit(X, **arguments).labels_.shape == (len(X),)
+        else:
+            with pytest.raises(ValueError, match=f"solver='{name}'"):
+                model.fit(X, **arguments)
+
+
+@each_solver
+def test_fronts(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    front = ParetoFairKMeans(3, balances=4, solver=solver, max_iter=15, random_state=0)
+    if not solver.has_front:
+        with pytest.raises(TypeError, match="finds no fronts"):
+            front.fit(X, sensitive_features=sex)
+        return
+    front.fit(X, sensitive_features=sex)
+    assert nondominated(front.costs_, front.balances_).all()
+    for labels, cost, balance in zip(front.labels_, front.costs_, front.balances_, strict=True):
+        assert cost == pytest.approx(kmeans_cost(X, labels))
+        assert balance == balance_score(labels, sensitive_features=sex, n_clusters=3)
+
+
+@each_solver
+def test_fields_are_parameters_of_the_estimator(name):
+    """Grid search sets them as ``solver__x``."""
+    solver = clustering_solver(name)
+    model = FairKMeans(solver=solver)
+    for field in fields(solver):
+        assert f"solver__{field.name}" in model.get_params()
+        value = getattr(solver, field.name)
+        again = clone(model).set_params(**{f"solver__{field.name}": value})
+        assert getattr(again.solver, field.name) == value
+    assert repr(solver).startswith(type(solver).__name__ + "(")
+
+
+def test_shares_of_a_solver_that_keeps_them():
+    X, sex = people()
+    groups = encode_groups(sex)
+    shares = groups.counts / groups.counts.sum()
+    rules = share_rules(groups, 0.8 * shares, np.minimum(1, shares / 0.8))
+    problem = RepresentationProblem(X, groups, rules, 3)
+    for name in CLUSTERING_SOLVERS:
+        solver = clustering_solver(name)
+        if solver.keeps_shares:
+            assert run(solver, problem).violation <= 1e-9
+
+
+# A solver that promises too much
+
+
+@dataclass
+class Lazy(ClusteringSolver):
+    """Gives each row its nearest starting centre, and says that it keeps a balance."""
+
+    name = "lazy"
+    keeps_balance = True
+
+    def run(self, problem, start, *, max_iter, tol, random_state, callback):
+        return of_labels(problem, problem.distances(start).nearest(), history={"n": np.zeros(1)})
+
+
+@dataclass
+class Boastful(ClusteringSolver):
+    """Reports a lower cost than it has."""
+
+    name = "boastful"
+    trades_by = "nothing"
+
+    def run(self, problem, start, *, max_iter, tol, random_state, callback):
+        labels = problem.distances(start).nearest()
+        clustering = of_labels(problem, labels, history={"n": np.zeros(1)})
+        return clustering._replace(cost=0.5 * clustering.cost)
+
+
+@pytest.mark.parametrize("solver", [Lazy(), Boastful()])
+def test_planted_bad_solvers_are_refused(solver):
+    X, sex = people()
+    problem = problem_of(solver, X, sex)
+    with pytest.raises(AssertionError):
+        check_clustering(solver, problem, X, sex, run(solver, problem))

@@ -1,0 +1,92 @@
+"""The algorithms of the interval rules keep the contract of all solvers, on convex problems."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from skfair.constraints.partial import Surrogate
+from skfair.problems.partial.problem import PartialParityProblem
+from skfair.solvers import DC_SOLVERS, SOLVERS
+from skfair.solvers.eigen.base import EIGEN_SOLVERS
+from tests.small_problems import optimum
+from tests.solvers import contract
+from tests.solvers.contract import Answer, Case, Run, Subject
+from tests.solvers.dc.test_dc_solvers import ALPHA, problem_of, start_of
+
+# Subgradient methods end within their eps of the answer; with steps of a fixed length, around it.
+TOLERANCE = 0.02
+OPTIONS = {
+    "idca": {"n_inner": 600, "eps": 4e-3},
+    "dc_ssg": {"eps": 4e-3},
+    "dc_penalty": {"weight": 8.0, "step": 1e-2},
+}
+STEPS = {"idca": 3}
+
+
+def two_sided():
+    """A ramp so wide that all rates are linear."""
+    return problem_of(surrogate=Surrogate("ramp", 6.0), tolerance=0.02)
+
+
+def lower_only():
+    return problem_of("demographic_parity", "above", 0.02, Surrogate("ramp", 6.0))
+
+
+def upper_only():
+    return problem_of("group_auc_quadratic", tolerance=0.12)
+
+
+def no_rules():
+    problem = problem_of()
+    return PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)
+
+
+PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_rules)}
+
+
+def answer_of(problem, theta):
+    at = problem.evaluate(theta)
+    return Answer(at.theta, at.objective, problem.violation(at))
+
+
+@cache
+def case_of(name):
+    problem = PROBLEMS[name]()
+    start = start_of(problem) if problem.n_constraints else np.zeros(problem.n_parameters)
+    inside = problem.bounded(problem.lower + 1e-3, problem.upper - 1e-3)
+    return Case(
+        problem,
+        *(
+            answer_of(problem, theta)
+            for theta in (optimum(problem, start).x, start, optimum(inside, start).x)
+        ),
+    )
+
+
+def subject_of(name):
+    solver = DC_SOLVERS[name](**OPTIONS.get(name, {}))
+
+    def run(case, start, *, seed=0, max_iter=None, callback=None):
+        enough = STEPS.get(name, 2500) if max_iter is None else max_iter
+        result = solver.solve(
+            case.problem, start, max_iter=enough, random_state=seed, callback=callback
+        )
+        assert result.multipliers.shape == (case.problem.n_constraints,)
+        return Run(result, answer_of(case.problem, result.theta))
+
+    return Subject(name, run, case_of, TOLERANCE)
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", PROBLEMS)
+@pytest.mark.parametrize("name", list(DC_SOLVERS))
+def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
+    subject = subject_of(name)
+    check(subject, subject.case(case))
+
+
+def test_a_name_means_one_algorithm():
+    names = [*SOLVERS, *DC_SOLVERS, *EIGEN_SOLVERS]
+    assert len(names) == len(set(names))
+    assert np.all([name.isidentifier() for name in names])

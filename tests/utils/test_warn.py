@@ -1,0 +1,188 @@
+"""Every warning of the package points at the line of the user, however the estimator is called."""
+
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skfair
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.datasets import make_fair_sbm
+from skfair.groups.encoding import encode_groups
+from skfair.metrics import demographic_parity_difference, make_fairness_scorer
+from skfair.model_selection import best_within
+from skfair.regression import ConstrainedERMRegressor
+from tests.prototypes import CentroidClassifier
+
+N = 240
+rng = np.random.default_rng(0)
+SEX = rng.choice(["f", "m"], N)
+FEW = np.where(np.arange(N) % 12, "many", "few")
+ALL = ["all"] * N
+X = rng.normal(size=(N, 3)) + 2 * (SEX == "m")[:, None] * [1, 0, 0]
+Y = (X[:, 0] + rng.normal(size=N) > 1).astype(int)
+W = rng.random(N) + 0.5
+GRAPH, _, BLOCKS = make_fair_sbm(N, n_clusters=4, n_groups=2, random_state=0)
+GRAPH = np.asarray(GRAPH.todense())
+ISLANDS = np.where(np.minimum.outer(np.arange(N), np.arange(N)) < 4, 0.0, GRAPH)
+TWO, MIXED = np.array(["a", "b"] * 40), np.isin(np.arange(80) % 8, [1, 3, 5]).astype(int)
+ONLY_GROUP = np.array([[0.0], [1.0]] * 40)  # the one feature is the group
+SCORES = {
+    "accuracy": "accuracy",
+    "gap": make_fairness_scorer(demographic_parity_difference, greater_is_better=False),
+}
+
+BEST = best_within(score="accuracy", limit={"gap": 0.0})
+STEP, OTHER = "constrainedermclassifier", "partialparitycalibrator"
+ERM, REGRESSOR, PARTIAL = ConstrainedERMClassifier, ConstrainedERMRegressor, PartialParityClassifier
+KM = FairKMeans
+
+
+def spectral(**options):
+    return FairSpectralClustering(3, affinity="precomputed", random_state=0, **options)
+
+
+def neighbours():
+    return PartialParityCalibrator(KNeighborsClassifier(), max_disparity=0.2, cv=2)
+
+
+def search(estimator, **options):
+    return GridSearchCV(estimator, {}, cv=2, error_score="raise", **options)
+
+
+def pipeline(estimator):
+    return make_pipeline(StandardScaler(), estimator)
+
+
+def routed(call):
+    with config_context(enable_metadata_routing=True):
+        return call()  # the line in the table is further in, so it is the one that counts
+
+
+# What is said, and a call that makes it said.
+CALLS = [
+    ("ConstrainedERMClassifier was fitted without", lambda: ERM().fit(X, Y)),
+    ("ConstrainedERMRegressor was fitted without", lambda: REGRESSOR().fit(X, X[:, 0])),
+    ("PartialParityClassifier was fitted without", lambda: PARTIAL((0.1, 0.6)).fit(X, Y)),
+    ("PartialParityCalibrator was fitted without", lambda: PartialParityCalibrator().fit(X, Y)),
+    ("FairKMeans was fitted without", lambda: KM(3, random_state=0).fit_predict(X)),
+    ("ParetoFairKMeans was fitted without", lambda: ParetoFairKMeans(3, random_state=0).fit(X)),
+    ("FairSpectralClustering was fitted without", lambda: spectral().fit(GRAPH)),
+    ("was fitted without", lambda: pipeline(ERM()).fit(X, Y)),
+    ("was fitted without", lambda: search(ERM()).fit(X, Y)),
+    ("was fitted without", lambda: cross_validate(ERM(), X, Y, cv=2, error_score="raise")),
+    ("was fitted without", lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y))),
+    ("was fitted without", lambda: CentroidClassifier().fit(X, Y)),  # its fit is not ours
+    ("was fitted without", lambda: search(pipeline(CentroidClassifier())).fit(X, Y)),
+    ("1 group of fewer than 30 rows", lambda: ERM().fit(X, Y, sensitive_features=FEW)),
+    ("1 group of fewer than 30 rows", lambda: KM(3).fit_predict(X, sensitive_features=FEW)),
+    ("of fewer than 30", lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": FEW})),
+    ("of fewer than 30", lambda: search(ERM()).fit(X, Y, sensitive_features=FEW)),
+    (
+        "of fewer than 30",
+        lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y, sensitive_features=FEW)),
+    ),
+    ("of fewer than 30", lambda: ERM().partial_fit(X, Y, sensitive_features=FEW)),
+    ("of fewer than 30", lambda: encode_groups(FEW).warn_small()),
+    ("single group, 'all', so no fairness", lambda: ERM().fit(X, Y, sensitive_features=ALL)),
+    (
+        "single group, 'all', so no fairness",
+        lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ALL}),
+    ),
+    (
+        "single group, 'all', so no fairness",
+        lambda: PARTIAL((0.1, 0.6)).fit(X, Y, sensitive_features=ALL),
+    ),
+    ("so no limit is active", lambda: KM(3, random_state=0).fit(X, sensitive_features=ALL)),
+    (
+        "smallest reached is",
+        lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, sensitive_features=SEX),
+    ),
+    (
+        "smallest reached is",
+        lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, sensitive_features=SEX),
+    ),
+    (
+        "KKT residual of",
+        lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, sensitive_features=SEX),
+    ),
+    (
+        "nearly. constant predictions",
+        lambda: ERM(max_disparity=0.1).fit(ONLY_GROUP, MIXED, sensitive_features=TWO),
+    ),
+    (
+        "smallest reached is",
+        lambda: PARTIAL((0.1, 0.6), max_iter=1).fit(X, Y, sensitive_features=SEX),
+    ),
+    (
+        "is less than one row",
+        lambda: PARTIAL((0.1, 0.6), max_disparity=1e-4).fit(X, Y, sensitive_features=SEX),
+    ),
+    (
+        "takes no sample_weight",
+        lambda: neighbours().fit(X, Y, sample_weight=W, sensitive_features=SEX),
+    ),
+    (
+        "takes no sample_weight",
+        lambda: pipeline(neighbours()).fit(
+            X, Y, **{f"{OTHER}__sample_weight": W, f"{OTHER}__sensitive_features": SEX}
+        ),
+    ),
+    ("centres still move", lambda: KM(3, max_iter=1, tol=0).fit(X, sensitive_features=SEX)),
+    ("rows have no edges", lambda: spectral().fit(ISLANDS, sensitive_features=BLOCKS)),
+    (
+        "not converged in 1 iterations",
+        lambda: spectral(solver="lanczos", max_iter=1, tol=1e-9).fit(
+            GRAPH, sensitive_features=BLOCKS
+        ),
+    ),
+    (
+        "misses the group constraint",
+        lambda: spectral(solver="dc_admm").fit(GRAPH, sensitive_features=BLOCKS),
+    ),
+    (
+        "is within the limits",
+        lambda: routed(
+            lambda: search(ERM(), scoring=SCORES, refit=BEST).fit(X, Y, sensitive_features=SEX)
+        ),
+    ),
+]
+
+
+def lines_of(code):
+    """Every line of a function and of those inside it."""
+    inside = [part for part in code.co_consts if inspect.iscode(part)]
+    return {line for *_, line in code.co_lines()}.union(*map(lines_of, inside))
+
+
+@pytest.mark.parametrize(("said", "call"), CALLS)
+def test_warnings_point_at_the_line_of_the_user(said, call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    ours = [one for one in caught if re.search(said, str(one.message))]
+    assert ours
+    places = {(one.filename, one.lineno) for one in ours}
+    assert places <= {(__file__, line) for line in lines_of(call.__code__)}
+
+
+def test_a_warning_is_raised_in_one_way_only():
+    """A number of frames is wrong as soon as somebody calls from elsewhere."""
+    for path in Path(skfair.__file__).parent.rglob("*.py"):
+        if path.name != "warn.py":
+            source = path.read_text()
+            assert "stacklevel" not in source, path
+            assert "warnings.warn(" not in source, path
