@@ -18,6 +18,7 @@ _SUBPACKAGES = (
     "inspection",
     "metrics",
     "model_selection",
+    "ranking",
     "regression",
     "solvers",
 )
@@ -33,6 +34,7 @@ __all__ = [
     "inspection",
     "metrics",
     "model_selection",
+    "ranking",
     "regression",
     "solvers",
 ]

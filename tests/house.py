@@ -57,6 +57,7 @@ MAY_IMPORT = {
     | {"solvers", "solvers.clustering", "solvers.eigen"},
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "regression": RULES | {"base", "estimators"},
+    "ranking": ENFORCEMENT | {"base"},
 }
 
 
@@ -250,7 +251,7 @@ def discover_estimators():
     from sklearn.base import BaseEstimator
 
     found = {}
-    for package in ("cluster", "classification", "regression"):
+    for package in ("cluster", "classification", "ranking", "regression"):
         module = importlib.import_module(f"skfair.{package}")
         for name in getattr(module, "__all__", ()):
             thing = getattr(module, name)

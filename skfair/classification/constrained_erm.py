@@ -69,6 +69,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
           hidden layers.
         - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
         - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
+        - "plada_stochastic", "multiplier_model": for very many rules, on batches.
         - "alm", "ssl_alm", "ghost", "ssw", "sgd", "penalty": the stochastic ones of [2]_; "sgd"
           ignores the rules.
 

@@ -20,6 +20,7 @@ from skfair.datasets.generators_points import (
     make_grouped_blobs,
     make_three_groups,
 )
+from skfair.datasets.generators_ranking import make_ranking_queries
 from skfair.datasets.generators_scores import make_group_scores
 from skfair.datasets.local import load_local, local_datasets
 
@@ -31,6 +32,7 @@ __all__ = [
     "make_random_laplacian",
     "make_loans",
     "make_group_scores",
+    "make_ranking_queries",
     "fetch_adult",
     "fetch_bank",
     "fetch_compas",

@@ -13,6 +13,7 @@ from skfair.inspection.composition import ClusterCompositionDisplay
 from skfair.inspection.convergence import ConvergenceDisplay
 from skfair.inspection.front import FairnessFrontDisplay
 from skfair.inspection.path import FairnessPathDisplay
+from skfair.inspection.ranking import RankingGapDisplay
 from skfair.inspection.rates import GroupRatesDisplay
 from skfair.inspection.score_densities import GroupScoreDisplay
 
@@ -24,4 +25,5 @@ __all__ = [
     "FairnessFrontDisplay",
     "FairnessPathDisplay",
     "ConvergenceDisplay",
+    "RankingGapDisplay",
 ]

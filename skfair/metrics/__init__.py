@@ -4,8 +4,9 @@ All metrics are called alike: ``metric(y_true, y_pred_or_score, *, sensitive_fea
 supervised models and ``metric(labels, *, sensitive_features, ...)`` for clusterings. They import
 nothing that enforces fairness, so a model is never measured by the code that constrained it.
 
-Dask collections are accepted by all of them but ``normalized_cut``: blocks are read where they are,
-and only few weighted rows that stand for all others travel (:mod:`skfair.blocks.weighted_rows`).
+Dask collections are accepted by all of them but ``normalized_cut`` and those of rankings: blocks
+are read where they are, and only few weighted rows that stand for all others travel
+(:mod:`skfair.blocks.weighted_rows`).
 """
 
 from skfair.metrics.clusters import (
@@ -57,6 +58,7 @@ from skfair.metrics.partial_rates import (
     partial_equal_opportunity_gap,
     partial_equalized_odds_gap,
 )
+from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
 from skfair.metrics.report_table import Report
 from skfair.metrics.reports import fairness_report, group_report
 from skfair.metrics.scorers import (
@@ -117,6 +119,11 @@ __all__ = [
     "noise_floor",
     "NoiseFloor",
     "suggest_interval",
+    # rankings of queries
+    "pair_error_gap",
+    "exposure_gap",
+    "rank_gap",
+    "ndcg",
     # clusterings
     "balance_score",
     "cluster_balances",

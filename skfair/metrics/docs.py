@@ -80,6 +80,22 @@ sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attribute
     Weights of the rows, at least 0.""",
     "gap": """gap : float
     0 is parity. With a single group there is nothing to compare and the value is 0.""",
+    "ranking_score": """y_score : array-like of shape (n_samples,)
+    Scores; a larger one puts a document further up.""",
+    "query_id": """query_id : array-like of shape (n_samples,)
+    The query of each row; its rows need not be together.""",
+    "ranked_groups": """sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
+    The group of each document; several columns are several attributes.
+intersectional : bool, default=True
+    Whether several attributes are crossed, or each is compared for itself and all comparisons
+    are pooled.""",
+    "k": """k : int, default=None
+    Only the first k places count; None for all of them.""",
+    "aggregate": """aggregate : {"mean", "median", "max"} or float, default="mean"
+    How the values of queries become one number; a float from 0 to 1 is a quantile.""",
+    "undefined_queries": """zero_division : {"raise"} or numpy.nan, default="raise"
+    What to do when no query has the documents that are compared: raise a ``ValueError``, or
+    return NaN. Single queries without them are left out.""",
 }
 
 

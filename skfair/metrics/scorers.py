@@ -28,7 +28,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.sensitive_columns import column_positions, take_columns
-from skfair.metrics import clusters, labels, losses, partial_rates, scores
+from skfair.metrics import clusters, labels, losses, partial_rates, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
@@ -60,6 +60,9 @@ _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     partial_rates.partial_demographic_parity_gap,
     partial_rates.partial_equal_opportunity_gap,
     partial_rates.partial_equalized_odds_gap,
+    rankings.pair_error_gap,
+    rankings.exposure_gap,
+    rankings.rank_gap,
     clusters.share_deviation,
     clusters.kl_fairness_error,
     *(getattr(labels, name) for name in labels.LARGEST_RATES),
@@ -75,12 +78,28 @@ _SCORERS: dict[str, tuple[Metric, bool]] = {
         for name, spec in labels.LABEL_METRICS.items()
     },
     **{f"neg_{metric.__name__}": (metric, False) for metric in _SMALLER_IS_BETTER},
+    "ndcg": (rankings.ndcg, True),
     "balance_score": (clusters.balance_score, True),
     "share_ratio": (clusters.share_ratio, True),
 }
 
-# The loss of a probability is not the loss of a score, so these do without predict_proba.
-_OF_DECISIONS = (losses.loss_parity_difference, losses.largest_group_loss)
+# Response methods other than those above.
+_METHODS: dict[Metric, str | tuple[str, ...]] = {
+    # The loss of a probability is not the loss of a score, so these do without predict_proba.
+    losses.loss_parity_difference: "decision_function",
+    losses.largest_group_loss: "decision_function",
+    # Rankers have but one response.
+    **dict.fromkeys(
+        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
+        ("decision_function", "predict_proba", "predict"),
+    ),
+}
+# What a metric is told of the rows -> the option that says where it is found in X.
+_OPTIONS = {
+    "sensitive_features": "sensitive_columns",
+    "control_features": "control_columns",
+    "query_id": "query_column",
+}
 
 
 class FairnessScorer(_BaseScorer):
@@ -101,6 +120,7 @@ class FairnessScorer(_BaseScorer):
         response_method: Any,
         sensitive_columns: Any = None,
         control_columns: Any = None,
+        query_column: Any = None,
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -120,19 +140,21 @@ class FairnessScorer(_BaseScorer):
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        takes_control = "control_features" in parameters
-        if control_columns is not None and not takes_control:
-            raise ValueError(
-                f"control_columns={control_columns!r} needs a metric that takes control_features; "
-                f"{metric!r} does not."
-            )
-        # Where each kind of attribute is found in X; None for those that arrive as metadata.
-        self._columns = {"sensitive": sensitive_columns, "control": control_columns}
+        columns = sensitive_columns, control_columns, query_column
+        # Where each attribute is found in X; None for those that arrive as metadata.
+        self._columns = dict(zip(_OPTIONS, columns, strict=True))
+        groups = parameters.get("sensitive_features")
+        self._needs_groups = groups is None or groups.default is not None
         # Set directly, not through set_score_request, which refuses while routing is off.
         self._metadata_request = MetadataRequest(owner=self)
-        for kind, columns in self._columns.items():
-            param = f"{kind}_features"
-            if columns is None and param not in kwargs and (takes_control or kind == "sensitive"):
+        for param, given in self._columns.items():
+            is_taken = param in parameters or param == "sensitive_features"
+            if given is not None and not is_taken:
+                raise ValueError(
+                    f"{_OPTIONS[param]}={given!r} needs a metric that takes {param}; "
+                    f"{metric!r} does not."
+                )
+            if given is None and param not in kwargs and is_taken:
                 self._metadata_request.score.add_request(param=param, alias=True)
         self._metadata_request.score.add_request(param="sample_weight", alias=None)
 
@@ -158,7 +180,8 @@ class FairnessScorer(_BaseScorer):
         sample_weight : array-like, default=None
             Weights of the rows.
         **kwargs
-            ``sensitive_features`` and ``control_features``, unless the scorer reads them from X.
+            ``sensitive_features``, ``control_features`` and, of metrics of rankings, ``query_id``,
+            unless the scorer reads them from X.
 
         Returns
         -------
@@ -191,11 +214,10 @@ class FairnessScorer(_BaseScorer):
     ) -> float:
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
-        groups = self._attributes("sensitive", X, kwargs)
-        strata = self._attributes("control", X, kwargs)
-        if strata is not None:
-            kwargs["control_features"] = strata
-        if groups is None:
+        given = {param: self._attributes(param, X, kwargs) for param in _OPTIONS}
+        groups = given.pop("sensitive_features")
+        kwargs |= {param: values for param, values in given.items() if values is not None}
+        if groups is None and self._needs_groups:
             raise ValueError(
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
                 "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
@@ -221,15 +243,15 @@ class FairnessScorer(_BaseScorer):
         result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
         return cast(float, self._sign * result)
 
-    def _attributes(self, kind: str, X: Any, kwargs: dict[str, Any]) -> Any:
-        """Return sensitive or control features: those passed, or columns of X, or None."""
-        given, columns = kwargs.pop(f"{kind}_features", None), self._columns[kind]
+    def _attributes(self, param: str, X: Any, kwargs: dict[str, Any]) -> Any:
+        """Return what is passed of an attribute, or found in columns of X, or None."""
+        given, columns = kwargs.pop(param, None), self._columns[param]
         if columns is None:
             return given
         if given is not None:
             raise ValueError(
-                f"The scorer got {kind}_features and reads {kind}_columns of X as well. Use one of "
-                "the two."
+                f"The scorer got {param} and reads {_OPTIONS[param]} of X as well. Use one of the "
+                "two."
             )
         return _take(X, columns)
 
@@ -243,8 +265,8 @@ class FairnessScorer(_BaseScorer):
 
     def __repr__(self) -> str:
         extra = "".join(
-            f", {kind}_columns={columns!r}"
-            for kind, columns in self._columns.items()
+            f", {_OPTIONS[param]}={columns!r}"
+            for param, columns in self._columns.items()
             if columns is not None
         )
         arguments = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
@@ -306,6 +328,7 @@ def make_fairness_scorer(
     response_method: str | Sequence[str] | None = None,
     sensitive_columns: Any = None,
     control_columns: Any = None,
+    query_column: Any = None,
     **kwargs: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric.
@@ -328,6 +351,9 @@ def make_fairness_scorer(
     control_columns : str, int or list of them, default=None
         Columns of X that hold control features, such as a department: groups are then compared
         within each of their levels only. Without it ``control_features`` may arrive as metadata.
+    query_column : str or int, default=None
+        Column of X that holds the queries, for metrics of rankings; by default ``query_id`` arrives
+        as metadata.
     **kwargs
         Further arguments of the metric, such as ``interval`` or ``pos_label``.
 
@@ -359,10 +385,11 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
-    if response_method is None and underlying in _OF_DECISIONS:
-        response_method = "decision_function"
+    if response_method is None:
+        response_method = _METHODS.get(underlying)
     sign = 1 if greater_is_better else -1
-    return FairnessScorer(metric, sign, kwargs, response_method, sensitive_columns, control_columns)
+    columns = sensitive_columns, control_columns, query_column
+    return FairnessScorer(metric, sign, kwargs, response_method, *columns)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:

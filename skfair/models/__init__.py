@@ -3,5 +3,6 @@
 from skfair.models.base import ScoreModel
 from skfair.models.linear import LinearScore
 from skfair.models.mlp import MLPScore, mlp_scores
+from skfair.models.pairs import PairScore
 
-__all__ = ["LinearScore", "MLPScore", "ScoreModel", "mlp_scores"]
+__all__ = ["LinearScore", "MLPScore", "PairScore", "ScoreModel", "mlp_scores"]

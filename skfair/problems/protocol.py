@@ -135,8 +135,17 @@ class StochasticProblem(Problem, Protocol):
     def n_cells(self) -> int:
         """Number of cells of all rules, for each of which a batch has rows."""
 
-    def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
-        """Draw rows for the objective, and equally many rows for every cell of every rule."""
+    def draw(
+        self,
+        rng: np.random.RandomState,
+        n_loss: int,
+        n_per_cell: int,
+        constraint: int | None = None,
+    ) -> Batch:
+        """Draw rows for the objective, and equally many rows for every cell of every rule.
+
+        With a ``constraint`` rows are drawn for its cells only: no other value means anything.
+        """
 
     def evaluate(self, theta: FloatArray, batch: Batch | None = None) -> Evaluation:
         """Return the problem at a point, on all rows or on those of a batch."""

@@ -36,8 +36,10 @@ from skfair.solvers.erm.alm import ALM
 from skfair.solvers.erm.ghost import Ghost
 from skfair.solvers.erm.ipp_conex import IPPConEx
 from skfair.solvers.erm.ipp_ssg import IPPSSG
+from skfair.solvers.erm.multiplier_model import MultiplierModel
 from skfair.solvers.erm.penalty import Penalty
 from skfair.solvers.erm.plada import Plada
+from skfair.solvers.erm.plada_stochastic import PladaStochastic
 from skfair.solvers.erm.sgd import SGD
 from skfair.solvers.erm.ssg import SSG
 from skfair.solvers.erm.ssl_alm import SSLALM
@@ -52,6 +54,9 @@ __all__ = [
     "SSG",
     "IPPSSG",
     "IPPConEx",
+    # for very many constraints, on batches
+    "PladaStochastic",
+    "MultiplierModel",
     # stochastic methods of fairness_constrained_benchmark
     "ALM",
     "SSLALM",

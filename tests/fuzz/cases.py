@@ -36,6 +36,7 @@ SETTINGS: dict[str, dict] = {
     "FairSpectralClustering": {"n_clusters": 2, "n_init": 1},
     "ConstrainedERMClassifier": {"max_iter": 8},
     "ConstrainedERMRegressor": {"max_iter": 8},
+    "FairRanker": {"max_iter": 8, "max_rounds": 2},
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
     "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
 }

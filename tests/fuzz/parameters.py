@@ -158,6 +158,10 @@ ARGUMENTS = {
         (["wilson", "bootstrap", None], ["normal"]),
     ),
     "GroupRatesDisplay.from_predictions.interval": (["wilson", "bootstrap", None], ["normal"]),
+    "query_id": (lambda s: np.arange(s.n) % 3, ODD_VECTORS),
+    "query_column": ([None], [0, "sex", [0], 99, -1]),
+    "aggregate": (["mean", "median", "max", 0.9], [-0.1, 1.5, True, "worst"]),
+    "k": ([None, 3], [0, -1, 2.5, 10**6]),
     "get_scorer.name": (metrics.get_scorer_names(), ["nonsense", "neg_accuracy"]),
     # estimators; the other parameters come from their constraints
     "constraint": (
@@ -205,7 +209,19 @@ ARGUMENTS = {
     "data_home": ([None], ["nowhere", 3]),
     "folder": ([None], ["nowhere", 3, "/dev/null"]),
     "load_local.name": (["adult", "compas"], ["nonsense", "../adult"]),
+    "n_queries": ([3, 8], [1, 0, 2.0]),
+    "n_documents": ([6, 10], [1, 2, -1]),
+    "n_features": ([4, 6], [1, 2, 0]),
+    "n_informative": ([1, 2], [0, 50, 1.5]),
+    "n_levels": ([2, 5], [1, 31]),
+    "noise": NUMBER,
     # displays
+    "gaps": (pairs(4), ODD_VECTORS),
+    "gap": options("pair_error", "exposure", "rank"),
+    **{
+        f"RankingGapDisplay{maker}.limit": ([None, 0.1], [-1, "a", float("inf")])
+        for maker in ("", ".from_predictions")
+    },
     "ax": ([None], []),
     "name": WORD,
     "kind": options("point", "bar"),
@@ -269,6 +285,7 @@ ARGUMENTS = {
             "GroupScoreDisplay",
             "CCDFCurveDisplay",
             "ConvergenceDisplay",
+            "RankingGapDisplay",
         )
     },
     "ClusterCompositionDisplay.from_estimator.estimator": (fitted_clusters, MODELS),

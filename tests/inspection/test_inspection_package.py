@@ -21,6 +21,7 @@ from skfair.inspection import (
     FairnessFrontDisplay,
     GroupRatesDisplay,
     GroupScoreDisplay,
+    RankingGapDisplay,
 )
 from skfair.inspection import _style as style
 from skfair.inspection._inputs import fitted_attribute, read_groups, second_class
@@ -45,6 +46,10 @@ MAKERS = {
     "clusterings": lambda: FairnessFrontDisplay.from_clusterings([1, 2], [0, 1]),
     "classifiers": lambda: FairnessFrontDisplay.from_classifiers([1, 2], [0, 1]),
     "convergence": lambda: ConvergenceDisplay(history={"objective": [1, 0]}).plot(),
+    "ranking": lambda: RankingGapDisplay.from_predictions(
+        [1, 0, 1, 0], [1, 2, 3, 4], query_id=[0] * 4, sensitive_features=SEX
+    ),
+    "ranking_estimator": lambda: RankingGapDisplay.from_estimator(None, None, None, query_id=None),
     "convergence_estimator": lambda: ConvergenceDisplay.from_estimator(None),
 }
 

@@ -33,11 +33,19 @@ class BatchSampler:
         self._for_cells = [_CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]
         self._masses = [_masses(rule, loss_weights) for rule in rules]
 
-    def __call__(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
-        """Return a batch."""
-        stand_in = self._stand_in(n_loss, n_per_cell)
+    def __call__(
+        self,
+        rng: np.random.RandomState,
+        n_loss: int,
+        n_per_cell: int,
+        cells: Sequence[IntArray] | None = None,
+    ) -> Batch:
+        """Return a batch, with rows of all cells or, for each rule, of those that are listed."""
+        stand_in = self._stand_in(n_loss, n_per_cell) if cells is None else None
         n_own = n_loss if stand_in is None else 0
-        parts = [self._for_loss(rng, n_own), *(draw(rng, n_per_cell) for draw in self._for_cells)]
+        wanted = [None] * len(self._for_cells) if cells is None else cells
+        draws = zip(self._for_cells, wanted, strict=True)
+        parts = [self._for_loss(rng, n_own), *(draw(rng, n_per_cell, some) for draw, some in draws)]
         rows = np.concatenate(parts)
         loss_weights, cell_weights = np.zeros(rows.size), []
         loss_weights[:n_own] = 1 / max(n_own, 1)
@@ -77,14 +85,18 @@ class _CellSampler:
         is_even = np.array_equal(ordered, np.repeat(ordered[self._first], self._sizes))
         self._running = None if is_even else np.cumsum(ordered)
 
-    def __call__(self, rng: np.random.RandomState, per_cell: int) -> IntArray:
-        marks = rng.random_sample((self._sizes.size, per_cell))
+    def __call__(
+        self, rng: np.random.RandomState, per_cell: int, cells: IntArray | None = None
+    ) -> IntArray:
+        first = self._first if cells is None else self._first[cells]
+        sizes = self._sizes if cells is None else self._sizes[cells]
+        marks = rng.random_sample((sizes.size, per_cell))
         if self._running is None:
-            places = self._first[:, None] + (marks * self._sizes[:, None]).astype(np.int64)
+            places = first[:, None] + (marks * sizes[:, None]).astype(np.int64)
             return np.asarray(self._order[places.ravel()])
-        last = self._first + self._sizes - 1
-        below = np.where(self._first > 0, self._running[self._first - 1], 0.0)
+        last = first + sizes - 1
+        below = np.where(first > 0, self._running[first - 1], 0.0)
         marks = below[:, None] + marks * (self._running[last] - below)[:, None]
         found = np.searchsorted(self._running, marks.ravel(), side="right")
-        found = np.clip(found, np.repeat(self._first, per_cell), np.repeat(last, per_cell))
+        found = np.clip(found, np.repeat(first, per_cell), np.repeat(last, per_cell))
         return np.asarray(self._order[found])

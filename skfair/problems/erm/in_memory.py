@@ -174,11 +174,21 @@ class ConstrainedERM(RuledProblem):
         """Number of cells of all rules."""
         return sum(rule.n_cells for rule in self.rules)
 
-    def draw(self, rng: np.random.RandomState, n_loss: int, n_per_cell: int) -> Batch:
-        """Draw rows for the loss, and equally many rows for every cell of every rule."""
+    def draw(
+        self,
+        rng: np.random.RandomState,
+        n_loss: int,
+        n_per_cell: int,
+        constraint: int | None = None,
+    ) -> Batch:
+        """Draw rows for the loss, and equally many rows for every cell of every rule.
+
+        With a ``constraint`` rows are drawn for its cells only: no other value means anything.
+        """
         if self._sampler is None:
             self._sampler = BatchSampler(self.rules, self.everything.loss_weights)
-        return self._sampler(rng, n_loss, n_per_cell)
+        cells = None if constraint is None else self.constraint_rows.cells(constraint)
+        return self._sampler(rng, n_loss, n_per_cell, cells)
 
 
 class LinearConstrainedERM(ConstrainedERM):

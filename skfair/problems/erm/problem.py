@@ -111,6 +111,14 @@ class ConstraintRows:
             for matrix, (first, stop) in zip(self.matrices, ends, strict=True)
         ]
 
+    def cells(self, row: int) -> list[IntArray]:
+        """Return, for each rule, the cells that one constraint row depends on."""
+        none: IntArray = np.empty(0, np.int64)
+        k = int(np.searchsorted(self.starts, row, side="right")) - 1
+        matrix = self.rules[k].matrix[[row - self.starts[k]]]
+        own = np.asarray(matrix.nonzero()[1], dtype=np.int64)
+        return [own if i == k else none for i in range(len(self.rules))]
+
     def center_gradient(self, multipliers: FloatArray | None) -> FloatArray:
         """Return the derivative of the constraints, times multipliers, by the centres."""
         if multipliers is None or not self.n_centers:

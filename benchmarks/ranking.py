@@ -1,0 +1,101 @@
+"""Fair ranking: FairRanker against the solvers of plada's figure 7, on queries of MSLR's shape.
+
+The paper's data (MSLR-WEB10K) are not here, so queries of the same shape are drawn: 136 features,
+100 documents each. Every other solver gets the same pairs and bounds and several budgets; an epoch
+is one pass over the pairs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Table, timed
+from skfair.datasets import make_ranking_queries
+from skfair.metrics.rankings import pair_error_gaps, pair_error_rates, ranked_rows
+from skfair.ranking import FairRanker
+from skfair.solvers import MultiplierModel, PladaStochastic
+
+LIMIT = 0.15
+KEYS = ["epochs", "cpu", "share within", "mean", "90 %", "max", "new gap", "new error", "new nDCG"]
+COLUMNS = ["method", "epochs", "CPU s", "within", "mean gap", "90 %", "max", *KEYS[-3:]]
+
+
+def methods(descriptions: Any, n_epoch: int, *, quick: bool) -> list[tuple[str, str, int | None]]:
+    """Return (name, solver, steps) of every run; None for the default and its own budget."""
+    epochs = (1, 4) if quick else (1, 4, 16)
+    passes = (50, 200) if quick else (100, 400, 1600)
+    stochastic = {
+        "multiplier model, told the query": MultiplierModel(descriptions=descriptions),
+        "multiplier model, one-hot": MultiplierModel(),
+        "multiplier model, printed values": MultiplierModel.paper(),
+        "plada_stochastic": PladaStochastic(),
+        "plada_stochastic, one batch": PladaStochastic(batches="one"),
+    }
+    return [
+        ("without limit", "free", None),
+        ("FairRanker", "auto", None),
+        *(("plada", "plada", steps) for steps in passes),
+        *((name, solver, n_epoch * k) for name, solver in stochastic.items() for k in epochs),
+    ]
+
+
+def figures(model: Any, train: tuple[Any, ...], new: tuple[Any, ...]) -> dict[str, float]:
+    """Return what is measured of a fitted ranker, on training queries and on new ones."""
+    gaps = model.disparity_by_query_
+    X, y, query_id, groups = new
+    scores = model.predict(X)
+    errors = pair_error_rates(ranked_rows(y, scores, query_id, None))[:, 0, 0]
+    return {
+        "share within": float(np.mean(gaps <= LIMIT + 1e-9)),
+        "mean": float(gaps.mean()),
+        "90 %": float(np.quantile(gaps, 0.9)),
+        "max": float(gaps.max()),
+        "new gap": float(np.nanmean(pair_error_gaps(ranked_rows(y, scores, query_id, groups)))),
+        "new error": float(np.nanmean(errors)),
+        "new nDCG": model.score(X, y, query_id),
+        "train nDCG": model.score(train[0], train[1], train[2]),
+    }
+
+
+def fitting(solver: Any, steps: int | None, seed: int, train: tuple[Any, ...]) -> Callable[[], Any]:
+    """Return a function that fits a ranker with one of the solvers."""
+    options: dict[str, Any] = {"random_state": seed}
+    limit = 1.0 if isinstance(solver, str) and solver == "free" else LIMIT
+    if steps is not None:
+        options |= {"solver": solver, "enforce": "surrogate", "max_iter": steps}
+    X, y, query_id, groups = train
+    return lambda: FairRanker(limit, **options).fit(X, y, query_id, sensitive_features=groups)
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    n, n_documents, n_features = (40, 50, 30) if quick else (200, 100, 136)
+    results: dict[str, list[dict[str, float]]] = {}
+    for seed in (0,) if quick else (0, 1, 2):
+        drawn = make_ranking_queries(2 * n, n_documents, n_features, random_state=seed)
+        train, new = (tuple(part[rows] for part in drawn) for rows in masks(drawn[2], n))
+        descriptions = np.array([train[0][train[2] == query].mean(axis=0) for query in range(n)])
+        n_pairs = fitting("free", None, seed, train)().n_pairs_
+        n_epoch = -(-n_pairs // MultiplierModel().n_loss)
+        for name, solver, steps in methods(descriptions, n_epoch, quick=quick):
+            cpu, model = timed(fitting(solver, steps, seed, train))
+            epochs = model.n_iter_ if steps is None or name == "plada" else steps / n_epoch
+            row = {"epochs": float(epochs), "cpu": cpu, **figures(model, train, new)}
+            results.setdefault(f"{name} @ {steps}", []).append(row)
+        print(f"   seed {seed} done", flush=True)
+    return {"limit": LIMIT, "runs": results}
+
+
+def masks(query_id: Any, n: int) -> tuple[Any, Any]:
+    """Return the rows of the first n queries, and the others."""
+    return query_id < n, query_id >= n
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Show the medians over seeds."""
+    rows = [
+        [name.partition(" @ ")[0], *(float(np.median([run[key] for run in runs])) for key in KEYS)]
+        for name, runs in results["runs"].items()
+    ]
+    title = f"Disparity of queries (limit {results['limit']:g}) and errors, medians over seeds"
+    return {"ranking": Table(title, COLUMNS, rows)}

@@ -1,0 +1,124 @@
+"""Queries with documents to rank, where one group of documents was favoured in the past.
+
+``make_ranking_queries`` draws rows of the shape of web search data: many features, graded
+relevance, a query for each row. Some features say how relevant a document is. One more, its
+quality score, decides the group of the document; the grades of one group were raised.
+
+The one idea: a ranker that learns from these grades orders pairs of documents of different groups
+wrongly more often in one direction than in the other, and the cause is a parameter.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
+
+from skfair._typing import FloatArray, IntArray, Seed
+
+_FROM_ONE = [Interval(Integral, 1, None, closed="left")]
+_FROM_ZERO = [Interval(Real, 0, None, closed="left")]
+
+
+@validate_params(
+    {
+        "n_queries": _FROM_ONE,
+        "n_documents": [Interval(Integral, 2, None, closed="left")],
+        "n_features": [Interval(Integral, 2, None, closed="left")],
+        "n_informative": _FROM_ONE,
+        "n_levels": [Interval(Integral, 2, 30, closed="both")],
+        "bias": _FROM_ZERO,
+        "noise": _FROM_ZERO,
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_ranking_queries(
+    n_queries: int = 200,
+    n_documents: int = 100,
+    n_features: int = 136,
+    *,
+    n_informative: int = 20,
+    n_levels: int = 5,
+    bias: float = 1.5,
+    noise: float = 1.0,
+    random_state: Seed = None,
+) -> tuple[FloatArray, IntArray, IntArray, NDArray[Any]]:
+    r"""Draw documents of queries with graded relevance that favours one group.
+
+    The merit of a document is a linear function of its informative features, of variance 1. Its
+    grade counts how many of ``n_levels - 1`` thresholds lie below
+
+    .. math:: \text{merit} + \text{bias} \cdot [\text{group is "high"}]
+              + \text{noise} \cdot \text{standard normal}.
+
+    A document is in the group "high" if its quality score, the last feature, is above the median
+    of all documents; the quality score says nothing about the merit.
+
+    Parameters
+    ----------
+    n_queries : int, default=200
+        Number of queries.
+    n_documents : int, default=100
+        Documents of each query, at least 2.
+    n_features : int, default=136
+        Number of columns, at least 2; the default is that of the MSLR-WEB10K data.
+    n_informative : int, default=20
+        Number of columns that the merit depends on, the first ones; at most ``n_features - 1``.
+    n_levels : int, default=5
+        Number of grades, from 0. The grade 0 has half of the documents, and each further one half
+        of those that are left.
+    bias : float, default=1.5
+        What is added to the merit of the group "high" before it is graded; 0 for no bias.
+    noise : float, default=1.0
+        Standard deviation of what the features do not tell.
+    random_state : int, RandomState instance or None, default=None
+        Seed. The same integer gives the same documents, whatever the bias.
+
+    Returns
+    -------
+    X : ndarray of shape (n_queries * n_documents, n_features)
+        Features; those of a query differ from the others by a shift of its own.
+    y : ndarray of shape (n_queries * n_documents,)
+        Grades, integers from 0.
+    query_id : ndarray of shape (n_queries * n_documents,)
+        The query of each row, integers from 0; rows of one query are together.
+    sensitive_features : ndarray of shape (n_queries * n_documents,)
+        "high" or "low".
+
+    See Also
+    --------
+    skfair.ranking.FairRanker : Learns scores under a limit for each query.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_ranking_queries
+    >>> X, y, query_id, groups = make_ranking_queries(20, 50, 10, n_informative=5, random_state=0)
+    >>> X.shape, query_id[[0, -1]].tolist()
+    ((1000, 10), [0, 19])
+    >>> bool(y[groups == "high"].mean() > y[groups == "low"].mean())
+    True
+    """
+    if n_informative >= n_features:
+        raise ValueError(
+            f"n_informative={n_informative} leaves no column for the quality score. Pass at most "
+            f"n_features - 1 = {n_features - 1}."
+        )
+    rng = check_random_state(random_state)
+    n_rows = int(n_queries) * int(n_documents)
+    query_id = np.repeat(np.arange(n_queries), n_documents)
+    own = rng.normal(size=(n_rows, n_features))
+    weights = rng.normal(size=n_informative)
+    luck = rng.normal(size=n_rows)
+    shifts = 0.5 * rng.normal(size=(n_queries, n_features))
+    shifts[:, -1] = 0  # else most queries would have documents of one group only
+    is_high = own[:, -1] > np.median(own[:, -1])
+    merit = own[:, :n_informative] @ weights / np.sqrt(weights @ weights)
+    graded = merit + bias * is_high + noise * luck
+    thresholds = np.quantile(graded, 1 - 0.5 ** np.arange(1, n_levels))
+    y = np.searchsorted(thresholds, graded).astype(np.int64)
+    return own + shifts[query_id], y, query_id, np.where(is_high, "high", "low")

@@ -1,0 +1,260 @@
+"""The disparities of queries: how many rankings are fair, and how unfair the others are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skfair.inspection._inputs import SCORE_METHODS, read_groups
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    look,
+    n_series,
+    with_name,
+    with_options,
+)
+from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
+from skfair.utils.response import get_response
+from skfair.utils.validation import check_number, check_scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+Gap = Literal["pair_error", "exposure", "rank"]
+_GAPS = {"pair_error": pair_error_gaps, "exposure": exposure_gaps, "rank": rank_gaps}
+_LABELS = {
+    "pair_error": "Difference of pair errors (lower is better)",
+    "exposure": "Difference of exposure (lower is better)",
+    "rank": "Difference of attention and share (lower is better)",
+}
+
+
+class RankingGapDisplay:
+    """Share of the queries whose disparity is at most so large.
+
+    The further up and to the left a curve, the fairer the rankings. Draw a second ranker on the
+    axes of the first, ``from_predictions(..., name="fair", ax=first.ax_)``, to compare the two.
+
+    Parameters
+    ----------
+    gaps : array-like of shape (n_queries,)
+        The disparity of each query.
+    gap : {"pair_error", "exposure", "rank"}, default="pair_error"
+        What they are; says what stands on the axis.
+    limit : float, default=None
+        A limit to draw as an upright line.
+    name : str, default=None
+        Name of the ranker in the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    line_ : matplotlib Line2D
+        The curve.
+    limit_ : matplotlib Line2D or None
+        The limit; None if there is none.
+
+    See Also
+    --------
+    skfair.metrics.pair_error_gap : One number for all queries.
+
+    Examples
+    --------
+    >>> from skfair.inspection import RankingGapDisplay
+    >>> display = RankingGapDisplay(gaps=[0.3, 0.1, 0.2, 0.05], limit=0.15).plot()
+    >>> display.line_.get_xdata().tolist()
+    [0.0, 0.05, 0.1, 0.2, 0.3]
+    >>> display.ax_.get_ylabel()
+    'Share of queries'
+    """
+
+    def __init__(
+        self,
+        *,
+        gaps: ArrayLike,
+        gap: Gap = "pair_error",
+        limit: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        _check_gap(gap)
+        if limit is not None:
+            check_number(limit, "limit", low=0)
+        self.gaps = np.sort(check_scores(gaps, "gaps"))
+        self.gap, self.limit, self.name = gap, limit, name
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        query_id: Any,
+        sensitive_features: Any,
+        intersectional: bool = True,
+        gap: Gap = "pair_error",
+        limit: float | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Measure the disparity of each query and draw their distribution.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            Grades of relevance; needed for ``gap="pair_error"`` only.
+        y_score : array-like of shape (n_samples,)
+            Scores; a larger one puts a document further up.
+        query_id : array-like of shape (n_samples,)
+            The query of each document.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each document.
+        intersectional : bool, default=True
+            Whether several attributes are crossed, or each is compared for itself.
+        gap : {"pair_error", "exposure", "rank"}, default="pair_error"
+            The metric: :func:`skfair.metrics.pair_error_gap`, :func:`skfair.metrics.exposure_gap`
+            or :func:`skfair.metrics.rank_gap`.
+        limit : float, default=None
+            A limit to draw as an upright line.
+        name : str, default=None
+            Name of the ranker in the legend.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to ``step`` of matplotlib.
+
+        Returns
+        -------
+        display : RankingGapDisplay
+            The numbers and the artists.
+        """
+        check_matplotlib(f"{cls.__name__}.from_predictions")
+        _check_gap(gap)
+        if gap == "pair_error" and y_true is None:
+            raise ValueError("gap='pair_error' needs y_true, the grades of the documents.")
+        rows = ranked_rows(y_true, y_score, query_id, sensitive_features, intersectional)
+        gaps = _GAPS[gap](rows)
+        known = gaps[~np.isnan(gaps)]
+        if not known.size:
+            raise ValueError(
+                f"The disparity is undefined in each of the {gaps.size} queries: none has the "
+                "documents of two groups that it compares."
+            )
+        return cls(gaps=known, gap=gap, limit=limit, name=name).plot(ax=ax, **kwargs)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        query_id: Any,
+        sensitive_features: Any = None,
+        sensitive_columns: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Score documents and draw the distribution of the disparities of queries.
+
+        Parameters
+        ----------
+        estimator : object
+            A fitted ranker, whose ``predict`` returns scores, or a classifier with scores.
+        X : array-like of shape (n_samples, n_features)
+            Features of the documents.
+        y : array-like of shape (n_samples,)
+            Grades of relevance.
+        query_id : array-like of shape (n_samples,)
+            The query of each document.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each document.
+        sensitive_columns : str, int or list of them, default=None
+            Columns of X that hold the groups, instead of ``sensitive_features``.
+        name : str, default=None
+            Name of the ranker in the legend; that of its class if None.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **kwargs
+            Passed to :meth:`from_predictions`: ``gap``, ``limit``, or options of the curve.
+
+        Returns
+        -------
+        display : RankingGapDisplay
+            The numbers and the artists.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        check_matplotlib(caller)
+        return cls.from_predictions(
+            y,
+            get_response(estimator, X, (*SCORE_METHODS, "predict")),
+            query_id=query_id,
+            sensitive_features=read_groups(
+                caller, X, sensitive_features, sensitive_columns, estimator
+            ),
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
+
+    def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the distribution.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure. Axes that show another ranker keep their
+            labels.
+        name : str, default=None
+            Name of the ranker in the legend.
+        **kwargs
+            Passed to ``step`` of matplotlib.
+
+        Returns
+        -------
+        display : RankingGapDisplay
+            The display itself.
+        """
+        ax = axes_for(self, ax, figsize=(6.4, 4.6))
+        from matplotlib.lines import Line2D
+
+        start = n_series(ax)
+        style = look(start)
+        model = self.name if name is None else name
+        self.ax_, self.figure_ = ax, ax.figure
+        options: dict[str, Any] = {
+            "color": style.color,
+            "linestyle": style.linestyle,
+            "lw": 1.8,
+            "label": with_name(model, f"mean {self.gaps.mean():.3f}"),
+        }
+        x = np.append(0.0, self.gaps)
+        y = np.arange(x.size) / self.gaps.size
+        (self.line_,) = ax.step(x, y, where="post", **with_options(Line2D, options, kwargs))
+        as_series(self.line_)
+        self.limit_: Line2D | None = None
+        if self.limit is not None:
+            self.limit_ = ax.axvline(
+                self.limit, color=GREY, linewidth=0.8, zorder=0, label=f"limit {self.limit:g}"
+            )
+        if not start:
+            ax.set_xlabel(_LABELS[self.gap])
+            ax.set_ylabel("Share of queries")
+            ax.set_ylim(0, 1.02)
+        ax.legend(loc="lower right")
+        return self
+
+
+def _check_gap(gap: str) -> None:
+    if gap not in _GAPS:
+        raise ValueError(f"gap must be one of {', '.join(map(repr, _GAPS))}, got {gap!r}.")

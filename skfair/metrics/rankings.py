@@ -1,0 +1,389 @@
+"""Metrics of scores that rank the documents of queries: errors on pairs, exposure, nDCG.
+
+Every metric is a number per query that is then aggregated over queries: the mean, the median, a
+quantile or the worst one. Queries whose number is undefined (one group only, say) are left out.
+
+Attention is that of discounted cumulative gain: the document in place r, from 1, gets
+1 / log2(1 + r), and tied documents share what their places get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from sklearn.metrics import ndcg_score
+
+from skfair._typing import FloatArray, IntArray
+from skfair.blocks.partitions import is_lazy
+from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.metrics.docs import fill_doc
+from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
+
+Aggregate = Literal["mean", "median", "max"] | float
+ZeroDivision = Literal["raise"] | float
+
+_AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "max": np.max,
+}
+# Cells of the tables of pairs that are held at a time.
+_TABLE = 2**20
+
+
+class RankedRows(NamedTuple):
+    """Checked rows of queries; the rows of a query are those of ``order`` between two starts."""
+
+    y_true: FloatArray
+    y_score: FloatArray
+    groups: GroupEncoding
+    order: IntArray
+    starts: IntArray  # (n_queries + 1,)
+    query_names: list[Any]
+
+    def queries(self) -> Iterator[IntArray]:
+        """Yield the row numbers of each query."""
+        for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True):
+            yield self.order[start:stop]
+
+
+def ranked_rows(
+    y_true: Any,
+    y_score: Any,
+    query_id: Any,
+    sensitive_features: Any,
+    intersectional: bool = True,
+) -> RankedRows:
+    """Check scores, grades, queries and groups together; None stands for grades of 0, one group."""
+    if is_lazy(y_true, y_score, query_id, sensitive_features):
+        raise TypeError(
+            "Metrics of rankings need all documents of a query at once and do not read Dask "
+            "collections. Pass them with .compute()."
+        )
+    scores = check_scores(y_score)
+    n = scores.size
+    grades = np.zeros(n) if y_true is None else check_scores(y_true, "y_true", n)
+    codes, names = check_labels(query_id, "query_id", n)
+    groups = one_group(n)
+    if sensitive_features is not None:
+        groups = encode_groups(
+            sensitive_features, n_samples=n, intersectional=intersectional, like=y_score
+        )
+    starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
+    return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)
+
+
+@fill_doc
+def pair_error_gap(
+    y_true: Any,
+    y_score: Any,
+    *,
+    query_id: Any,
+    sensitive_features: Any,
+    intersectional: bool = True,
+    aggregate: Aggregate = "mean",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    r"""Difference of the error rates on pairs of documents of two groups; 0 is parity.
+
+    A pair consists of a better and a worse document of one query, by ``y_true``; it is an error if
+    the worse one has the larger score, and half an error if the scores are tied. For each query
+
+    .. math:: |P(s_i < s_j \mid y_i > y_j, i \in a, j \in b)
+              - P(s_i < s_j \mid y_i > y_j, i \in b, j \in a)|
+
+    for the worst pair of groups a, b.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Grades of relevance: numbers, larger for better documents.
+    %(ranking_score)s
+    %(query_id)s
+    %(ranked_groups)s
+    %(aggregate)s
+    %(undefined_queries)s
+
+    Returns
+    -------
+    %(gap)s
+
+    Notes
+    -----
+    O(sum of the squared sizes of the queries).
+
+    Examples
+    --------
+    >>> from skfair.metrics import pair_error_gap
+    >>> y_true, y_score = [1, 0, 1, 0], [0.3, 0.1, 0.4, 0.35]
+    >>> query_id, sex = [0, 0, 0, 0], ["f", "f", "m", "m"]
+    >>> pair_error_gap(y_true, y_score, query_id=query_id, sensitive_features=sex)
+    1.0
+    """
+    rows = ranked_rows(y_true, y_score, query_id, sensitive_features, intersectional)
+    return _aggregated(rows, pair_error_gaps(rows), aggregate, zero_division)
+
+
+@fill_doc
+def exposure_gap(
+    y_true: Any,
+    y_score: Any,
+    *,
+    query_id: Any,
+    sensitive_features: Any,
+    intersectional: bool = True,
+    k: int | None = None,
+    aggregate: Aggregate = "mean",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    r"""Difference of the mean attention that the documents of two groups get; 0 is parity.
+
+    For each query :math:`\frac{1}{n_a} \sum_{i \in a} v_i - \frac{1}{n_b} \sum_{i \in b} v_i` of
+    the worst pair of groups, where the document in place r gets the attention
+    :math:`v = 1 / \log_2(1 + r)`.
+
+    Parameters
+    ----------
+    %(y_true_unused)s
+    %(ranking_score)s
+    %(query_id)s
+    %(ranked_groups)s
+    %(k)s
+    %(aggregate)s
+    %(undefined_queries)s
+
+    Returns
+    -------
+    %(gap)s
+
+    Examples
+    --------
+    >>> from skfair.metrics import exposure_gap
+    >>> exposure_gap(
+    ...     None, [2.0, 1.0], query_id=[0, 0], sensitive_features=["f", "m"]
+    ... )  # 1 - 1 / log2(3)
+    0.369...
+    """
+    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional)
+    return _aggregated(rows, exposure_gaps(rows, k), aggregate, zero_division)
+
+
+@fill_doc
+def rank_gap(
+    y_true: Any,
+    y_score: Any,
+    *,
+    query_id: Any,
+    sensitive_features: Any,
+    intersectional: bool = True,
+    k: int | None = None,
+    aggregate: Aggregate = "mean",
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    r"""Largest difference of a group's share of the attention and of the documents; 0 is parity.
+
+    For each query :math:`\max_g |\sum_{i \in g} v_i / \sum_i v_i - n_g / n|`, where the document in
+    place r gets the attention :math:`v = 1 / \log_2(1 + r)`: attention-weighted rank fairness.
+
+    Parameters
+    ----------
+    %(y_true_unused)s
+    %(ranking_score)s
+    %(query_id)s
+    %(ranked_groups)s
+    %(k)s
+    %(aggregate)s
+    %(undefined_queries)s
+
+    Returns
+    -------
+    %(gap)s
+
+    Examples
+    --------
+    >>> from skfair.metrics import rank_gap
+    >>> round(rank_gap(None, [2.0, 1.0], query_id=[0, 0], sensitive_features=["f", "m"]), 3)
+    0.113
+    """
+    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional)
+    return _aggregated(rows, rank_gaps(rows, k), aggregate, zero_division)
+
+
+@fill_doc
+def ndcg(
+    y_true: Any,
+    y_score: Any,
+    *,
+    query_id: Any,
+    sensitive_features: Any = None,
+    k: int | None = None,
+    zero_division: ZeroDivision = "raise",
+) -> float:
+    """Mean of scikit-learn's ``ndcg_score`` over queries; 1 is the best order of every query.
+
+    Queries with a single document, or with none of a positive grade, are left out.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Grades of relevance, at least 0.
+    %(ranking_score)s
+    %(query_id)s
+    sensitive_features : object
+        Not used; accepted so that all metrics of rankings are called alike.
+    %(k)s
+    %(undefined_queries)s
+
+    Returns
+    -------
+    ndcg : float
+        Between 0 and 1, larger is better.
+
+    Examples
+    --------
+    >>> from skfair.metrics import ndcg
+    >>> ndcg([2, 1, 0, 1, 0], [0.9, 0.5, 0.1, 0.3, 0.2], query_id=[0, 0, 0, 1, 1])
+    1.0
+    """
+    _check_k(k)
+    rows = ranked_rows(y_true, y_score, query_id, None)
+    if rows.y_true.min() < 0:
+        raise ValueError(
+            f"y_true has a negative grade, {rows.y_true.min():g}. Grades are gains: subtract the "
+            "smallest one."
+        )
+    values = [
+        ndcg_score(rows.y_true[own][None], rows.y_score[own][None], k=k)
+        if own.size > 1 and rows.y_true[own].any()
+        else np.nan
+        for own in rows.queries()
+    ]
+    return _aggregated(rows, np.array(values), "mean", zero_division)
+
+
+def pair_error_gaps(rows: RankedRows) -> FloatArray:
+    """Return the gap of the pair errors of each query; NaN where it is undefined."""
+    rates = pair_error_rates(rows)
+    first, second = _pairs_of_groups(rows.groups)
+    gaps = np.abs(rates[:, first, second] - rates[:, second, first])
+    worst = np.nan_to_num(gaps, nan=-1.0).max(axis=1, initial=-1.0)
+    return np.where(worst < 0, np.nan, worst)
+
+
+def pair_error_rates(rows: RankedRows) -> FloatArray:
+    """Return error rates by query, group of the better and of the worse document; NaN if none."""
+    n_groups = rows.groups.n_groups
+    rates = np.full((rows.starts.size - 1, n_groups, n_groups), np.nan)
+    for query, own in enumerate(rows.queries()):
+        wrong, counted = _pair_errors(rows, own)
+        np.divide(wrong, counted, out=rates[query], where=counted > 0)
+    return rates
+
+
+def _pairs_of_groups(groups: GroupEncoding) -> tuple[IntArray, IntArray]:
+    """Return every pair of groups of the same attribute."""
+    attribute = groups.attribute_of_group
+    first, second = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
+    return first, second
+
+
+def _pair_errors(rows: RankedRows, own: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return errors and pairs of one query by the groups of the better and the worse document."""
+    n_groups = rows.groups.n_groups
+    member = np.zeros((own.size, n_groups))
+    for codes in rows.groups.codes:
+        member[np.arange(own.size), codes[own]] = 1
+    grades, scores = rows.y_true[own], rows.y_score[own]
+    wrong, counted = np.zeros((2, n_groups, n_groups))
+    size = max(1, _TABLE // own.size)
+    for start in range(0, own.size, size):
+        part = slice(start, start + size)
+        is_better = (grades[part, None] > grades).astype(np.float64)
+        below = (scores[part, None] < scores) + 0.5 * (scores[part, None] == scores)
+        counted += member[part].T @ (is_better @ member)
+        wrong += member[part].T @ ((is_better * below) @ member)
+    return wrong, counted
+
+
+def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
+    """Return the gap of mean attention of each query; NaN where it has one group only."""
+    _check_k(k)
+    first, second = _pairs_of_groups(rows.groups)
+    gaps = np.full(rows.starts.size - 1, np.nan)
+    for query, own in enumerate(rows.queries()):
+        total, counted = _attention_by_group(rows, own, k)
+        both = (counted[first] > 0) & (counted[second] > 0)
+        means = total / np.where(counted > 0, counted, 1.0)
+        if both.any():
+            gaps[query] = np.abs(means[first] - means[second])[both].max()
+    return gaps
+
+
+def rank_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
+    """Return the gap of shares of attention of each query; NaN where it has one group only."""
+    _check_k(k)
+    gaps = np.full(rows.starts.size - 1, np.nan)
+    for query, own in enumerate(rows.queries()):
+        total, counted = _attention_by_group(rows, own, k)
+        if np.count_nonzero(counted) > rows.groups.n_attributes:
+            whole = total.sum() / rows.groups.n_attributes
+            gaps[query] = np.abs(total / whole - counted / own.size).max()
+    return gaps
+
+
+def _attention_by_group(
+    rows: RankedRows, own: IntArray, k: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the attention that each group gets in one query, and its number of documents."""
+    attention = _attention(rows.y_score[own], k)
+    total, counted = np.zeros((2, rows.groups.n_groups))
+    for codes in rows.groups.codes:
+        total += np.bincount(codes[own], attention, total.size)
+        counted += np.bincount(codes[own], minlength=total.size)
+    return total, counted
+
+
+def _attention(scores: FloatArray, k: int | None) -> FloatArray:
+    """Return the attention of each document; tied ones get the mean of their places."""
+    places = 1 / np.log2(2 + np.arange(scores.size))
+    if k is not None:
+        places[k:] = 0
+    _, tied, sizes = np.unique(-scores, return_inverse=True, return_counts=True)
+    ends = np.cumsum(sizes)
+    sums = np.add.reduceat(places, ends - sizes)
+    return np.asarray((sums / sizes)[tied])
+
+
+def _check_k(k: int | None) -> None:
+    if k is not None:
+        check_number(k, "k", low=1, kind=Integral)
+
+
+def _aggregated(
+    rows: RankedRows, values: FloatArray, aggregate: Aggregate, zero_division: ZeroDivision
+) -> float:
+    """Reduce the values of queries to one; those that are undefined are left out."""
+    strict = is_strict(zero_division)
+    reduce = _AGGREGATES.get(aggregate) if isinstance(aggregate, str) else None
+    if reduce is None:
+        is_share = isinstance(aggregate, Real) and not isinstance(aggregate, bool)
+        if not is_share or not 0 <= float(aggregate) <= 1:
+            raise ValueError(
+                f"aggregate must be 'mean', 'median', 'max' or a quantile from 0 to 1, got "
+                f"{aggregate!r}."
+            )
+    known = values[~np.isnan(values)]
+    if known.size:
+        return float(np.quantile(known, float(aggregate)) if reduce is None else reduce(known))
+    if rows.groups.levels.attributes and rows.groups.n_groups == rows.groups.n_attributes:
+        return 0.0
+    if strict:
+        raise ValueError(
+            f"The value is undefined in each of the {values.size} queries: none has the pairs of "
+            "documents that it compares. Pass queries with documents of several grades (and "
+            "groups), or zero_division=numpy.nan."
+        )
+    return float("nan")

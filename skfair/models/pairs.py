@@ -1,0 +1,99 @@
+"""Scores of pairs of rows: the difference of what a score model gives each of the two.
+
+A ranker is trained on pairs (better row, worse row): a positive difference puts them in the right
+order. Losses and rules see pairs as their rows; the model below sees every row once, however many
+pairs it is in.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.models.base import ScoreModel
+from skfair.models.units import Units
+
+
+class _Tape(NamedTuple):
+    """Where the two rows of each pair stand among the rows of the inner forward pass."""
+
+    first: IntArray
+    second: IntArray
+    n_rows: int
+    inner: Any
+
+
+class PairScore(ScoreModel):
+    """Differences of the scores of two rows, for fixed pairs of rows.
+
+    Parameters
+    ----------
+    model : ScoreModel
+        Gives the scores of single rows. An intercept would cancel and is best left out.
+    first, second : ndarray of shape (n_pairs,)
+        Row numbers of both rows of each pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.models import LinearScore, PairScore
+    >>> model = LinearScore(np.array([[1.0], [2.0], [4.0]]), fit_intercept=False)
+    >>> pairs = PairScore(model, np.array([2, 1]), np.array([0, 0]))
+    >>> scores, tape = pairs.forward(model.scale)  # scores of rows are their only column
+    >>> scores
+    array([3., 1.])
+    >>> (pairs.pullback(tape, np.ones(2)) * model.scale).round(9)
+    array([4.])
+    """
+
+    def __init__(self, model: ScoreModel, first: IntArray, second: IntArray) -> None:
+        self.model, self.first, self.second = model, first, second
+        self.X, self.units = model.X, model.units
+        self.n_samples = first.size
+        self.n_parameters = model.n_parameters
+
+    def use_units(self, units: Units) -> None:
+        """Standardise columns by those of another model: parameters then mean the same."""
+        self.model.use_units(units)
+        self.units = units
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return parameters to start from: those of the model."""
+        return self.model.start(rng)
+
+    def raw(self, theta: FloatArray) -> tuple[Any, Any]:
+        """Return weights and intercepts for the columns as they are."""
+        return self.model.raw(theta)
+
+    def standardised(self, weights: Any, intercepts: Any) -> FloatArray:
+        """Return the parameters of given weights and intercepts: the inverse of :meth:`raw`."""
+        return self.model.standardised(weights, intercepts)
+
+    def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
+        """Return the differences of all or some pairs, and a tape; every row is scored once."""
+        chosen: IntArray | None = None
+        first, second = self.first, self.second
+        if rows is not None:
+            first, second = first[rows], second[rows]
+            chosen, places = np.unique(np.concatenate([first, second]), return_inverse=True)
+            first, second = places[: rows.size], places[rows.size :]
+        scores, inner = self.model.forward(theta, chosen)
+        return scores[first] - scores[second], _Tape(first, second, scores.size, inner)
+
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the differences are ``slopes``."""
+        better, worse = (
+            np.bincount(rows, slopes, tape.n_rows).astype(np.float64)
+            for rows in (tape.first, tape.second)
+        )
+        return self.model.pullback(tape.inner, better - worse)
+
+    def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the squared norm of the weights (not of intercepts), and its gradient."""
+        return self.model.penalty_parts(theta)
+
+    def rounding(self, theta: FloatArray) -> float:
+        """Return how far two computations of the same difference may be apart."""
+        return 2 * self.model.rounding(theta)

@@ -1,0 +1,423 @@
+"""A ranker whose errors on pairs of documents are alike in both directions, query by query.
+
+``fit`` reads as the method does: read rows, queries and groups, draw pairs, solve under a limit for
+each query until enough of them keep it by the errors themselves, store the scores of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair.base import FitData, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.losses import Loss, make_loss
+from skfair.metrics.rankings import ndcg
+from skfair.models import mlp_scores
+from skfair.models.units import product
+from skfair.ranking.inputs import check_layers, check_temperatures, or_one, split_query
+from skfair.ranking.strict import Found, solve_by_query
+from skfair.ranking.task import RankingTask, make_task
+from skfair.solvers.base import SOLVERS, Solver, check_needs
+from skfair.utils.validation import check_labels, check_numbers
+from skfair.utils.warn import warn_user
+
+# Steps of each round of the default solver; what is left is for the next round.
+AUTO_STEPS = 100
+_ROWS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
+_FROM_ONE = Interval(Integral, 1, None, closed="left")
+
+
+class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+    r"""Ranker of the documents of queries, under a limit on pair errors for each query.
+
+    Learns scores :math:`h_\theta(x)` from pairs of a better and a worse document of the same query,
+
+    .. math:: \min_\theta \; \text{mean of } \ell(h_\theta(x_i) - h_\theta(x_j))
+       \text{ over pairs with } y_i > y_j \; + \; \frac{\alpha}{2} \lVert \theta \rVert^2,
+
+    under one rule for each query q and each two groups a, b: the error rate on pairs whose better
+    document is in a and whose worse one is in b differs from that of the opposite pairs by at most
+    ``max_disparity``. The disparity of a query is that of
+    :func:`skfair.metrics.pair_error_gap` on all its pairs. Scores do not need the group.
+
+    Parameters
+    ----------
+    max_disparity : float, default=0.15
+        Limit on the disparity of a query. A query of 100 documents has a disparity of about 0.07
+        by chance; much smaller limits are kept by learning the chance of the training queries.
+    loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
+        Loss of a difference of scores, which should be positive.
+    alpha : float or None, default=None
+        Weight of the penalty on the weights; None is 1 / n_samples.
+    hidden_layer_sizes : int or sequence of int, default=()
+        Sizes of hidden layers of rectified linear units; none for linear scores.
+    solver : str or solver object, default="auto"
+        "auto" is "al_lbfgs". "multiplier_model", "plada", "plada_stochastic", "alm" and the
+        other solvers of :mod:`skfair.solvers` can be named.
+    enforce : {"strict", "surrogate"}, default="strict"
+        Whether bounds are tightened until the limit holds for the errors themselves, or the smooth
+        problem is solved once.
+    query_share : float, default=0.95
+        Share of the training queries that are to keep the limit; 1 for all of them. Queries of few
+        documents may not be able to.
+    max_pairs : int, default=200
+        Largest number of pairs of each query and each two groups (or one group with itself) that
+        are learned from. What is reported is measured on all pairs.
+    temperatures : sequence of float, default=(1.0, 2.0)
+        Rising steepness of the smooth errors. Large ones are closer to the errors and harder to
+        solve.
+    max_rounds : int, default=10
+        Largest number of problems that are solved.
+    max_iter : int or None, default=None
+        Largest number of steps of one run of the solver; None for 100 with "auto", else for the
+        solver's own.
+    tol : float, default=1e-3
+        Largest residual of the first-order conditions.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the pairs, of hidden layers and of stochastic solvers.
+    query_column : str, int or None, default=None
+        Column of X that holds the queries, for work without metadata routing; it is kept out of the
+        model. Numbers in ``sensitive_columns`` count the columns without it.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the model.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights of linear scores.
+    coefs_, intercepts_ : list of ndarray
+        Weights and intercepts of the layers, if there are hidden ones.
+    disparity_by_query_ : ndarray of shape (n_queries,)
+        Disparity of each training query, of the worst two groups; NaN where it is undefined.
+    train_disparity_ : float
+        The largest of them; 0 if none is defined.
+    share_within_ : float
+        Share of the queries with a disparity whose disparity is at most ``max_disparity``.
+    queries_ : ndarray of shape (n_queries,)
+        Names of the training queries.
+    n_pairs_ : int
+        Number of pairs that were learned from.
+    multipliers_ : ndarray of shape (n_constraints,)
+        Signed multipliers: what the objective loses per unit of a tighter bound.
+    constraint_names_ : ndarray of shape (n_constraints,)
+        What each constraint compares.
+    objective_ : float
+        Mean loss plus penalty of the solution.
+    kkt_residual_ : float
+        Largest residual of the first-order conditions of the last smooth problem.
+    n_iter_ : int
+        Steps of the solver in the round that is kept.
+    n_solves_ : int
+        Number of problems that were solved.
+    status_ : str
+        "converged", "max_iter", "stopped" or "infeasible".
+    history_ : dict of ndarray
+        Objective, violation and CPU seconds of each step of that round.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the model uses.
+    n_features_in_ : int
+        Number of columns of X without the query column.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    skfair.metrics.pair_error_gap : What is limited.
+    skfair.datasets.make_ranking_queries : Queries to try it on.
+
+    Notes
+    -----
+    A step costs O(nnz(X) + pairs), whatever the number of queries. The limit is kept on the
+    training queries; on new ones the disparity has the same mean but is not limited one by one.
+
+    References
+    ----------
+    Narasimhan, H., Cotter, A., Gupta, M. and Wang, S. "Pairwise fairness for ranking and
+    regression", AAAI 2020.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_ranking_queries
+    >>> from skfair.metrics import pair_error_gap
+    >>> from skfair.ranking import FairRanker
+    >>> X, y, query_id, groups = make_ranking_queries(
+    ...     60, 100, 40, n_informative=5, bias=2, random_state=0
+    ... )
+    >>> seen = query_id < 30
+    >>> model = FairRanker(max_disparity=0.2, random_state=0)
+    >>> model = model.fit(X[seen], y[seen], query_id[seen], sensitive_features=groups[seen])
+    >>> bool(model.share_within_ >= 0.95)
+    True
+    >>> new = dict(query_id=query_id[~seen], sensitive_features=groups[~seen])
+    >>> bool(pair_error_gap(y[~seen], model.predict(X[~seen]), **new) < 0.2)
+    True
+    """
+
+    # With metadata routing on, meta-estimators deliver queries and groups without requests.
+    __metadata_request__fit = {"sensitive_features": True, "query_id": True}
+    __metadata_request__score = {"query_id": True}
+    __metadata_request__rank = {"query_id": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "max_disparity": [Interval(Real, 0, 1, closed="both")],
+        "loss": [str, Loss],
+        "alpha": [Interval(Real, 0, None, closed="left"), None],
+        "hidden_layer_sizes": ["array-like", _FROM_ONE],
+        "solver": [str, HasMethods("solve")],
+        "enforce": [StrOptions({"strict", "surrogate"})],
+        "query_share": [Interval(Real, 0, 1, closed="both")],
+        "max_pairs": [_FROM_ONE],
+        "temperatures": ["array-like", Interval(Real, 0, None, closed="neither")],
+        "max_rounds": [_FROM_ONE],
+        "max_iter": [_FROM_ONE, None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "query_column": [str, Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        max_disparity: float = 0.15,
+        *,
+        loss: str | Loss = "log_loss",
+        alpha: float | None = None,
+        hidden_layer_sizes: int | Sequence[int] = (),
+        solver: str | Solver = "auto",
+        enforce: str = "strict",
+        query_share: float = 0.95,
+        max_pairs: int = 200,
+        temperatures: float | Sequence[float] = (1.0, 2.0),
+        max_rounds: int = 10,
+        max_iter: int | None = None,
+        tol: float = 1e-3,
+        random_state: Seed = None,
+        query_column: str | int | None = None,
+        intersectional: bool = True,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+    ) -> None:
+        self.max_disparity = max_disparity
+        self.loss = loss
+        self.alpha = alpha
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.solver = solver
+        self.enforce = enforce
+        self.query_share = query_share
+        self.max_pairs = max_pairs
+        self.temperatures = temperatures
+        self.max_rounds = max_rounds
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.query_column = query_column
+        self.intersectional = intersectional
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+
+    @fit_method
+    def fit(self, X: Any, y: Any, query_id: Any = None, *, sensitive_features: Any = None) -> Self:
+        """Learn scores from pairs of documents of the same query.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features of the documents.
+        y : array-like of shape (n_samples,)
+            Grades of relevance: numbers, larger for better documents.
+        query_id : array-like of shape (n_samples,), default=None
+            The query of each document. None for ``query_column``, or a single query if there is
+            none.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each document.
+
+        Returns
+        -------
+        self : FairRanker
+            The fitted estimator.
+        """
+        X, query_id = split_query(X, query_id, self.query_column)
+        data = self._read_fit_data(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            y_numeric=True,
+            ensure_min_samples=2,
+            **_ROWS,
+        )
+        rng = check_random_state(self.random_state)
+        task = self._make_task(data, query_id, rng)
+        with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
+            found = self._solve(task, rng, callback)
+        for name in ("coef_", "coefs_", "intercepts_"):  # nothing is left of another kind
+            self.__dict__.pop(name, None)
+        self.__dict__.update(task.fitted(found.result.theta))
+        self._store(task, found)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the scores of documents; only their order within a query means something.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features of the documents.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Larger for documents that should come first.
+        """
+        check_is_fitted(self)
+        X, _ = split_query(X, None, self.query_column)
+        X = self._read_features(X, **_ROWS)
+        if hasattr(self, "coefs_"):
+            return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
+        return product(X, self.coef_)
+
+    def rank(self, X: Any, query_id: Any = None) -> IntArray:
+        """Return the place of each document within its query, from 1.
+
+        ``X[np.argsort(model.rank(X))]`` sorts the documents of one query. Of tied documents the
+        one that stands first in X comes first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features of the documents.
+        query_id : array-like of shape (n_samples,), default=None
+            The query of each document, as in :meth:`fit`; queries may be new.
+
+        Returns
+        -------
+        places : ndarray of shape (n_samples,)
+            1 for the best document of each query.
+        """
+        scores = self.predict(X)
+        _, query_id = split_query(X, query_id, self.query_column)
+        codes = check_labels(or_one(query_id, scores.size), "query_id", scores.size).codes
+        order = np.lexsort((-scores, codes))
+        sizes = np.bincount(codes)
+        places = np.empty(scores.size, np.int64)
+        places[order] = 1 + np.arange(scores.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return places
+
+    def score(self, X: Any, y: Any, query_id: Any = None) -> float:
+        """Return the mean nDCG of the queries.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features of the documents.
+        y : array-like of shape (n_samples,)
+            Grades of relevance, at least 0.
+        query_id : array-like of shape (n_samples,), default=None
+            The query of each document, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndcg : float
+            Between 0 and 1, larger is better.
+        """
+        scores = self.predict(X)
+        _, query_id = split_query(X, query_id, self.query_column)
+        return ndcg(y, scores, query_id=or_one(query_id, scores.size))
+
+    def _make_task(self, data: FitData, query_id: Any, rng: np.random.RandomState) -> RankingTask:
+        """Draw pairs and build the problem on them."""
+        grades, groups = check_numbers(data.y, "y"), data.groups
+        task = make_task(
+            data.X,
+            grades,
+            or_one(query_id, grades.size),
+            groups,
+            loss=make_loss(self.loss, "classification"),  # of pairs whose target is 1
+            alpha=1 / grades.size if self.alpha is None else float(self.alpha),
+            layers=check_layers(self.hidden_layer_sizes),
+            max_pairs=self.max_pairs,
+            max_disparity=self.max_disparity,
+            rng=rng,
+        )
+        if not task.compared and groups.n_groups > groups.n_attributes:
+            warn_user(
+                "No query has pairs of documents of two groups in both directions, so no fairness "
+                "constraint is active. Check query_id and sensitive_features."
+            )
+        return task
+
+    def _solve(self, task: RankingTask, rng: np.random.RandomState, callback: Callback) -> Found:
+        """Run the solver, within the outer loop if the promise is strict."""
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        name = "al_lbfgs" if is_auto else self.solver
+        solver = SOLVERS[name]() if isinstance(name, str) else name
+        check_needs(solver, task.problem)
+        max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
+        is_strict = self.enforce == "strict"
+        return solve_by_query(
+            task.problem,
+            partial(
+                solver.solve, tol=self.tol, max_iter=max_iter, random_state=rng, callback=callback
+            ),
+            task.problem.start(rng),
+            limit=self.max_disparity,
+            measure=task.true_values,
+            query_of_row=task.query_of_row,
+            query_share=self.query_share,
+            temperatures=check_temperatures(self.temperatures) if is_strict else (1.0,),
+            max_rounds=self.max_rounds if is_strict else 1,
+        )
+
+    def _store(self, task: RankingTask, found: Found) -> None:
+        """Store what was found, and warn if it does not keep the promise."""
+        result, problem = found.result, found.problem
+        at = problem.evaluate(result.theta)
+        self.objective_ = at.objective
+        self.kkt_residual_ = max(problem.kkt_residual(at, result.multipliers).values())
+        self.multipliers_ = result.multipliers
+        names = [name for rule in problem.rules for name in rule.row_names]
+        self.constraint_names_ = np.array(names, dtype=object)
+        self.n_iter_, self.n_solves_ = int(result.n_iter), found.n_solves
+        self.history_, self.n_pairs_ = result.history, task.pairs.n_samples
+        self.queries_ = np.asarray(task.rows.query_names)
+        self.disparity_by_query_ = gaps = task.disparities(result.theta)
+        self.train_disparity_ = float(np.nanmax(gaps)) if task.compared else 0.0
+        self.share_within_ = found.share_within
+        self.status_ = result.status
+        if self.enforce == "strict" and result.status != "stopped":
+            self.status_ = "converged"
+            if found.share_within < self.query_share:
+                self.status_ = "infeasible"
+                warn_user(
+                    f"{found.share_within:.1%} of the training queries have a disparity of at most "
+                    f"{self.max_disparity:g}, and query_share={self.query_share:g} were asked for; "
+                    f"the largest disparity is {self.train_disparity_:.4g}. Raise max_disparity or "
+                    "max_rounds, lower query_share, or give the model more features.",
+                    ConvergenceWarning,
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,52 @@
+"""Queries and options of a ranker, read from what the user passed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.utils.validation import check_numbers
+
+
+def split_query(X: Any, query_id: Any, query_column: str | int | None) -> tuple[Any, Any]:
+    """Return X without the query column, and the queries."""
+    if query_column is None:
+        return X, query_id
+    if query_id is not None:
+        raise ValueError(
+            f"query_id was passed although query_column={query_column!r} says that X holds the "
+            "queries. Use one of the two."
+        )
+    (position,) = column_positions(X, query_column)
+    n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+    rest = keep_columns(X, np.delete(np.arange(n_columns), position))
+    return rest, np.asarray(take_columns(X, query_column)).ravel()
+
+
+def or_one(query_id: Any, n_samples: int) -> Any:
+    """Return the queries; without any there is a single one."""
+    return np.zeros(n_samples, np.int64) if query_id is None else query_id
+
+
+def check_layers(hidden_layer_sizes: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of hidden layers, or raise an error that names them."""
+    sizes = np.atleast_1d(np.asarray(hidden_layer_sizes))
+    if sizes.size and (sizes.dtype.kind not in "iu" or sizes.ndim > 1 or sizes.min() < 1):
+        raise ValueError(
+            f"hidden_layer_sizes must be positive integers, got {hidden_layer_sizes!r}."
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def check_temperatures(temperatures: float | Sequence[float]) -> tuple[float, ...]:
+    """Return the temperatures, or raise an error that names them."""
+    values = np.atleast_1d(check_numbers(temperatures, "temperatures"))
+    is_usable = values.ndim == 1 and values.size > 0 and (values < 1e100).all()  # NaN is not
+    if not is_usable or values[0] <= 0 or (np.diff(values) < 0).any():
+        raise ValueError(
+            f"temperatures must be positive and rising, got {temperatures!r}; 1e100 is too large."
+        )
+    return tuple(values.tolist())

@@ -1,0 +1,223 @@
+"""Pairs of a better and a worse document of one query, and the rule on their errors.
+
+The pairs of a query are of several kinds: the group of the better document and that of the worse
+one. (Where attributes overlap, their crossing takes the place of the group.) The rule compares the
+error rates of two opposite kinds within each query, so a kind is a *cell* of the rule. Of kinds
+with very many pairs some are drawn; each then stands for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn.utils.random import sample_without_replacement
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import Pairwise
+from skfair.constraints.moments import Moment
+from skfair.groups.encoding import Cells, GroupEncoding
+
+
+class PairErrors(Moment):
+    """Errors on pairs: 1 for a negative difference of scores, 1/2 for none."""
+
+    is_rate = True
+
+    def parts(
+        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return value, slope and curvature of sigmoid(-T z)."""
+        value = expit(-temperature * scores)
+        spread = value * (1 - value)
+        return value, -temperature * spread, temperature**2 * spread * (1 - 2 * value)
+
+    def strict(self, scores: FloatArray) -> FloatArray:
+        """Return 1 for pairs in the wrong order, and 1/2 for ties."""
+        return np.where(scores < 0, 1.0, np.where(scores == 0, 0.5, 0.0))
+
+
+class Kind(NamedTuple):
+    """The pairs of one query whose documents are of two given atoms of the groups."""
+
+    query: int
+    better: int  # atom of the better document
+    worse: int
+    n_pairs: int  # how many there are
+    first: IntArray  # row numbers of the better documents of those that are kept
+    second: IntArray
+
+
+class QueryPairs(NamedTuple):
+    """Pairs of all queries, one kind after the other.
+
+    Attributes
+    ----------
+    kinds : list of Kind
+        What they were drawn from.
+    first, second : ndarray of shape (n_pairs,)
+        Row numbers of the better and the worse document.
+    weights : ndarray of shape (n_pairs,)
+        Weights in the mean loss: queries count alike, and so do the pairs of a query.
+    """
+
+    kinds: list[Kind]
+    first: IntArray
+    second: IntArray
+    weights: FloatArray
+
+
+def draw_pairs(
+    grades: FloatArray,
+    queries: list[IntArray],
+    atoms: IntArray,
+    max_pairs: int,
+    rng: np.random.RandomState,
+) -> QueryPairs:
+    """Return at most ``max_pairs`` pairs of each kind, drawn without replacement.
+
+    O(n log n) in the documents of a query: pairs are numbered, not listed.
+    """
+    kinds = [
+        kind
+        for query, rows in enumerate(queries)
+        for kind in _kinds_of_query(query, rows, grades, atoms, max_pairs, rng)
+    ]
+    if not kinds:
+        raise ValueError(
+            "No query has two documents of different grades, so there is nothing to learn. Check "
+            "y and query_id."
+        )
+    totals = np.zeros(len(queries))
+    for kind in kinds:
+        totals[kind.query] += kind.n_pairs
+    n_queries = np.count_nonzero(totals)
+    weights = [
+        np.full(kind.first.size, kind.n_pairs / kind.first.size / totals[kind.query] / n_queries)
+        for kind in kinds
+    ]
+    first, second = (np.concatenate(ends) for ends in zip(*(k[-2:] for k in kinds), strict=True))
+    return QueryPairs(kinds, first, second, np.concatenate(weights))
+
+
+def _kinds_of_query(
+    query: int,
+    rows: IntArray,
+    grades: FloatArray,
+    atoms: IntArray,
+    max_pairs: int,
+    rng: np.random.RandomState,
+) -> Iterator[Kind]:
+    """Yield the kinds of one query that have pairs."""
+    present, where = np.unique(atoms[rows], return_index=True)
+    rows = rows[np.argsort(grades[rows], kind="stable")]
+    # In the order of their first rows: what is drawn does not depend on the names of groups.
+    members = {int(atom): rows[atoms[rows] == atom] for atom in present[np.argsort(where)]}
+    for better, above in members.items():
+        for worse, below in members.items():
+            n_worse = np.searchsorted(grades[below], grades[above], side="left")
+            ends = np.cumsum(n_worse)
+            n_pairs = int(ends[-1])
+            if not n_pairs:
+                continue
+            numbers = np.arange(n_pairs)
+            if n_pairs > max_pairs:
+                numbers = sample_without_replacement(n_pairs, max_pairs, random_state=rng)
+            i = np.searchsorted(ends, numbers, side="right")
+            j = numbers - (ends - n_worse)[i]
+            yield Kind(query, better, worse, n_pairs, above[i], below[j])
+
+
+class ComparedRates(NamedTuple):
+    """Two error rates of one query that are compared, by the numbers of their groups."""
+
+    query: int
+    first: int
+    second: int
+
+
+def bind_pairs(
+    pairs: QueryPairs,
+    query_names: list[Any],
+    groups: GroupEncoding,
+    atoms: Cells,
+    max_disparity: float,
+) -> tuple[BoundConstraint, list[ComparedRates]]:
+    """Return the rule on the errors of opposite kinds, and what each constraint row compares.
+
+    The row of a query and groups a, b is the error rate on pairs whose better document is in b,
+    minus that on pairs whose better document is in a.
+    """
+    number = {kind[:3]: k for k, kind in enumerate(pairs.kinds)}
+    sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
+    members = [row.indices.tolist() for row in atoms.membership]
+    compared: list[ComparedRates] = []
+    rates: list[tuple[list[int], FloatArray]] = []
+    for query in sorted({kind.query for kind in pairs.kinds}):
+        for a, b in _group_pairs(groups):
+            both = [
+                [
+                    number[query, i, j]
+                    for i in members[g]
+                    for j in members[h]
+                    if (query, i, j) in number
+                ]
+                for g, h in ((a, b), (b, a))
+            ]
+            if all(both):
+                compared.append(ComparedRates(query, a, b))
+                rates += [(own, sizes[own] / sizes[own].sum()) for own in both]
+    names = [
+        f"query {query_names[c.query]}: {groups.names[g]} better than {groups.names[h]}"
+        for c in compared
+        for g, h in ((c.first, c.second), (c.second, c.first))
+    ]
+    return _rule(pairs, rates, names, max_disparity), compared
+
+
+def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:
+    """Return every pair of groups of the same attribute."""
+    attribute = groups.attribute_of_group
+    found = np.nonzero(np.triu(attribute[:, None] == attribute, k=1))
+    return list(zip(*(ends.tolist() for ends in found), strict=True))
+
+
+def _rule(
+    pairs: QueryPairs,
+    rates: list[tuple[list[int], FloatArray]],
+    names: list[str],
+    max_disparity: float,
+) -> BoundConstraint:
+    """Number the kinds that some rate needs as cells, and write the rates as a matrix of them."""
+    used = np.unique(np.concatenate([np.empty(0, np.int64), *(own for own, _ in rates)]))
+    cell_of_kind = np.full(len(pairs.kinds), -1)
+    cell_of_kind[used] = np.arange(used.size)
+    kept = np.array([kind.first.size for kind in pairs.kinds])
+    cells = np.repeat(cell_of_kind, kept)
+    row_weights = np.where(cells >= 0, np.repeat(1 / kept, kept), 0.0)
+    columns = [cell_of_kind[own] for own, _ in rates]
+    matrix = sparse.csr_array(
+        (
+            np.concatenate([np.empty(0), *(shares for _, shares in rates)]),
+            np.concatenate([np.empty(0, np.int64), *columns]),
+            np.cumsum([0, *(len(own) for own, _ in rates)]),
+        ),
+        shape=(len(rates), used.size),
+    )
+    return BoundConstraint(
+        name="PairErrorParity",
+        moment=PairErrors(),
+        cells=np.maximum(cells, 0),
+        row_weights=row_weights,
+        rates=matrix,
+        overall=sparse.csr_array(matrix.shape),
+        quotients=None,
+        rate_names=tuple(names),
+        blocks=np.repeat(np.arange(len(names) // 2), 2),
+        comparison=Pairwise(),
+        max_disparity=max_disparity,
+    )

@@ -1,0 +1,109 @@
+"""What a ranker solves: the problem on pairs of documents, how it is solved, what is measured."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.encoding import GroupEncoding
+from skfair.losses import Loss
+from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
+from skfair.models import LinearScore, MLPScore, PairScore
+from skfair.models.units import Units, compact_rows
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.ranking.pairs import ComparedRates, bind_pairs, draw_pairs
+
+
+class RankingTask(NamedTuple):
+    """A problem on pairs, and what is needed to measure its solution on the documents.
+
+    Attributes
+    ----------
+    problem : ConstrainedERM
+        Its rows are pairs, its constraints compare the errors of opposite pairs of a query.
+    pairs : PairScore
+        The model of the problem; ``pairs.model`` gives the scores of documents.
+    compared : list of ComparedRates
+        What each constraint compares.
+    rows : RankedRows
+        Grades, queries and groups of the documents.
+    """
+
+    problem: ConstrainedERM
+    pairs: PairScore
+    compared: list[ComparedRates]
+    rows: RankedRows
+
+    @property
+    def query_of_row(self) -> IntArray:
+        """The query of each constraint."""
+        return np.array([c.query for c in self.compared], dtype=np.int64)
+
+    def true_values(self, theta: FloatArray) -> FloatArray:
+        """Return the true value of each constraint: of errors, on all pairs."""
+        rates = pair_error_rates(self._scored(theta))
+        return np.array([rates[q, b, a] - rates[q, a, b] for q, a, b in self.compared])
+
+    def disparities(self, theta: FloatArray) -> FloatArray:
+        """Return the disparity of each query; NaN where it is undefined."""
+        return pair_error_gaps(self._scored(theta))
+
+    def _scored(self, theta: FloatArray) -> RankedRows:
+        scores, _ = self.pairs.model.forward(self.problem.model_part(theta))
+        return self.rows._replace(y_score=scores)
+
+    def fitted(self, theta: FloatArray) -> dict[str, Any]:
+        """Return the attributes of an estimator with these scores."""
+        weights, intercepts = self.pairs.raw(self.problem.model_part(theta))
+        if isinstance(weights, np.ndarray):
+            return {"coef_": weights}
+        dtype = self.pairs.X.dtype
+        layers: dict[str, list[NDArray[Any]]] = {
+            "coefs_": [layer.astype(dtype) for layer in weights],
+            "intercepts_": [layer.astype(dtype) for layer in intercepts],
+        }
+        return layers
+
+
+def make_task(
+    X: Any,
+    grades: FloatArray,
+    query_id: Any,
+    groups: GroupEncoding,
+    *,
+    loss: Loss,
+    alpha: float,
+    layers: tuple[int, ...],
+    max_pairs: int,
+    max_disparity: float,
+    rng: np.random.RandomState,
+) -> RankingTask:
+    """Draw pairs and build the problem on them.
+
+    ``X``, ``grades``, ``query_id`` and ``groups`` have a row per document; ``loss`` is that of a
+    difference of scores that should be positive, ``max_disparity`` the limit for each query.
+    """
+    rows = ranked_rows(grades, np.zeros(grades.size), query_id, groups)
+    atoms = groups.cells()
+    pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, max_pairs, rng)
+    rule, compared = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
+    X = compact_rows(X)
+    model = (
+        MLPScore(X, layers)
+        if layers
+        # An intercept would cancel, so the means of the columns do not matter.
+        else LinearScore(X, fit_intercept=False, units=Units.of_columns(X))
+    )
+    scores = PairScore(model, pairs.first, pairs.second)
+    problem = ConstrainedERM(
+        scores,
+        loss,
+        np.ones(scores.n_samples),  # of every pair the first document is the better one
+        [rule] if compared else [],
+        sample_weight=pairs.weights,
+        alpha=alpha,
+    )
+    return RankingTask(problem, scores, compared, rows)

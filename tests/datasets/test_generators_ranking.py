@@ -1,0 +1,53 @@
+"""Ranking queries: shapes, grades and groups as asked for, and a bias that raises one group."""
+
+import numpy as np
+import pytest
+
+from skfair.datasets import make_ranking_queries
+from skfair.metrics import pair_error_gap
+
+
+def test_default_has_the_shape_of_web_search():
+    X, y, query_id, groups = make_ranking_queries(random_state=0)
+    assert X.shape == (20_000, 136)
+    assert np.bincount(query_id).tolist() == [100] * 200
+    assert (np.diff(query_id) >= 0).all()
+    assert np.unique(groups, return_counts=True)[1].tolist() == [10_000, 10_000]
+    assert np.bincount(y) / y.size == pytest.approx([0.5, 0.25, 0.125, 0.0625, 0.0625], abs=1e-3)
+
+
+def test_the_group_is_the_quality_score_above_its_median():
+    X, _, _, groups = make_ranking_queries(50, 20, 5, n_informative=2, random_state=1)
+    assert X[groups == "high", -1].min() > X[groups == "low", -1].max()
+
+
+def test_bias_is_a_dial_on_the_same_documents():
+    options = {"n_queries": 40, "n_documents": 50, "n_features": 8, "n_informative": 4}
+    fair, biased = (
+        make_ranking_queries(**options, bias=bias, random_state=3) for bias in (0.0, 1.5)
+    )
+    assert np.array_equal(fair[0], biased[0])
+    is_high = fair[3] == "high"
+    gaps = [y[is_high].mean() - y[~is_high].mean() for _, y, _, _ in (fair, biased)]
+    assert abs(gaps[0]) < 0.15
+    assert gaps[1] > 0.5
+
+
+def test_merit_alone_is_unfair_to_one_direction_only_under_bias():
+    for bias, is_fair in ((0.0, True), (2.0, False)):
+        X, y, query_id, groups = make_ranking_queries(
+            20, 100, 4, n_informative=1, bias=bias, noise=0.5, random_state=0
+        )
+        gap = pair_error_gap(y, X[:, 0], query_id=query_id, sensitive_features=groups)
+        gap = min(gap, pair_error_gap(y, -X[:, 0], query_id=query_id, sensitive_features=groups))
+        assert (gap < 0.1) == is_fair
+
+
+def test_without_noise_the_grades_are_those_of_the_merit():
+    _, y, _, _ = make_ranking_queries(5, 40, 3, n_informative=1, n_levels=2, noise=0)
+    assert y.sum() == 100
+
+
+def test_the_quality_score_is_never_informative():
+    with pytest.raises(ValueError, match="at most n_features - 1 = 4"):
+        make_ranking_queries(2, 3, 5, n_informative=5)

@@ -1,0 +1,89 @@
+"""The distribution of disparities over queries: counted, drawn, compared."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from skfair.inspection import RankingGapDisplay
+from tests.naive import ranking as naive
+
+
+def sample(seed=0, n=200):
+    rng = np.random.default_rng(seed)
+    query_id = rng.integers(0, 8, n)
+    query_id[0] = 8  # alone: its disparity is undefined
+    return rng.integers(0, 3, n), rng.normal(size=n), query_id, rng.choice(["f", "m"], n)
+
+
+class Ranker:
+    def __init__(self, sensitive_columns=None):
+        self.sensitive_columns = sensitive_columns
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+GAPS = {
+    "pair_error": naive.pair_error_gaps,
+    "exposure": lambda y, s, q, g: naive.exposure_gaps(s, q, g),
+    "rank": lambda y, s, q, g: naive.rank_gaps(s, q, g),
+}
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_the_curve_counts_queries(gap, render, legend_of):
+    y, scores, query_id, groups = sample()
+    display = RankingGapDisplay.from_predictions(
+        y, scores, query_id=query_id, sensitive_features=groups, gap=gap, limit=0.2
+    )
+    gaps = sorted(v for v in GAPS[gap](y, scores, query_id, groups) if v is not None)
+    x, share = display.line_.get_data()
+    assert_allclose(x, [0, *gaps])
+    assert_allclose(share, [count / len(gaps) for count in range(len(gaps) + 1)])
+    assert display.limit_.get_xdata()[0] == 0.2
+    assert legend_of(display.ax_) == [f"mean {np.mean(gaps):.3f}", "limit 0.2"]
+    render(display)
+
+
+def test_two_rankers_on_the_same_axes(render, legend_of):
+    y, scores, query_id, groups = sample()
+    options = {"query_id": query_id, "sensitive_features": groups}
+    first = RankingGapDisplay.from_predictions(y, scores, name="one", **options)
+    X = scores[:, None] ** 2
+    second = RankingGapDisplay.from_estimator(Ranker(), X, y, ax=first.ax_, lw=3, **options)
+    assert second.ax_ is first.ax_
+    assert second.line_.get_color() != first.line_.get_color()
+    assert second.line_.get_linewidth() == 3
+    names = legend_of(first.ax_)
+    assert [name.split(":")[0] for name in names] == ["one", "Ranker"]
+    render(second)
+
+
+def test_groups_from_columns():
+    y, scores, query_id, groups = sample()
+    X = np.column_stack([scores, groups == "f"])
+    direct, by_column, told = (
+        RankingGapDisplay.from_estimator(model, X, y, query_id=query_id, **options)
+        for model, options in (
+            (Ranker(), {"sensitive_features": groups}),
+            (Ranker(), {"sensitive_columns": 1}),
+            (Ranker(sensitive_columns=[1]), {}),
+        )
+    )
+    assert_allclose(by_column.gaps, direct.gaps)
+    assert_allclose(told.gaps, direct.gaps)
+
+
+def test_wrong_arguments():
+    y, scores, query_id, groups = sample()
+    options = {"query_id": query_id, "sensitive_features": groups}
+    with pytest.raises(ValueError, match="gap must be one of 'pair_error', 'exposure', 'rank'"):
+        RankingGapDisplay(gaps=[0.1], gap="ndcg")
+    with pytest.raises(ValueError, match="limit must be a number"):
+        RankingGapDisplay(gaps=[0.1], limit=-1)
+    with pytest.raises(ValueError, match="needs y_true"):
+        RankingGapDisplay.from_predictions(None, scores, **options)
+    with pytest.raises(ValueError, match="undefined in each of the 9 queries"):
+        RankingGapDisplay.from_predictions(np.ones(y.size), scores, **options)
+    with pytest.raises(ValueError, match="does not know the groups"):
+        RankingGapDisplay.from_estimator(Ranker(), scores[:, None], y, query_id=query_id)

@@ -1,0 +1,143 @@
+"""Metrics of rankings: equal to loops over pairs and places, and their plain properties."""
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.metrics import exposure_gap, ndcg, pair_error_gap, rank_gap
+from tests.naive import ranking as naive
+
+GAPS = {
+    pair_error_gap: naive.pair_error_gaps,
+    exposure_gap: lambda y, s, q, g: naive.exposure_gaps(s, q, g),
+    rank_gap: lambda y, s, q, g: naive.rank_gaps(s, q, g),
+}
+each = pytest.mark.parametrize("metric", GAPS, ids=lambda metric: metric.__name__)
+
+
+def sample(seed, n=60, n_groups=2, n_scores=None):
+    """Rows in mixed order, with queries of one group, of one grade and of one row."""
+    rng = np.random.default_rng(seed)
+    query_id = np.array(["q1", "q2", "q3", "one group", "one grade"])[rng.integers(0, 5, n)]
+    query_id[0] = "alone"
+    groups = np.array(list("fmx"))[rng.integers(0, n_groups, n)]
+    groups[query_id == "one group"] = "f"
+    y = rng.integers(0, 4, n)
+    y[query_id == "one grade"] = 1
+    scores = rng.normal(size=n) if n_scores is None else rng.integers(0, n_scores, n).astype(float)
+    return y, scores, query_id, groups
+
+
+@each
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("n_scores", [None, 3])
+@pytest.mark.parametrize(
+    ("aggregate", "reduce"),
+    [("mean", np.mean), ("median", np.median), ("max", max), (0.9, lambda v: np.quantile(v, 0.9))],
+)
+def test_gaps_equal_loops(metric, n_groups, n_scores, aggregate, reduce):
+    for seed in range(3):
+        y, scores, query_id, groups = sample(seed, n_groups=n_groups, n_scores=n_scores)
+        expected = [v for v in GAPS[metric](y, scores, query_id, groups) if v is not None]
+        found = metric(y, scores, query_id=query_id, sensitive_features=groups, aggregate=aggregate)
+        assert found == pytest.approx(reduce(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_only_the_first_places_count(k):
+    _, scores, query_id, groups = sample(0, n_scores=4)
+    for metric, gaps in ((exposure_gap, naive.exposure_gaps), (rank_gap, naive.rank_gaps)):
+        expected = np.mean([v for v in gaps(scores, query_id, groups, k) if v is not None])
+        found = metric(None, scores, query_id=query_id, sensitive_features=groups, k=k)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_ndcg_is_the_mean_over_queries():
+    y, scores, query_id, groups = sample(1)
+    y[query_id == "q3"] = 0
+    expected = naive.ndcg(y, scores, query_id)
+    assert ndcg(y, scores, query_id=query_id, sensitive_features=groups) == pytest.approx(expected)
+    assert ndcg(y, y.astype(float), query_id=query_id) == pytest.approx(1)
+
+
+@each
+def test_order_of_rows_and_names_do_not_matter(metric):
+    y, scores, query_id, groups = sample(2, n_scores=5)
+    value = metric(y, scores, query_id=query_id, sensitive_features=groups)
+    order = np.random.default_rng(0).permutation(y.size)
+    again = metric(
+        y[order],
+        3 * scores[order] + 1,
+        query_id=pd.Series(query_id)[order].map(lambda name: f"zz {name}").to_numpy(),
+        sensitive_features=np.where(groups[order] == "f", 7, 3),
+    )
+    assert again == pytest.approx(value, abs=1e-12)
+
+
+def test_scores_that_say_nothing_have_no_gap():
+    y, _, query_id, groups = sample(3)
+    options = {"query_id": query_id, "sensitive_features": groups, "aggregate": "max"}
+    for metric in GAPS:
+        assert metric(y, np.zeros(y.size), **options) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_perfect_order_has_no_errors_and_the_reverse_only_errors():
+    y, groups = np.array([2, 1, 0, 2, 1, 0]), np.array(list("ffmmmf"))
+    query_id = np.zeros(6)
+    for scores in (y, -y):
+        gap = pair_error_gap(y, scores, query_id=query_id, sensitive_features=groups)
+        assert gap == 0
+
+
+def test_several_attributes_are_pooled_or_crossed():
+    y, scores, query_id, groups = sample(4)
+    other = np.random.default_rng(1).choice(["old", "young"], y.size)
+    both = np.column_stack([groups, other])
+    options = {"query_id": query_id, "aggregate": "max"}
+    for metric in GAPS:
+        single = [metric(y, scores, sensitive_features=g, **options) for g in (groups, other)]
+        pooled = metric(y, scores, sensitive_features=both, intersectional=False, **options)
+        assert pooled == pytest.approx(max(single), abs=1e-12)
+        crossed = metric(y, scores, sensitive_features=both, **options)
+        names = [f"{a} {b}" for a, b in both]
+        assert crossed == pytest.approx(
+            metric(y, scores, sensitive_features=names, **options), abs=1e-12
+        )
+
+
+def test_nothing_to_compare():
+    y, scores, query_id = [1, 0], [0.1, 0.2], [0, 0]
+    assert pair_error_gap(y, scores, query_id=query_id, sensitive_features=["f", "f"]) == 0
+    options = {"query_id": query_id, "sensitive_features": ["f", "m"]}
+    with pytest.raises(ValueError, match=r"undefined in each of the 1 queries"):
+        pair_error_gap(y, scores, **options)
+    assert np.isnan(pair_error_gap(y, scores, **options, zero_division=np.nan))
+    assert np.isnan(ndcg([0, 0], scores, query_id=query_id, zero_division=np.nan))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"aggregate": "worst"}, "aggregate must be 'mean', 'median', 'max' or a quantile"),
+        ({"aggregate": 1.5}, "quantile from 0 to 1"),
+        ({"aggregate": True}, "quantile from 0 to 1"),
+        ({"query_id": [0]}, "query_id has 1 rows but the other arguments have 2"),
+        ({"query_id": [0, None]}, "query_id has 1 missing value"),
+        ({"query_id": None}, "query_id is None"),
+        ({"sensitive_features": ["f"]}, "1 rows"),
+    ],
+)
+def test_errors_name_the_argument(changes, message):
+    options = {"query_id": [0, 0], "sensitive_features": ["f", "m"], **changes}
+    with pytest.raises(ValueError, match=message):
+        pair_error_gap([1, 0], [0.1, 0.2], **options)
+
+
+def test_grades_and_places_must_make_sense():
+    with pytest.raises(ValueError, match="negative grade, -1"):
+        ndcg([1, -1], [0.1, 0.2], query_id=[0, 0])
+    with pytest.raises(ValueError, match="k must be an integer"):
+        ndcg([1, 0], [0.1, 0.2], query_id=[0, 0], k=0)
+    with pytest.raises(TypeError, match="Dask"):
+        ndcg(da.zeros(2), [0.1, 0.2], query_id=[0, 0])

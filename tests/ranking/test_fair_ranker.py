@@ -1,0 +1,242 @@
+"""FairRanker: limits kept on the training queries, orders of new ones, searches, errors."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import ndcg_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+from skfair.datasets import make_ranking_queries
+from skfair.exceptions import MissingGroupsWarning
+from skfair.metrics import get_scorer, ndcg, pair_error_gap
+from skfair.ranking import FairRanker
+from tests.naive import ranking as naive
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows of 80 queries in mixed order, of which the first 40 are for training."""
+    X, y, query_id, groups = make_ranking_queries(
+        80, 60, 30, n_informative=5, bias=2.5, random_state=1
+    )
+    order = np.random.default_rng(0).permutation(y.size)
+    return X[order], y[order], query_id[order], groups[order]
+
+
+@pytest.fixture(scope="module")
+def training(data):
+    return tuple(part[data[2] < 40] for part in data)
+
+
+@pytest.fixture(scope="module")
+def fair(training):
+    X, y, query_id, groups = training
+    return FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=groups)
+
+
+@pytest.fixture(scope="module")
+def free(training):
+    X, y, query_id, groups = training
+    return FairRanker(1.0, random_state=0).fit(X, y, query_id, sensitive_features=groups)
+
+
+def gaps_of(model, data):
+    X, y, query_id, groups = data
+    gaps = naive.pair_error_gaps(y, model.predict(X), query_id, groups)
+    return np.array([np.nan if gap is None else gap for gap in gaps])
+
+
+def test_the_limit_holds_for_counted_errors(fair, free, training):
+    for model in (fair, free):
+        gaps = gaps_of(model, training)
+        assert model.disparity_by_query_ == pytest.approx(gaps)
+        assert model.train_disparity_ == pytest.approx(gaps.max())
+        within = (gaps <= model.max_disparity + 1e-9).mean()
+        assert model.share_within_ == pytest.approx(within)
+    assert fair.share_within_ >= 0.95
+    assert fair.status_ == "converged"
+    assert (gaps_of(free, training) <= 0.2).mean() < 0.5
+
+
+def test_new_queries_are_fairer_at_little_loss(fair, free, data):
+    new = tuple(part[data[2] >= 40] for part in data)
+    X, y, query_id, _ = new
+    assert gaps_of(fair, new).mean() < 0.5 * gaps_of(free, new).mean()
+    values = [ndcg(y, model.predict(X), query_id=query_id) for model in (fair, free)]
+    assert values[0] > 0.95 * values[1]
+
+
+def test_rank_sorts_a_new_query(fair, data):
+    X, _, query_id, _ = data
+    own = np.flatnonzero(query_id == 70)
+    places = fair.rank(X[own])
+    assert sorted(places) == list(range(1, own.size + 1))
+    scores = fair.predict(X[own][np.argsort(places)])
+    assert (np.diff(scores) <= 0).all()
+    everywhere = fair.rank(X, query_id)
+    assert np.array_equal(everywhere[own], places)
+    tied = fair.rank(X[own][[0, 0, 0]])
+    assert tied.tolist() == [1, 2, 3]
+
+
+def test_score_is_the_mean_ndcg(fair, data):
+    X, y, query_id, _ = data
+    values = [ndcg_score([y[query_id == q]], [fair.predict(X[query_id == q])]) for q in range(80)]
+    assert fair.score(X, y, query_id) == pytest.approx(np.mean(values))
+
+
+def test_all_queries_can_be_asked_for(training):
+    X, y, query_id, groups = training
+    model = FairRanker(0.25, query_share=1.0, random_state=0)
+    model.fit(X, y, query_id, sensitive_features=groups)
+    assert gaps_of(model, training).max() <= 0.25 + 1e-9
+
+
+def test_a_limit_that_is_not_reached_is_reported(training):
+    X, y, query_id, groups = training
+    model = FairRanker(0.001, max_rounds=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"% of the training queries have a disparity of"):
+        model.fit(X[:, :6], y, query_id, sensitive_features=groups)
+    assert model.status_ == "infeasible"
+    assert model.n_solves_ == 2
+
+
+def test_surrogate_solves_once(training):
+    X, y, query_id, groups = training
+    model = FairRanker(0.1, enforce="surrogate", max_pairs=10**6, max_iter=500, random_state=0)
+    model.fit(X, y, query_id, sensitive_features=groups)
+    assert (model.n_solves_, model.status_) == (1, "converged")
+    assert model.kkt_residual_ <= 1e-3
+    scores = model.predict(X)
+    for query in (0, 17):
+        rows = np.flatnonzero(query_id == query)
+        is_better = y[rows][:, None] > y[rows]
+        soft = 1 / (1 + np.exp(scores[rows][:, None] - scores[rows]))
+        high = groups[rows] == "high"
+        rates = [
+            soft[is_better & (high == one)[:, None] & (high != one)].mean() for one in (True, False)
+        ]
+        assert abs(rates[0] - rates[1]) <= 0.1 + 2e-3
+
+
+@pytest.mark.parametrize("solver", ["alm", "plada"])
+def test_other_solvers(training, solver):
+    X, y, query_id, groups = training
+    model = FairRanker(0.3, solver=solver, max_iter=300, query_share=0.8, random_state=0)
+    model.fit(X, y, query_id, sensitive_features=groups)
+    assert (gaps_of(model, training) <= 0.3).mean() >= 0.8
+
+
+def test_network_and_sparse_rows(training):
+    X, y, query_id, groups = training
+    model = FairRanker(0.2, hidden_layer_sizes=(8,), random_state=0)
+    model.fit(X, y, query_id, sensitive_features=groups)
+    assert [layer.shape for layer in model.coefs_] == [(30, 8), (8, 1)]
+    assert model.disparity_by_query_ == pytest.approx(gaps_of(model, training), abs=1e-6)
+    linear = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=groups)
+    rows = sparse.csr_array(X)
+    same = FairRanker(0.2, random_state=0).fit(rows, y, query_id, sensitive_features=groups)
+    assert same.predict(rows) == pytest.approx(linear.predict(X), abs=1e-6)
+    linear.set_params(hidden_layer_sizes=8).fit(X, y, query_id, sensitive_features=groups)
+    assert not hasattr(linear, "coef_")
+
+
+def test_units_of_columns_do_not_matter_much(training):
+    X, y, query_id, groups = training
+    one, other = (
+        FairRanker(0.2, alpha=0.0, random_state=0).fit(rows, y, query_id, sensitive_features=groups)
+        for rows in (X, 1e3 * X - 50)
+    )
+    assert one.coef_ == pytest.approx(1e3 * other.coef_, abs=1e-5)
+
+
+def test_search_with_routing_keeps_queries_together(training):
+    X, y, query_id, groups = training
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            FairRanker(query_share=0.5, random_state=0),
+            {"max_disparity": [0.2, 1.0]},
+            scoring={"gap": get_scorer("neg_pair_error_gap"), "ndcg": get_scorer("ndcg")},
+            refit="gap",
+            cv=GroupKFold(2),
+            error_score="raise",
+        ).fit(X, y, groups=query_id, query_id=query_id, sensitive_features=groups)
+        assert search.best_params_ == {"max_disparity": 0.2}
+        assert search.cv_results_["mean_test_ndcg"][1] > search.cv_results_["mean_test_ndcg"][0]
+        scores = cross_val_score(
+            FairRanker(1.0, random_state=0),
+            X,
+            y,
+            cv=GroupKFold(2),
+            params={"query_id": query_id, "sensitive_features": groups, "groups": query_id},
+        )
+    assert (scores > 0.5).all()
+
+
+def test_search_without_routing_reads_columns(training):
+    X, y, query_id, groups = training
+    frame = pd.DataFrame(X).rename(columns=str)
+    frame = frame.assign(query=[f"q{query}" for query in query_id], group=groups)
+    columns = {"query_column": "query", "sensitive_columns": "group"}
+    scorer = get_scorer("neg_pair_error_gap", **columns)
+    model = FairRanker(query_share=0.5, random_state=0, **columns)
+    search = GridSearchCV(
+        model, {"max_disparity": [0.2, 1.0]}, scoring=scorer, cv=GroupKFold(2), error_score="raise"
+    ).fit(frame, y, groups=query_id)
+    assert search.best_params_ == {"max_disparity": 0.2}
+    best = search.best_estimator_
+    direct = FairRanker(0.2, query_share=0.5, random_state=0)
+    direct.fit(X, y, frame["query"], sensitive_features=groups)
+    assert best.predict(frame) == pytest.approx(direct.predict(X))
+    assert np.array_equal(best.rank(frame), direct.rank(X, frame["query"]))
+    assert best.score(frame, y) == pytest.approx(direct.score(X, y, query_id))
+    expected = -pair_error_gap(y, direct.predict(X), query_id=query_id, sensitive_features=groups)
+    assert scorer(best, frame, y) == pytest.approx(expected, abs=1e-12)
+
+
+def test_without_groups_or_queries(training):
+    X, y, query_id, _ = training
+    with pytest.warns(MissingGroupsWarning):
+        model = FairRanker(random_state=0).fit(X, y, query_id)
+    assert (model.train_disparity_, model.share_within_) == (0.0, 1.0)
+    assert np.isnan(model.disparity_by_query_).all()
+    rows = query_id == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingGroupsWarning)
+        one = FairRanker(random_state=0).fit(X[rows], y[rows])
+    assert one.queries_.tolist() == [0]
+
+
+def test_groups_that_never_meet_are_reported(training):
+    X, y, query_id, _ = training
+    with pytest.warns(UserWarning, match="no fairness constraint is active"):
+        FairRanker(random_state=0).fit(
+            X, y, query_id, sensitive_features=np.where(query_id < 20, "a", "b")
+        )
+
+
+@pytest.mark.parametrize(
+    ("params", "fit", "message"),
+    [
+        ({"query_column": 0}, {}, "query_id was passed although query_column=0"),
+        ({"temperatures": (2.0, 1.0)}, {}, "temperatures must be positive and rising"),
+        ({"temperatures": (1e300,)}, {}, "temperatures must be positive and rising"),
+        ({"temperatures": ()}, {}, "temperatures must be positive and rising"),
+        ({"hidden_layer_sizes": (3, 0)}, {}, "hidden_layer_sizes must be positive integers"),
+        ({"hidden_layer_sizes": (2.5,)}, {}, "hidden_layer_sizes must be positive integers"),
+        ({"max_disparity": 1.5}, {}, "max_disparity"),
+        ({"loss": "absolute_error"}, {}, "is not for classification"),
+        ({"solver": "nonsense"}, {}, "nonsense"),
+        ({}, {"query_id": [0, 1]}, "query_id has 2 rows but"),
+    ],
+)
+def test_errors_name_the_parameter(training, params, fit, message):
+    X, y, query_id, groups = training
+    options = {"query_id": query_id, "sensitive_features": groups, **fit}
+    with pytest.raises(ValueError, match=message):
+        FairRanker(**params).fit(X, y, **options)
