@@ -171,16 +171,6 @@ def any_breaches(root):
     ]
 
 
-def stacklevel_breaches(root):
-    """List literal stack levels: ``warn_user`` finds the line of the caller."""
-    return [
-        f"{path.relative_to(root)}:{number}"
-        for path in sorted(Path(root).rglob("*.py"))
-        for number, line in enumerate(path.read_text().splitlines(), 1)
-        if re.search(r"stacklevel=\d", line)
-    ]
-
-
 def print_breaches(root):
     """List calls of print in the package."""
     return [

@@ -126,12 +126,6 @@ def test_contracts_between_parts_are_typed(tmp_path):
     assert house.any_breaches(tmp_path) == ["solvers/a.py: solve(problem: Any)"]
 
 
-def test_warnings_find_the_line_of_the_caller(tmp_path):
-    assert house.stacklevel_breaches(ROOT) == []
-    plant(tmp_path, "a.py", "warnings.warn('no', stacklevel=3)")
-    assert house.stacklevel_breaches(tmp_path) == ["a.py:1"]
-
-
 def test_nothing_prints(tmp_path):
     assert house.print_breaches(ROOT) == []
     assert house.print_breaches(plant(tmp_path, "solvers/a.py", "print('step')"))
