@@ -1,8 +1,8 @@
 """Docstrings in which a paragraph that many objects share is written once.
 
 A docstring describes the parameters that are its own. ``@documented`` adds the others of the
-signature, in its order: from a base class that describes them, or from the paragraphs of a
-vocabulary. ``help`` and the reference pages then show complete sections.
+signature, in its order: from a base class that describes them, from the paragraphs of a vocabulary,
+or from another method of the class. ``help`` and the reference pages then show complete sections.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     Columns of X that hold the attributes, for work without metadata routing.""",
     "random_state": """random_state : int, RandomState instance or None, default=None
     Seed.""",
+    "fit.Returns": """self : {owner}
+    The fitted estimator.""",
+    "partial_fit.Returns": """self : {owner}
+    The estimator.""",
 }
 
 
@@ -41,7 +45,8 @@ def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Th
     """Make a decorator that completes the docstring of a function, or of a class and its methods.
 
     ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
-    such as "Returns", that is added where there is none.
+    such as "Returns", that is added to functions where there is none; "fit.Returns" is for those
+    called fit, and ``{owner}`` stands for the class.
 
     Examples
     --------
@@ -54,39 +59,51 @@ def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Th
     """
 
     def document(thing: _Thing) -> _Thing:
-        if not inspect.isclass(thing):
-            _complete(thing, shared)
-            return thing
-        bases = thing.__mro__[:0:-1]
-        for name, member in vars(thing).items():
-            function = getattr(member, "__func__", member)
-            if inspect.isfunction(function) and not name.startswith("_"):
-                inherited = [vars(base)[name] for base in bases if name in vars(base)]
-                _complete(function, shared, inherited)
-        _complete(thing, shared, bases)
+        if inspect.isclass(thing):
+            _complete_class(thing, shared)
+        else:
+            _complete(thing, shared, _ends_of(thing, shared))
         return thing
 
     return document
 
 
-def _complete(thing: Any, shared: Mapping[str, str], bases: Iterable[Any] = ()) -> None:
+def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
+    """Complete the docstrings of a class and of its public methods."""
+    bases = cls.__mro__[:0:-1]
+    members = {name: getattr(member, "__func__", member) for name, member in vars(cls).items()}
+    methods = {
+        name: member
+        for name, member in members.items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+    siblings = _all_described([cls, *reversed(methods.values())])
+    for name, method in methods.items():
+        inherited = [vars(base)[name] for base in bases if name in vars(base)]
+        known = siblings | {**shared} | _all_described(inherited)
+        _complete(method, known, _ends_of(method, shared))
+    _complete(cls, {**shared} | _all_described(bases), {})
+
+
+def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
+    """Return the sections that a vocabulary has for a function."""
+    name, owner = function.__name__, function.__qualname__.split(".")[0]
+    ends = {end: shared.get(f"{name}.{end}", shared.get(end)) for end in ("Returns", "Raises")}
+    return {end: body.replace("{owner}", owner) for end, body in ends.items() if body}
+
+
+def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> None:
     """Add what the docstring of a function or class does not say itself."""
     if not thing.__doc__:  # python -OO strips docstrings
         return
-    known = dict(shared)
-    for base in bases:
-        known |= _paragraphs(_sections(base.__doc__ or "").get("Parameters", ""))
-    sections = _sections(thing.__doc__)
-    own = _paragraphs(sections.get("Parameters", ""))
+    sections, own = _sections(thing.__doc__), _described(thing)
     names = inspect.signature(thing).parameters
     listed = dict.fromkeys(own.get(name) or known.get(name) for name in names)
-    head = {"": sections[""], "Parameters": "\n".join(filter(None, listed))}
-    added = {name: shared[name] for name in ("Returns", "Raises") if name in shared}
+    complete = {"": sections.pop(""), "Parameters": "\n".join(filter(None, listed)), **ends}
+    sections.pop("Parameters", None)
     thing.__doc__ = "\n\n".join(
         f"{name}\n{'-' * len(name)}\n{body}" if name else body
-        for name, body in (
-            head | added | {k: v for k, v in sections.items() if k not in head}
-        ).items()
+        for name, body in (complete | sections).items()
         if body
     )
 
@@ -99,13 +116,18 @@ def _sections(doc: str) -> dict[str, str]:
     return dict(zip(["", *parts[1::2]], bodies, strict=True))
 
 
-def _paragraphs(section: str) -> dict[str, str]:
-    """Split a section into paragraphs by the names of what they describe."""
+def _described(thing: Any) -> dict[str, str]:
+    """Return the paragraph of each parameter that a docstring describes."""
     found = {}
-    for paragraph in re.split(r"\n(?=\S)", section):
+    for paragraph in re.split(r"\n(?=\S)", _sections(thing.__doc__ or "").get("Parameters", "")):
         for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
             found[name.lstrip("*")] = paragraph
     return found
+
+
+def _all_described(things: Iterable[Any]) -> dict[str, str]:
+    """Return what any of several docstrings describes; later ones go first."""
+    return {name: text for thing in things for name, text in _described(thing).items()}
 
 
 documented = documenter()
