@@ -26,6 +26,7 @@ from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
+from skfair.utils.docs import documented
 
 _CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -34,6 +35,7 @@ _CHECKS: dict[str, Any] = {
 }
 
 
+@documented
 class PartialParityClassifier(PartialPrediction, PartialFitting):
     r"""Linear classifier whose scores treat groups alike within a percentile interval.
 
@@ -108,8 +110,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     intersectional : bool, default=True
         Whether several attributes are crossed, or limited one by one (their groups overlap; only
         for models that are not group-aware).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model's features.
 
@@ -276,19 +276,10 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         y : array-like of shape (n_samples,)
             Two classes; the one that sorts last is the positive one.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-
-        Returns
-        -------
-        self : PartialParityClassifier
-            The fitted estimator.
         """
         data = self._read_fit_data(
             X,

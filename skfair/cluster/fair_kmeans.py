@@ -47,9 +47,11 @@ from skfair.solvers.clustering.base import (
     check_rows_here,
     go_on,
 )
+from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
 
+@documented
 class FairKMeans(
     StreamMixin,
     PricePredictionMixin,
@@ -116,14 +118,8 @@ class FairKMeans(
         A run ends when the centres move by less, relative to the variance of the features.
         "swap" and "variational" compare their objectives instead, "smooth" only reports whether
         the centres rest; see there.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     n_jobs : int, default=None
         Number of parallel runs; see joblib.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the distances.
 
@@ -275,17 +271,8 @@ class FairKMeans(
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the cost and in the limits.
-
-        Returns
-        -------
-        self : FairKMeans
-            The fitted estimator.
         """
         options = {
             "sensitive_features": sensitive_features,

@@ -35,12 +35,14 @@ from skfair.solvers.clustering.base import (
     check_rows_here,
     clustering_solver,
 )
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_number, check_numbers
 
 # Exact proportion is seldom possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995
 
 
+@documented
 class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     r"""The front of k-means cost against the balance of the clusters.
 
@@ -75,12 +77,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         their group's mean.
     max_iter : int, default=500
         Number of iterations of "swap".
-    random_state : int, RandomState instance or None, default=None
-        Seed.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the distances.
 
@@ -181,17 +177,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster; of a Dask collection ``labels_`` is a Dask array too.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in cost and balance.
-
-        Returns
-        -------
-        self : ParetoFairKMeans
-            The fitted estimator.
         """
         options = {
             "sensitive_features": sensitive_features,

@@ -24,6 +24,7 @@ from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part
 from skfair.groups.intervals import check_interval
 from skfair.problems.partial.objectives import OBJECTIVES, PairObjective
+from skfair.utils.docs import documented
 
 Kind = Literal["squared_hinge", "quadratic", "hinge"]
 
@@ -109,16 +110,13 @@ class PairwiseLoss(PairObjective):
         return sum(term.value() for term in terms), slopes
 
 
+@documented
 @OBJECTIVES.register("partial_auc")
 class PartialPairwiseLoss(PairwiseLoss):
     """The mean loss over pairs whose negative row is inside percentile intervals, (83).
 
     Parameters
     ----------
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows; a pair weighs their product.
     interval : array of shape (n_intervals, 2), default=None
         Intervals of the false positive rate: of ranks of the negatives, counted from the top. All
         negatives if None.

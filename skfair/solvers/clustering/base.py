@@ -24,6 +24,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
+from skfair.utils.docs import documented
 from skfair.utils.registry import Registry
 from skfair.utils.text import listed
 
@@ -94,6 +95,7 @@ RulesOf = Callable[[float], Rules]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
 
+@documented
 class ClusteringSolver(BaseEstimator, ABC):
     """A method of clustering points under rules; subclasses are dataclasses.
 
@@ -134,8 +136,6 @@ class ClusteringSolver(BaseEstimator, ABC):
 
         Parameters
         ----------
-        problem : RepresentationProblem
-            Points and rules.
         start : ndarray of shape (n_clusters, n_features)
             Scaled starting centres.
         max_iter : int
@@ -171,8 +171,6 @@ class ClusteringSolver(BaseEstimator, ABC):
             Points and rules.
         starts : sequence of ndarray
             Scaled starting centres.
-        max_iter, tol, random_state, callback : object
-            See :meth:`run`.
 
         Returns
         -------

@@ -33,6 +33,7 @@ from skfair.solvers.parameters import (
     PositiveOrInf,
     check_parameters,
 )
+from skfair.utils.docs import documented
 
 # Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
 _CHECKS = 5
@@ -154,7 +155,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         Steps between evaluations on all rows; None for five evaluations per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
-    output : str, default="best"
+    output : {"best", "last"}, default="best"
         "best" for the best check of the second half of the run, "last" for the last one.
     """
 
@@ -313,14 +314,13 @@ def decay(step: int, decay_steps: float) -> float:
     return 1 / math.sqrt(1 + (step - 1) / decay_steps)
 
 
+@documented
 @dataclass
 class GradientSolver(StochasticSolver[S]):
     """Base of the stochastic solvers that follow the gradient of one function.
 
     Parameters
     ----------
-    n_loss, n_per_cell, max_constraint_rows, averaging, check_every, tolerance, output
-        See :class:`StochasticSolver`.
     learning_rate : float, default=0.01
         Rate of the first step.
     decay_steps : float, default=100
