@@ -16,27 +16,14 @@ RATIO, LARGEST = 1, 2
 
 
 class SortedRows(NamedTuple):
-    """Rows, or what stands for several of them, for a scan from the highest score down.
+    """Rows, or what stands for several of them, for a scan from the highest score down."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Entries by falling score.
-    can_cut : ndarray of shape (n - 1,)
-        Whether a threshold may lie below the first, the second... entry of the order.
-    gains : ndarray of shape (n,)
-        Change of the accuracy when an entry turns positive.
-    cells : ndarray of shape (n_rules, n)
-        Its cell in each rule.
-    steps : ndarray of shape (n_rules, n)
-        Change of the mean of that cell.
-    """
-
-    order: np.ndarray
+    order: np.ndarray  # (n,): entries by falling score
+    # (n - 1,): whether a threshold may lie below the first, the second... entry of the order
     can_cut: np.ndarray
-    gains: np.ndarray
-    cells: np.ndarray
-    steps: np.ndarray
+    gains: np.ndarray  # (n,): change of the accuracy when an entry turns positive
+    cells: np.ndarray  # (n_rules, n): its cell in each rule
+    steps: np.ndarray  # (n_rules, n): change of the mean of that cell
 
 
 class RuleArrays(NamedTuple):

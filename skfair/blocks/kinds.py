@@ -69,24 +69,13 @@ class _ReadBlock(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """What is kept of the rows of a block.
+    """What is kept of the rows of a block."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix or None
-        The columns that the model uses.
-    kind : ndarray of shape (n_rows,)
-        Number of the kind of each row, in the smallest integers that hold it.
-    weights : ndarray of shape (n_rows,) or None
-        Sample weights.
-    start : int
-        Number of the first row, counted over all blocks.
-    """
-
-    X: Any
+    X: Any  # the columns that the model uses
+    # (n_rows,): number of the kind of each row, in the smallest integers that hold it
     kind: NDArray[Any]
-    weights: FloatArray | None
-    start: int
+    weights: FloatArray | None  # (n_rows,): sample weights
+    start: int  # number of the first row, counted over all blocks
 
     @property
     def n_rows(self) -> int:

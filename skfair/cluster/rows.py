@@ -17,29 +17,14 @@ from skfair.problems.clustering.points import RepresentationProblem
 
 
 class Rows(NamedTuple):
-    """Rows that were read and checked.
+    """Rows that were read and checked."""
 
-    Attributes
-    ----------
-    groups : GroupEncoding
-        Groups of the rows, or of the kinds of rows in blocks.
-    sums : ndarray of shape (n_groups,)
-        Weight of each group.
-    largest_weight : float
-        Largest weight of a row.
-    n_samples : int
-        Number of rows.
-    has_weights : bool
-        Whether rows weigh more or less than 1.
-    problem : callable
-        Makes the problem for rules and a number of clusters.
-    """
-
-    groups: GroupEncoding
-    sums: NDArray[np.float64]
-    largest_weight: float
-    n_samples: int
-    has_weights: bool
+    groups: GroupEncoding  # groups of the rows, or of the kinds of rows in blocks
+    sums: NDArray[np.float64]  # (n_groups,): weight of each group
+    largest_weight: float  # largest weight of a row
+    n_samples: int  # number of rows
+    has_weights: bool  # whether rows weigh more or less than 1
+    # Makes the problem for rules and a number of clusters
     problem: Callable[[Rules, int], RepresentationProblem]
 
     def check_enough(self, n_clusters: int) -> None:

@@ -23,29 +23,15 @@ from skfair.utils.text import listed
 
 
 class TrainingRows(NamedTuple):
-    """What a rule may know of the training data.
+    """What a rule may know of the training data."""
 
-    Attributes
-    ----------
-    groups : GroupEncoding
-        The groups of the rows.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1 for classification, real numbers for regression.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    loss : Loss
-        The loss that is minimised (an object with ``parts`` and ``exact``).
-    class_names : tuple or None
-        Names of the negative and the positive class; None for regression.
-    strata : Strata or None
-        Levels of an allowed attribute, for rules that hold within each of them.
-    """
-
-    groups: GroupEncoding
-    targets: FloatArray
-    sample_weight: FloatArray | None
-    loss: Loss
+    groups: GroupEncoding  # the groups of the rows
+    targets: FloatArray  # (n_samples,): -1 and 1 for classification, real numbers for regression
+    sample_weight: FloatArray | None  # (n_samples,): weights of the rows
+    loss: Loss  # the loss that is minimised (an object with ``parts`` and ``exact``)
+    # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None
+    # Levels of an allowed attribute, for rules that hold within each of them
     strata: Strata | None = None
 
     @property
@@ -55,18 +41,11 @@ class TrainingRows(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Parts of the rows, within each of which groups are compared.
+    """Parts of the rows, within each of which groups are compared."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The part of each row; the number of parts for rows that do not count.
-    names : tuple of str
-        What is added to the name of a group.
-    """
-
+    # (n_samples,): the part of each row; the number of parts for rows that do not count
     codes: IntArray
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # what is added to the name of a group
 
 
 class Given(Protocol):

@@ -53,20 +53,12 @@ class Rows(NamedTuple):
 
 
 class Comparison(ABC):
-    """How rates become one number, the disparity.
+    """How rates become one number, the disparity."""
 
-    Attributes
-    ----------
-    code : {0, 1, 2}
-        For the threshold scan: difference, ratio, largest rate.
-    against_overall : bool
-        Whether each rate is compared with the overall one instead of with the others.
-    suffix : str or None
-        Ending of the names of metrics that compare so; None if they are named otherwise.
-    """
-
-    code: ClassVar[int] = 0
+    code: ClassVar[int] = 0  # for the threshold scan: difference, ratio, largest rate
+    # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
+    # Ending of the names of metrics that compare so; None if they are named otherwise
     suffix: ClassVar[str | None] = "_difference"
 
     @abstractmethod

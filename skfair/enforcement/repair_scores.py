@@ -24,18 +24,10 @@ ROOM, ROOM_ELSEWHERE = 0.5, 3.0
 
 
 class Repaired(NamedTuple):
-    """Maps of the groups, and what they are good for.
+    """Maps of the groups, and what they are good for."""
 
-    Attributes
-    ----------
-    maps : GroupMaps
-        From scores to scores whose decision threshold is 0.
-    bound : float
-        The disparity that is kept: larger than asked only where ties leave no choice.
-    """
-
-    maps: GroupMaps
-    bound: float
+    maps: GroupMaps  # from scores to scores whose decision threshold is 0
+    bound: float  # the disparity that is kept: larger than asked only where ties leave no choice
 
 
 def repair_scores(

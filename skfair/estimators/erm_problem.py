@@ -73,27 +73,14 @@ class TargetScale(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What scores are fitted to, by row in memory or by kind of rows in blocks.
+    """What scores are fitted to, by row in memory or by kind of rows in blocks."""
 
-    Attributes
-    ----------
-    targets : ndarray
-        -1 and 1, or standardised numbers.
-    loss : Loss
-        What is minimised.
-    loss_weights : ndarray or None
-        Weights in the mean loss.
-    class_names : tuple or None
-        Names of the negative and the positive class; None for regression.
-    scale : TargetScale
-        What the targets were before.
-    """
-
-    targets: FloatArray
-    loss: Loss
-    loss_weights: FloatArray | None
+    targets: FloatArray  # -1 and 1, or standardised numbers
+    loss: Loss  # what is minimised
+    loss_weights: FloatArray | None  # weights in the mean loss
+    # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None = None
-    scale: TargetScale = TargetScale()
+    scale: TargetScale = TargetScale()  # what the targets were before
 
 
 class ModelOptions(NamedTuple):

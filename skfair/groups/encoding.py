@@ -49,44 +49,23 @@ MIN_GROUP_SIZE = 30
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the rows into cells that no group cuts, and who owns them.
+    """A partition of the rows into cells that no group cuts, and who owns them."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The cell of each row.
-    weights : ndarray of shape (n_cells,)
-        Number (or total weight) of the rows of each cell.
-    membership : sparse array of shape (n_groups, n_cells)
-        1 where the group contains the cell.
-    classes : ndarray of shape (n_cells,)
-        The class code of each cell; zeros if no class was given.
-    """
-
-    codes: IntArray
-    weights: FloatArray
-    membership: sparse.csr_array
-    classes: IntArray
+    codes: IntArray  # (n_samples,): the cell of each row
+    weights: FloatArray  # (n_cells,): number (or total weight) of the rows of each cell
+    membership: sparse.csr_array  # (n_groups, n_cells): 1 where the group contains the cell
+    classes: IntArray  # (n_cells,): the class code of each cell; zeros if no class was given
 
 
 @dataclass(frozen=True, eq=False)
 class GroupEncoding:
-    """Rows and their groups. Built by :func:`encode_groups`.
+    """Rows and their groups. Built by :func:`encode_groups`."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_attributes, n_samples)
-        Group number of each row in each attribute, C-contiguous int64. After intersection (or for
-        one attribute) there is a single row, ``codes[0]``.
-    levels : GroupLevels
-        Names and levels, kept by fitted estimators.
-    counts : ndarray of shape (n_groups,)
-        Number of rows of each group.
-    """
-
+    # (n_attributes, n_samples): group number of each row in each attribute, C-contiguous
+    # int64. After intersection (or for one attribute) there is a single row, ``codes[0]``
     codes: IntArray
-    levels: GroupLevels
-    counts: IntArray
+    levels: GroupLevels  # names and levels, kept by fitted estimators
+    counts: IntArray  # (n_groups,): number of rows of each group
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -111,20 +111,12 @@ class TwiceDifferentiable(Problem, Protocol):
 
 
 class Batch(NamedTuple):
-    """Some rows and what they stand for.
+    """Some rows and what they stand for."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_batch,) or None
-        Row numbers; None for all rows.
-    loss_weights : ndarray of shape (n_batch,)
-        Weights of the rows in the mean loss; they add up to 1, or are all 0.
-    cell_weights : list of ndarray of shape (n_batch,)
-        For each rule, weights of the rows in the mean of their cell.
-    """
-
-    rows: IntArray | None
+    rows: IntArray | None  # (n_batch,): row numbers; None for all rows
+    # (n_batch,): weights of the rows in the mean loss; they add up to 1, or are all 0
     loss_weights: FloatArray
+    # (n_batch,): for each rule, weights of the rows in the mean of their cell
     cell_weights: list[FloatArray]
 
 

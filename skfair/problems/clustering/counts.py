@@ -30,20 +30,12 @@ _ALMOST_ONE = 1 - 1e-9
 
 
 class Rules(NamedTuple):
-    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``.
+    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_rules, n_groups) or, once expanded, (n_rules, n_cells)
-        Coefficients of the counts.
-    slack : ndarray of shape (n_rules,) or, in a problem, (n_clusters, n_rules)
-        What each rule may be missed by.
-    min_balances : ndarray of shape (n_attributes,) or None
-        The smallest balance asked for, per attribute; None if the rules are no balance.
-    """
-
-    matrix: FloatArray
-    slack: FloatArray
+    matrix: FloatArray  # (n_rules, n_groups): coefficients of the counts
+    slack: FloatArray  # (n_rules,): what each rule may be missed by
+    # (n_attributes,): the smallest balance asked for, per attribute; None if the rules are no
+    # balance
     min_balances: FloatArray | None = None
 
     @classmethod

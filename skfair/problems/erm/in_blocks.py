@@ -46,23 +46,12 @@ class LinearScores(NamedTuple):
 
 
 class KindTable(NamedTuple):
-    """What rows are to the problem, by kind.
+    """What rows are to the problem, by kind."""
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n_kinds,)
-        -1 and 1.
-    loss_factors : ndarray of shape (n_kinds,)
-        Share of the mean loss that a row of weight 1 has.
-    cells : ndarray of shape (n_rules, n_kinds)
-        Cell in each rule.
-    cell_factors : ndarray of shape (n_rules, n_kinds)
-        Share of the mean of its cell that a row of weight 1 has.
-    """
-
-    targets: FloatArray
-    loss_factors: FloatArray
-    cells: IntArray
+    targets: FloatArray  # (n_kinds,): -1 and 1
+    loss_factors: FloatArray  # (n_kinds,): share of the mean loss that a row of weight 1 has
+    cells: IntArray  # (n_rules, n_kinds): cell in each rule
+    # (n_rules, n_kinds): share of the mean of its cell that a row of weight 1 has
     cell_factors: FloatArray
 
 

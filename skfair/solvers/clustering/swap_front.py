@@ -41,25 +41,18 @@ _ITERATIONS_PER_CANDIDATE = 16
 
 
 class SwapFront(NamedTuple):
-    """What :func:`swap_front` returns.
+    """What :func:`swap_front` returns."""
 
-    Attributes
-    ----------
-    costs : ndarray of shape (n_points,)
-        Mean squared distance to the centres of each labelling, ascending.
-    balances : ndarray of shape (n_points,)
-        Balance of each labelling, ascending too: no point dominates another one.
-    labels : ndarray of shape (n_points, n_samples)
-        The labellings, in the smallest signed integers that hold the clusters.
-    history : dict of ndarray
-        Per iteration ``n_points``, ``n_children``, ``n_new`` (children that entered the list),
-        ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of total
-        variance and balance of the data that the front dominates) and ``seconds``.
-    """
-
+    # (n_points,): mean squared distance to the centres of each labelling, ascending
     costs: FloatArray
+    # (n_points,): balance of each labelling, ascending too: no point dominates another one
     balances: FloatArray
+    # (n_points, n_samples): the labellings, in the smallest signed integers that hold the
+    # clusters
     labels: NDArray[Any]
+    # Per iteration ``n_points``, ``n_children``, ``n_new`` (children that entered the list),
+    # ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of
+    # total variance and balance of the data that the front dominates) and ``seconds``
     history: dict[str, NDArray[Any]]
 
 

@@ -38,18 +38,10 @@ from skfair.utils.docs import documented
 
 @dataclass(kw_only=True)
 class ALMState(TrainingState):
-    """State of a stochastic augmented Lagrangian.
+    """State of a stochastic augmented Lagrangian."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_constraints,)
-        Constraint values of the last batch.
-    anchor : ndarray or None
-        The point that a smoothing term pulls to.
-    """
-
-    values: FloatArray
-    anchor: FloatArray | None = None
+    values: FloatArray  # (n_constraints,): constraint values of the last batch
+    anchor: FloatArray | None = None  # the point that a smoothing term pulls to
 
 
 @documented

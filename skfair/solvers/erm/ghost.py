@@ -49,34 +49,18 @@ _ROUNDING = 1e-12
 
 
 class QuadraticModel(NamedTuple):
-    """The data of the quadratic problem (8).
+    """The data of the quadratic problem (8)."""
 
-    Attributes
-    ----------
-    gradient : ndarray of shape (n_parameters,)
-        Of the objective.
-    values : ndarray of shape (n_one_sided,)
-        Of the one-sided constraints.
-    jacobian : ndarray of shape (n_one_sided, n_parameters)
-        Of the one-sided constraints.
-    """
-
-    gradient: FloatArray
-    values: FloatArray
-    jacobian: FloatArray
+    gradient: FloatArray  # (n_parameters,): of the objective
+    values: FloatArray  # (n_one_sided,): of the one-sided constraints
+    jacobian: FloatArray  # (n_one_sided, n_parameters): of the one-sided constraints
 
 
 @dataclass(kw_only=True)
 class GhostState(TrainingState):
-    """State of a ghost method.
+    """State of a ghost method."""
 
-    Attributes
-    ----------
-    alpha : float
-        Length of the last step.
-    """
-
-    alpha: float
+    alpha: float  # length of the last step
 
 
 @documented

@@ -35,27 +35,15 @@ from skfair.utils.docs import documented
 
 @dataclass(kw_only=True)
 class SSwState(TrainingState):
-    """State of a switching subgradient method.
+    """State of a switching subgradient method."""
 
-    Attributes
-    ----------
-    tracked : ndarray of shape (n_constraints,)
-        Running mean of the constraint values.
-    pulls : ndarray of shape (n_constraints,)
-        Sum of the rates of the steps along each constraint, negative for lower bounds.
-    pushes : float
-        Sum of the rates of the steps along the objective.
-    chosen : ndarray
-        An iterate, drawn in proportion to the rates.
-    chosen_from : float
-        Sum of the rates of the iterates that it was drawn from.
-    """
-
-    tracked: FloatArray
+    tracked: FloatArray  # (n_constraints,): running mean of the constraint values
+    # (n_constraints,): sum of the rates of the steps along each constraint, negative for
+    # lower bounds
     pulls: FloatArray
-    pushes: float = 0.0
-    chosen: FloatArray
-    chosen_from: float = 0.0
+    pushes: float = 0.0  # sum of the rates of the steps along the objective
+    chosen: FloatArray  # an iterate, drawn in proportion to the rates
+    chosen_from: float = 0.0  # sum of the rates of the iterates that it was drawn from
 
 
 @documented
