@@ -61,26 +61,17 @@ _CONTROL = "control_features: "
 
 
 class WeightedRows(NamedTuple):
-    """Few rows with weights that stand for many.
+    """Few rows with weights that stand for many."""
 
-    Attributes
-    ----------
-    columns : dict of str to ndarray
-        Labels and scores by the name of the argument.
-    groups : GroupEncoding
-        Groups of the weighted rows; its counts are those of the rows behind them.
-    counts, weights, squares : ndarray of shape (n_rows,)
-        Number of the rows behind each, sum of their weights, and of the squares of these.
-    bins : Bins or None
-        The bins of the scores, if they were put into bins.
-    """
-
-    columns: dict[str, Any]
+    columns: dict[str, Any]  # labels and scores by the name of the argument
+    # Groups of the weighted rows; its counts are those of the rows behind them
     groups: GroupEncoding
+    # (n_rows,): number of the rows behind each, sum of their weights, and of the squares of
+    # these
     counts: IntArray
     weights: FloatArray
     squares: FloatArray
-    bins: Bins | None = None
+    bins: Bins | None = None  # the bins of the scores, if they were put into bins
 
     @property
     def control_features(self) -> dict[str, Any] | None:

@@ -152,32 +152,19 @@ class Quotients(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """Cells of the rows, and how their means become rates.
+    """Cells of the rows, and how their means become rates."""
 
-    Attributes
-    ----------
-    cells : ndarray of shape (n_samples,)
-        The cell of each row; 0 for rows that count nowhere, whose weight is 0.
-    row_weights : ndarray of shape (n_samples,)
-        Weight of a row in the mean of its cell; they add up to 1 in each cell.
-    rates, overall : sparse array of shape (n_rates, n_cells)
-        Turn cell means into the rates of groups, and into that of all rows of the part. Of
-        quotients, linear approximations.
-    quotients : tuple of Quotients or None
-        Rates and overall rates if they are quotients.
-    names : tuple of str
-        Name of the group and part of each rate.
-    blocks : ndarray of shape (n_rates,)
-        Number of the attribute and part of each rate.
-    """
-
+    # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
     cells: IntArray
+    # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
     row_weights: FloatArray
+    # (n_rates, n_cells): turn cell means into the rates of groups, and into that of all rows
+    # of the part. Of quotients, linear approximations
     rates: sparse.csr_array
     overall: sparse.csr_array
-    quotients: tuple[Quotients, Quotients] | None
-    names: tuple[str, ...]
-    blocks: IntArray
+    quotients: tuple[Quotients, Quotients] | None  # rates and overall rates if they are quotients
+    names: tuple[str, ...]  # name of the group and part of each rate
+    blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
 
 
 def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -> CellTable:

@@ -30,26 +30,17 @@ ROUNDING = 1e-12
 
 
 class Rows(NamedTuple):
-    """Rows of a constraint: what is kept between bounds, as combinations of rates.
+    """Rows of a constraint: what is kept between bounds, as combinations of rates."""
 
-    Attributes
-    ----------
-    of_rates, of_overall : sparse array of shape (n_rows, n_rates)
-        Factors of the rates, and of the overall rate that each of them is compared with.
-    centers : ndarray of shape (n_rows,)
-        The centre that a row is measured from; -1 for none.
-    lower, upper : ndarray of shape (n_rows,)
-        Bounds.
-    names : tuple of str
-        What each row compares.
-    """
-
+    # (n_rows, n_rates): factors of the rates, and of the overall rate that each of them is
+    # compared with
     of_rates: sparse.csr_array
     of_overall: sparse.csr_array
-    centers: IntArray
+    centers: IntArray  # (n_rows,): the centre that a row is measured from; -1 for none
+    # (n_rows,): bounds
     lower: FloatArray
     upper: FloatArray
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # what each row compares
 
 
 class Comparison(ABC):

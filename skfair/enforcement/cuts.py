@@ -24,23 +24,16 @@ _MOST_CUTS, _GRID = 4096, 200
 
 
 class Blocks(NamedTuple):
-    """The distinct scores of one group, in descending order.
+    """The distinct scores of one group, in descending order."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_blocks,)
-        The scores.
-    ends : ndarray of shape (n_blocks + 1,)
-        Share of the group's weight above each cut; a cut after j blocks puts j of them above.
-    gains : ndarray of shape (n_blocks + 1,)
-        Weight of positive minus that of negative rows above each cut, as a share of all rows.
-    positive, negative : ndarray of shape (n_blocks + 1,)
-        Share of the group's positives, and of its negatives, above each cut.
-    """
-
-    scores: FloatArray
+    scores: FloatArray  # (n_blocks,): the scores
+    # (n_blocks + 1,): share of the group's weight above each cut; a cut after j blocks puts j
+    # of them above
     ends: FloatArray
+    # (n_blocks + 1,): weight of positive minus that of negative rows above each cut, as a
+    # share of all rows
     gains: FloatArray
+    # (n_blocks + 1,): share of the group's positives, and of its negatives, above each cut
     positive: FloatArray
     negative: FloatArray
 

@@ -43,13 +43,6 @@ class GroupMaps:
     Scores that only move with the threshold of their group do so in one subtraction, and rows
     between two knots stay between them, to the last bit: order and ties are not left to rounding.
 
-    Parameters
-    ----------
-    thresholds : ndarray of shape (n_groups,)
-        What is moved to 0.
-    before, after : list of ndarray
-        For each group its knots: rising scores, and what they become.
-
     Examples
     --------
     >>> import numpy as np
@@ -59,7 +52,8 @@ class GroupMaps:
     array([-0.5 ,  0.25,  2.5 ])
     """
 
-    thresholds: FloatArray
+    thresholds: FloatArray  # (n_groups,): what is moved to 0
+    # For each group its knots: rising scores, and what they become
     before: list[FloatArray]
     after: list[FloatArray]
 

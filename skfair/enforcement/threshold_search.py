@@ -47,25 +47,17 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Bins(NamedTuple):
-    """What lies in each bin, from low scores to high ones.
+    """What lies in each bin, from low scores to high ones."""
 
-    Attributes
-    ----------
-    n : ndarray of shape (n_bins,)
-        Number of rows.
-    lowest, highest : ndarray of shape (n_bins,)
-        Their scores; inf and -inf in an empty bin.
-    gains, losses : ndarray of shape (n_bins,)
-        Change of the accuracy by rows that gain, and by rows that lose, when they turn positive.
-    rises, falls : list of ndarray of shape (n_cells, n_bins)
-        For each rule, how far its cell means rise and fall by them.
-    """
-
-    n: NDArray[np.int64]
+    n: NDArray[np.int64]  # (n_bins,): number of rows
+    # (n_bins,): their scores; inf and -inf in an empty bin
     lowest: FloatArray
     highest: FloatArray
+    # (n_bins,): change of the accuracy by rows that gain, and by rows that lose, when they
+    # turn positive
     gains: FloatArray
     losses: FloatArray
+    # (n_cells, n_bins): for each rule, how far its cell means rise and fall by them
     rises: list[FloatArray]
     falls: list[FloatArray]
 

@@ -39,19 +39,12 @@ SolverChoice = str | Solver
 
 
 class TargetScale(NamedTuple):
-    """What standardised targets were before: units of limits, losses and predictions.
+    """What standardised targets were before: units of limits, losses and predictions."""
 
-    Attributes
-    ----------
-    middle, spread : float
-        Inside, a target is (y - middle) / spread.
-    degree : int
-        Power of the spread that is the unit of the loss.
-    """
-
+    # Inside, a target is (y - middle) / spread
     middle: float = 0.0
     spread: float = 1.0
-    degree: int = 0
+    degree: int = 0  # power of the spread that is the unit of the loss
 
     @property
     def of_loss(self) -> float:

@@ -60,14 +60,13 @@ class Problem(Protocol):
 
     Attributes
     ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds, which may be infinite.
     n_parameters, n_constraints : int
         Sizes.
     offers : frozenset of str
         What it has besides values and first derivatives.
     """
 
+    # (n_constraints,): bounds, which may be infinite
     lower: FloatArray
     upper: FloatArray
 

@@ -89,30 +89,18 @@ class TrainingState:
     """All that training needs to go on, later or elsewhere: it can be pickled.
 
     It does not hold the problem, so rows may be replaced by others with the same rules.
-
-    Attributes
-    ----------
-    point : ndarray of shape (n_parameters + n_slacks,)
-        The parameters, and then the slack variables of algorithms that have them.
-    multipliers : ndarray of shape (n_constraints,)
-        Signed multipliers.
-    average, average_multipliers : ndarray or None
-        Weighted means of the points and of the multipliers so far.
-    n_slacks : int
-        Number of slack variables.
-    n_steps : int
-        Steps so far.
-    adam : Adam or None
-        Makes the steps of solvers that use it.
     """
 
+    # (n_parameters + n_slacks,): the parameters, and then the slack variables of algorithms
+    # that have them
     point: FloatArray
-    multipliers: FloatArray
+    multipliers: FloatArray  # (n_constraints,): signed multipliers
+    # Weighted means of the points and of the multipliers so far
     average: FloatArray | None
     average_multipliers: FloatArray | None
-    n_slacks: int = 0
-    n_steps: int = 0
-    adam: Adam | None = None
+    n_slacks: int = 0  # number of slack variables
+    n_steps: int = 0  # steps so far
+    adam: Adam | None = None  # makes the steps of solvers that use it
 
     @property
     def theta(self) -> FloatArray:
