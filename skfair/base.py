@@ -85,27 +85,19 @@ def fit_method(method: Method) -> Method:
 
 @contextmanager
 def report_iterations(
+    # The estimator being fitted; its ``fit`` must be decorated with
+    # :func:`skfair.base.fit_method`
     estimator: Any,
+    # The training data as the user passed them: what a monitor scores on
     X: Any,
     y: Any,
     *,
-    max_iter: int | None,
+    max_iter: int | None,  # the largest number of iterations, or None if it is not known
+    # Turns a solver's state into the fitted attributes that ``predict`` needs. It is called
+    # only if a callback wants a fitted estimator
     attributes: Callable[[Any], dict[str, Any]],
 ) -> Iterator[Callback]:
     """Open the fit task of an estimator and yield the callback for its solver.
-
-    Parameters
-    ----------
-    estimator : estimator with ``CallbackSupportMixin``
-        The estimator being fitted; its ``fit`` must be decorated with
-        :func:`skfair.base.fit_method`.
-    X, y : array-like
-        The training data as the user passed them: what a monitor scores on.
-    max_iter : int or None
-        The largest number of iterations, or None if it is not known.
-    attributes : callable
-        Turns a solver's state into the fitted attributes that ``predict`` needs. It is called only
-        if a callback wants a fitted estimator.
 
     Yields
     ------

@@ -110,18 +110,6 @@ class _Block(NamedTuple):
 class LazyRows:
     """Aligned Dask collections, read and checked where their blocks are.
 
-    Parameters
-    ----------
-    labels, numbers : mapping of str to collection
-        Columns by the name of the argument: those whose distinct values count, and those that are
-        numbers. Labels may be None.
-    sensitive_features, control_features, sample_weight : collection
-        Groups, strata and weights of the rows; columns of control features are read as labels.
-    intersectional : bool, default=True
-        Whether attributes are crossed.
-    needs_groups : bool, default=True
-        Whether groups must be given; without them all rows are one group.
-
     Examples
     --------
     >>> import dask.array as da
@@ -135,13 +123,18 @@ class LazyRows:
 
     def __init__(
         self,
+        # Columns by the name of the argument: those whose distinct values count, and
+        # those that are numbers. Labels may be None
         labels: Mapping[str, Any] | None = None,
         numbers: Mapping[str, Any] | None = None,
         *,
+        # Groups, strata and weights of the rows; columns of control features are read as
+        # labels
         sensitive_features: Any,
         control_features: Any = None,
         sample_weight: Any = None,
-        intersectional: bool = True,
+        intersectional: bool = True,  # whether attributes are crossed
+        # Whether groups must be given; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
         labels = {name: one for name, one in (labels or {}).items() if one is not None}

@@ -31,27 +31,14 @@ class Repaired(NamedTuple):
 
 
 def repair_scores(
-    promise: Promise,
-    scores: FloatArray,
-    threshold: float | None,
+    promise: Promise,  # what is limited; the groups must not overlap
+    scores: FloatArray,  # (n_samples,): scores of the rows of the promise
+    threshold: float | None,  # decision threshold; None for the most accurate
     *,
-    min_gap: float = 0.0,
-    n_knots: int | None = None,
+    min_gap: float = 0.0,  # scores that are closer count as tied
+    n_knots: int | None = None,  # largest number of knots of a map
 ) -> Repaired:
     """Return monotone maps of the groups after which the promise is kept.
-
-    Parameters
-    ----------
-    promise : Promise
-        What is limited; the groups must not overlap.
-    scores : ndarray of shape (n_samples,)
-        Scores of the rows of the promise.
-    threshold : float or None
-        Decision threshold; None for the most accurate.
-    min_gap : float, default=0.0
-        Scores that are closer count as tied.
-    n_knots : int, default=None
-        Largest number of knots of a map.
 
     Returns
     -------

@@ -103,30 +103,15 @@ def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[
 
 
 def build_problem(
-    data: TrainingData,
-    task: Task,
-    rules: Sequence[Constraint],
-    max_disparity: float,
-    options: ModelOptions,
+    data: TrainingData,  # the rows
+    task: Task,  # targets, loss and weights
+    rules: Sequence[Constraint],  # the rules that hold
+    max_disparity: float,  # the limit of rules without one of their own, in the units of the user
+    options: ModelOptions,  # the model
     *,
-    n_earlier: int = 0,
+    n_earlier: int = 0,  # rows of a stream before these, which count in the default of ``alpha``
 ) -> Problem:
     """Build the problem of rows in memory or in blocks.
-
-    Parameters
-    ----------
-    data : TrainingData
-        The rows.
-    task : Task
-        Targets, loss and weights.
-    rules : sequence of Constraint
-        The rules that hold.
-    max_disparity : float
-        The limit of rules without one of their own, in the units of the user.
-    options : ModelOptions
-        The model.
-    n_earlier : int, default=0
-        Rows of a stream before these, which count in the default of ``alpha``.
 
     Returns
     -------

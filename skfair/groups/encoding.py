@@ -193,27 +193,18 @@ class GroupEncoding:
 
 
 def encode_groups(
+    # (n_samples,): a list, array, frame or dict of columns without missing values; an
+    # encoding stays as it is
     sensitive_features: Any,
     *,
-    n_samples: int | None = None,
+    n_samples: int | None = None,  # the number of rows expected
+    # Whether several attributes are crossed into one, or kept apart (and overlap)
     intersectional: bool = True,
+    # The X or y that the rows belong to. The same pandas index in another order is an error
     like: Any = None,
-    role: Role = SENSITIVE,
+    role: Role = SENSITIVE,  # what errors call the attributes
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
-
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), or dict
-        A list, array, frame or dict of columns without missing values; an encoding stays as it is.
-    n_samples : int, default=None
-        The number of rows expected.
-    intersectional : bool, default=True
-        Whether several attributes are crossed into one, or kept apart (and overlap).
-    like : object, default=None
-        The X or y that the rows belong to. The same pandas index in another order is an error.
-    role : Role, default=SENSITIVE
-        What errors call the attributes.
 
     Returns
     -------

@@ -104,21 +104,6 @@ def share_rules(
 class GroupedRows:
     """Rows, their cells, and the rules that the counts of each cluster have to satisfy.
 
-    Parameters
-    ----------
-    groups : GroupEncoding
-        The groups of the rows.
-    rules : Rules
-        Rules in terms of groups.
-    n_clusters : int
-        Number of clusters.
-    weights : ndarray of shape (n_samples,) or None
-        Sample weights.
-    before : ndarray of shape (n_clusters, n_groups), default=None
-        Weights that the clusters hold already (of a stream): the rules apply to the sum.
-    first : ndarray of shape (n_samples,), default=None
-        Where rows stand for several: the first of those that each stands for.
-
     Attributes
     ----------
     cells : ndarray of shape (n_samples,)
@@ -139,11 +124,15 @@ class GroupedRows:
 
     def __init__(
         self,
-        groups: GroupEncoding,
-        rules: Rules,
-        n_clusters: int,
-        weights: FloatArray | None = None,
+        groups: GroupEncoding,  # the groups of the rows
+        rules: Rules,  # rules in terms of groups
+        n_clusters: int,  # number of clusters
+        weights: FloatArray | None = None,  # (n_samples,): sample weights
+        # (n_clusters, n_groups): weights that the clusters hold already (of a stream):
+        # the rules apply to the sum
         before: FloatArray | None = None,
+        # (n_samples,): where rows stand for several: the first of those that each stands
+        # for
         first: IntArray | None = None,
     ) -> None:
         self.n_clusters, self.n_attributes = n_clusters, groups.n_attributes

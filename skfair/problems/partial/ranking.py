@@ -41,17 +41,6 @@ _RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
 class PairwiseLoss(PairObjective):
     r"""The mean loss over pairs of a positive and a negative row, (81).
 
-    Parameters
-    ----------
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows; a pair weighs their product.
-    interval : array of shape (n_intervals, 2), default=None
-        Only for :class:`PartialPairwiseLoss`.
-    kind : {"squared_hinge", "quadratic", "hinge"}, default="squared_hinge"
-        The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x, 0)`.
-
     Notes
     -----
     O(n log n) per evaluation. The hinge has corners, where a slope of it is a subgradient.
@@ -68,10 +57,13 @@ class PairwiseLoss(PairObjective):
 
     def __init__(
         self,
-        targets: FloatArray,
-        weights: FloatArray,
+        targets: FloatArray,  # (n_samples,): -1 and 1
+        weights: FloatArray,  # (n_samples,): weights of the rows; a pair weighs their product
+        # (n_intervals, 2): only for :class:`PartialPairwiseLoss`
         interval: FloatArray | None = None,
         *,
+        # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x,
+        # 0)`
         kind: Kind = "squared_hinge",
     ) -> None:
         if interval is not None and not self.uses_interval:
