@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import Callback, IntArray
-from skfair.blocks.kinds import Training, read_training
+from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
@@ -138,9 +138,6 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-FitData = TrainingData
-
-
 class SensitiveFeaturesMixin:
     """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
 
@@ -203,25 +200,6 @@ class SensitiveFeaturesMixin:
         self._refuse_lazy(X, y, *given.values())
         return self._noted(self._read_rows(X, y, given, supervised, check_params))
 
-    def _read_fit_data(self, X: Any, y: Any = None, **given: Any) -> TrainingData:
-        """Read rows in memory."""
-        return self._read(X, y, **given)
-
-    def _read_training(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        **check_params: Any,
-    ) -> Training:
-        """Read rows in blocks."""
-        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        blocks = self._noted(self._read_blocks(X, y, given, check_params)).blocks
-        assert blocks is not None
-        return blocks
-
     def _noted(self, data: TrainingData) -> TrainingData:
         """Note the groups for prediction and warn of small ones."""
         self.groups_ = np.array(data.groups.names, dtype=object)
@@ -275,7 +253,6 @@ class SensitiveFeaturesMixin:
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
-        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
         if not is_lazy(X):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "

@@ -44,6 +44,13 @@ class TrainingData:
             return self.blocks.person
         return 1.0 if self.sample_weight is None else float(self.sample_weight.max())
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows weigh more or less than 1."""
+        if self.sample_weight is None:
+            return False
+        return self.largest_weight != 1 or float(self.sample_weight.sum()) != self.n_samples
+
     def build(
         self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]
     ) -> Made:

@@ -230,7 +230,7 @@ class PartialParityCalibrator(
         if is_lazy(X, y, sample_weight, sensitive_features):
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,

@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -26,6 +26,7 @@ from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
+from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 
 _CHECKS: dict[str, Any] = {
@@ -230,7 +231,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         max_disparity: float = 0.05,
         *,
         scale: str = "conditional",
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         loss: Any = "log_loss",
         group_aware: Any = "auto",
         interactions: Any = "auto",
@@ -242,7 +243,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         n_knots: int | None = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
@@ -281,7 +282,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,

@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.partitions import is_lazy
+from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
@@ -33,7 +33,7 @@ from skfair.cluster.results import (
     clustering_attributes,
     warn_of_result,
 )
-from skfair.cluster.rows import Rows, rows_in_blocks, rows_in_memory
+from skfair.cluster.rows import check_enough, clustering_problem
 from skfair.cluster.solver_choice import chosen_solver
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
@@ -195,6 +195,8 @@ class FairKMeans(
     True
     """
 
+    _reads_blocks = True
+
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
@@ -274,29 +276,26 @@ class FairKMeans(
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the cost and in the limits.
         """
-        options = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "dtype": [np.float64, np.float32],
-            "order": "C",
-        }
         solver = chosen_solver(self)
-        is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
-        check_rows_here(solver, is_elsewhere)
-        if is_elsewhere:
-            rows = rows_in_blocks(self._read_training(X, **options))
-        else:
-            rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
+        data = self._read(
+            X,
+            supervised=False,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        check_rows_here(solver, data.blocks is not None)
         check_limits(
             solver,
-            rows.groups.n_attributes,
-            has_weights=rows.has_weights,
+            data.groups.n_attributes,
+            has_weights=data.has_weights,
             min_balance=self.min_balance,
             has_share_bounds=self.share_bounds is not None,
         )
-        rules = self._rules(rows)
-        rows.check_enough(self.n_clusters)
-        problem = rows.problem(rules, self.n_clusters)
+        rules = self._rules(data)
+        check_enough(data, self.n_clusters)
+        problem = clustering_problem(data, rules, self.n_clusters)
         rng = check_random_state(self.random_state)
         is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
         n_runs = 1 if is_single else int(self.n_init)
@@ -304,20 +303,20 @@ class FairKMeans(
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
         ) as callback:
-            if n_runs == 1 or is_elsewhere or self.n_jobs in (None, 1):
+            if n_runs == 1 or data.blocks is not None or self.n_jobs in (None, 1):
                 runs = [self._run(problem, solver, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
                     delayed(self._run)(problem, solver, seed) for seed in seeds
                 )
         best = min(runs, key=lambda run: run.standing)
-        self.__dict__.update(clustering_attributes(problem, rows.groups, best))
+        self.__dict__.update(clustering_attributes(problem, data.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
         return self
 
-    def _rules(self, rows: Rows) -> Rules:
+    def _rules(self, data: TrainingData) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
-        groups = rows.groups
+        groups = data.groups
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
             warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
@@ -329,8 +328,8 @@ class FairKMeans(
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
-            sums=rows.sums,
-            largest_weight=rows.largest_weight,
+            sums=data.groups.sums(data.sample_weight),
+            largest_weight=data.largest_weight,
         )
 
     def _run(

@@ -319,7 +319,7 @@ class FairSpectralClustering(
                 f"affinity={self.affinity!r} has no columns that could hold "
                 f"sensitive_columns={self.sensitive_columns!r}. Pass sensitive_features to fit."
             )
-        data = self._read_fit_data(
+        data = self._read(
             X,
             sensitive_features=sensitive_features,
             supervised=False,
