@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 )
 
 from skfair._typing import Callback, IntArray
-from skfair.blocks.kinds import Training, read_training
+from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
@@ -85,27 +85,19 @@ def fit_method(method: Method) -> Method:
 
 @contextmanager
 def report_iterations(
+    # The estimator being fitted; its ``fit`` must be decorated with
+    # :func:`skfair.base.fit_method`
     estimator: Any,
+    # The training data as the user passed them: what a monitor scores on
     X: Any,
     y: Any,
     *,
-    max_iter: int | None,
+    max_iter: int | None,  # the largest number of iterations, or None if it is not known
+    # Turns a solver's state into the fitted attributes that ``predict`` needs. It is called
+    # only if a callback wants a fitted estimator
     attributes: Callable[[Any], dict[str, Any]],
 ) -> Iterator[Callback]:
     """Open the fit task of an estimator and yield the callback for its solver.
-
-    Parameters
-    ----------
-    estimator : estimator with ``CallbackSupportMixin``
-        The estimator being fitted; its ``fit`` must be decorated with
-        :func:`skfair.base.fit_method`.
-    X, y : array-like
-        The training data as the user passed them: what a monitor scores on.
-    max_iter : int or None
-        The largest number of iterations, or None if it is not known.
-    attributes : callable
-        Turns a solver's state into the fitted attributes that ``predict`` needs. It is called only
-        if a callback wants a fitted estimator.
 
     Yields
     ------
@@ -144,9 +136,6 @@ def report_iterations(
         if open_task is not None:  # begun for an iteration that the solver did not need
             open_task.call_on_fit_task_end(estimator=estimator)
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
-
-
-FitData = TrainingData
 
 
 class SensitiveFeaturesMixin:
@@ -211,25 +200,6 @@ class SensitiveFeaturesMixin:
         self._refuse_lazy(X, y, *given.values())
         return self._noted(self._read_rows(X, y, given, supervised, check_params))
 
-    def _read_fit_data(self, X: Any, y: Any = None, **given: Any) -> TrainingData:
-        """Read rows in memory."""
-        return self._read(X, y, **given)
-
-    def _read_training(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
-        **check_params: Any,
-    ) -> Training:
-        """Read rows in blocks."""
-        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        blocks = self._noted(self._read_blocks(X, y, given, check_params)).blocks
-        assert blocks is not None
-        return blocks
-
     def _noted(self, data: TrainingData) -> TrainingData:
         """Note the groups for prediction and warn of small ones."""
         self.groups_ = np.array(data.groups.names, dtype=object)
@@ -283,7 +253,6 @@ class SensitiveFeaturesMixin:
 
     def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
-        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
         if not is_lazy(X):
             raise TypeError(
                 f"X is a {type(X).__name__}, but y, sensitive_features or sample_weight is a Dask "

@@ -29,27 +29,16 @@ class RowParts(NamedTuple):
 
 
 class Loss(ABC):
-    """A loss of one row.
+    """A loss of one row."""
 
-    Attributes
-    ----------
-    tasks : frozenset of {"classification", "regression"}
-        Where the loss makes sense.
-    degree : int
-        Power of the unit of the targets that is the unit of the loss; 0 if it has none.
-    gives_probabilities : bool
-        Whether scores are log-odds of the positive class: the mean loss of rows of which a share p
-        is positive is least at log(p / (1 - p)).
-    is_convex : bool
-        Whether the loss is convex in the score.
-    max_curvature : float
-        No second derivative is larger: first-order solvers take their step from it.
-    """
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})
+    tasks: ClassVar[frozenset[str]] = frozenset({"classification"})  # where the loss makes sense
+    # Power of the unit of the targets that is the unit of the loss; 0 if it has none
     degree: ClassVar[int] = 0
+    # Whether scores are log-odds of the positive class: the mean loss of rows of which a
+    # share p is positive is least at log(p / (1 - p))
     gives_probabilities: ClassVar[bool] = False
-    is_convex: ClassVar[bool] = True
+    is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
+    # No second derivative is larger: first-order solvers take their step from it
     max_curvature: float
 
     @abstractmethod

@@ -36,9 +36,7 @@ class CentroidClassifier(
 
     @fit_method
     def fit(self, X, y, sample_weight=None, *, sensitive_features=None):
-        data = self._read_fit_data(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
+        data = self._read(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         check_classification_targets(data.y)
         classes, codes = np.unique(data.y, return_inverse=True)
         if classes.size < 2:
@@ -113,7 +111,7 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
 
     @fit_method
     def fit(self, X, y=None, *, sensitive_features=None, sample_weight=None):
-        data = self._read_fit_data(
+        data = self._read(
             X,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,

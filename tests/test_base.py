@@ -308,7 +308,7 @@ class CallingClassifier(CentroidClassifier):
 
     @fit_method
     def fit(self, X, y, *, sensitive_features=None):
-        self._read_fit_data(X, y, sensitive_features=sensitive_features)
+        self._read(X, y, sensitive_features=sensitive_features)
         fitted = {"classes_": np.array([0, 1]), "centers_": np.eye(2, 3)}
         with report_iterations(
             self, X, y, max_iter=self.max_iter, attributes=lambda state: fitted

@@ -61,6 +61,59 @@ def _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within,
 
 
 @njit(cache=True)
+def _best_move(i, cells, degrees, diagonal, rules, values, labels, links, within, volume):
+    """Return where row i may go and what that wins (-1 if nowhere), and where it would like to."""
+    k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
+    left = _share_inside(within[k] - 2.0 * links[k, i] + own, volume[k] - d)
+    loss = _share_inside(within[k], volume[k]) - left
+    best, best_t = 1e-10, -1
+    wished, wished_t = -np.inf, -1
+    may_leave = not _breaks_more(rules, values[k], s, -1.0)
+    for t in range(links.shape[0]):
+        if t == k:
+            continue
+        gain = _share_inside(within[t] + 2.0 * links[t, i] + own, volume[t] + d)
+        gain -= _share_inside(within[t], volume[t]) + loss
+        if gain > wished:
+            wished, wished_t = gain, t
+        if gain > best and may_leave and not _breaks_more(rules, values[t], s, 1.0):
+            best, best_t = gain, t
+    return best_t, best, (wished_t if wished > 0.0 else -1)
+
+
+@njit(cache=True)
+def _best_partner(
+    i, t, others, weight, dense, degrees, diagonal, labels, links, within, volume, best
+):
+    """Return the row of cluster t to exchange with row i (-1: none), and what that wins.
+
+    ``others`` are the rows of the cell of row i, ``weight`` the edges of row i.
+    """
+    k, d = labels[i], degrees[i]
+    now = _share_inside(within[k], volume[k]) + _share_inside(within[t], volume[t])
+    partner = -1
+    n_seen = 0
+    for step in range(others.size):
+        j = others[(step + i) % others.size]
+        if labels[j] != t:
+            continue
+        n_seen += 1
+        w = dense[i, j] if dense.shape[0] else weight[j]
+        both = diagonal[i] + diagonal[j] - 2.0 * w
+        gain = _share_inside(
+            within[k] - 2.0 * links[k, i] + 2.0 * links[k, j] + both, volume[k] - d + degrees[j]
+        )
+        gain += _share_inside(
+            within[t] - 2.0 * links[t, j] + 2.0 * links[t, i] + both, volume[t] + d - degrees[j]
+        )
+        if gain - now > best:
+            best, partner = gain - now, j
+        if n_seen == _PARTNERS:
+            break
+    return partner, best
+
+
+@njit(cache=True)
 def improve_cut(
     indptr,
     indices,
@@ -86,70 +139,36 @@ def improve_cut(
     ``dense`` if that is not empty. Writes labels, links, within, volume and values. O(n K) and
     the neighbours of the rows that move; exchanges look at a few partners per row.
     """
-    n_clusters, n = links.shape
-    weight = np.zeros(n)  # of the edges of the present row
+    weight = np.zeros(labels.size)  # of the edges of the present row
     total = 0.0
     for i in order:
-        k, s, d, own = labels[i], cells[i], degrees[i], diagonal[i]
-        if d <= 0.0:
+        k, s = labels[i], cells[i]
+        if degrees[i] <= 0.0:
             continue
-        left = _share_inside(within[k] - 2.0 * links[k, i] + own, volume[k] - d)
-        loss = _share_inside(within[k], volume[k]) - left
-        best, best_t = 1e-10, -1
-        wished, wished_t = -np.inf, -1
-        may_leave = not _breaks_more(rules, values[k], s, -1.0)
-        for t in range(n_clusters):
-            if t == k:
-                continue
-            gain = _share_inside(within[t] + 2.0 * links[t, i] + own, volume[t] + d)
-            gain -= _share_inside(within[t], volume[t]) + loss
-            if gain > wished:
-                wished, wished_t = gain, t
-            if gain > best and may_leave and not _breaks_more(rules, values[t], s, 1.0):
-                best, best_t = gain, t
-        if best_t >= 0:
+        t, won, wished = _best_move(
+            i, cells, degrees, diagonal, rules, values, labels, links, within, volume
+        )
+        if t >= 0:
             for r in range(rules.shape[0]):
                 values[k, r] -= rules[r, s]
-                values[best_t, r] += rules[r, s]
-            _relabel(
-                i, best_t, indptr, indices, data, dense, labels, links, degrees, within, volume
-            )
-            total += best
-            continue
-        if wished <= 0.0:
-            continue
-        t = wished_t
-        if dense.shape[0] == 0:
-            for e in range(indptr[i], indptr[i + 1]):
-                weight[indices[e]] += data[e]
-        first, size = cell_starts[s], cell_starts[s + 1] - cell_starts[s]
-        now = _share_inside(within[k], volume[k]) + _share_inside(within[t], volume[t])
-        partner = -1
-        n_seen = 0
-        for step in range(size):
-            j = cell_rows[first + (step + i) % size]
-            if labels[j] != t:
-                continue
-            n_seen += 1
-            w = dense[i, j] if dense.shape[0] else weight[j]
-            both = own + diagonal[j] - 2.0 * w
-            gain = _share_inside(
-                within[k] - 2.0 * links[k, i] + 2.0 * links[k, j] + both, volume[k] - d + degrees[j]
-            )
-            gain += _share_inside(
-                within[t] - 2.0 * links[t, j] + 2.0 * links[t, i] + both, volume[t] + d - degrees[j]
-            )
-            if gain - now > best:
-                best, partner = gain - now, j
-            if n_seen == _PARTNERS:
-                break
-        if dense.shape[0] == 0:
-            for e in range(indptr[i], indptr[i + 1]):
-                weight[indices[e]] = 0.0
-        if partner >= 0:
+                values[t, r] += rules[r, s]
             _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
-            _relabel(
-                partner, k, indptr, indices, data, dense, labels, links, degrees, within, volume
-            )
-            total += best
+            total += won
+            continue
+        if wished < 0:
+            continue
+        edges = range(0) if dense.shape[0] else range(indptr[i], indptr[i + 1])
+        for e in edges:
+            weight[indices[e]] += data[e]
+        others = cell_rows[cell_starts[s] : cell_starts[s + 1]]
+        j, won = _best_partner(
+            i, wished, others, weight, dense, degrees, diagonal, labels, links, within, volume, won
+        )
+        for e in edges:
+            weight[indices[e]] = 0.0
+        if j >= 0:
+            t = wished
+            _relabel(i, t, indptr, indices, data, dense, labels, links, degrees, within, volume)
+            _relabel(j, k, indptr, indices, data, dense, labels, links, degrees, within, volume)
+            total += won
     return total

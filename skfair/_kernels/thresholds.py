@@ -16,27 +16,14 @@ RATIO, LARGEST = 1, 2
 
 
 class SortedRows(NamedTuple):
-    """Rows, or what stands for several of them, for a scan from the highest score down.
+    """Rows, or what stands for several of them, for a scan from the highest score down."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Entries by falling score.
-    can_cut : ndarray of shape (n - 1,)
-        Whether a threshold may lie below the first, the second... entry of the order.
-    gains : ndarray of shape (n,)
-        Change of the accuracy when an entry turns positive.
-    cells : ndarray of shape (n_rules, n)
-        Its cell in each rule.
-    steps : ndarray of shape (n_rules, n)
-        Change of the mean of that cell.
-    """
-
-    order: np.ndarray
+    order: np.ndarray  # (n,): entries by falling score
+    # (n - 1,): whether a threshold may lie below the first, the second... entry of the order
     can_cut: np.ndarray
-    gains: np.ndarray
-    cells: np.ndarray
-    steps: np.ndarray
+    gains: np.ndarray  # (n,): change of the accuracy when an entry turns positive
+    cells: np.ndarray  # (n_rules, n): its cell in each rule
+    steps: np.ndarray  # (n_rules, n): change of the mean of that cell
 
 
 class RuleArrays(NamedTuple):
@@ -45,59 +32,34 @@ class RuleArrays(NamedTuple):
     The sums of rule k are entries ``starts[k]`` to ``starts[k + 1]`` of one array: those of its
     blocks, and for quotients then as many divisors. Where rates are compared with the overall one,
     that is the last of its block.
-
-    Attributes
-    ----------
-    indptr : ndarray of shape (n_rules, n_cells + 1)
-        Cell c of rule k owns entries ``indptr[k, c]`` to ``indptr[k, c + 1]`` of the next two.
-    owners, shares : ndarray
-        Sums (counted from ``starts[k]``) that depend on a cell, and its share in them.
-    starts : ndarray of shape (n_rules + 1,)
-        First sum of each rule.
-    first : ndarray
-        First sum of each block, counted from ``starts[k]``, and the end of the last one.
-    first_starts : ndarray of shape (n_rules + 1,)
-        First entry of each rule in ``first``.
-    codes : ndarray of shape (n_rules,)
-        0 for differences, 1 for ratios, 2 for the largest rate.
-    against_overall, are_quotients : ndarray of bool of shape (n_rules,)
-        What rates are compared with, and whether they are sums over divisors.
-    bounds : ndarray of shape (n_rules,)
-        The largest disparity allowed.
     """
 
+    # (n_rules, n_cells + 1): cell c of rule k owns entries ``indptr[k, c]`` to ``indptr[k, c
+    # + 1]`` of the next two
     indptr: np.ndarray
+    # Sums (counted from ``starts[k]``) that depend on a cell, and its share in them
     owners: np.ndarray
     shares: np.ndarray
-    starts: np.ndarray
+    starts: np.ndarray  # (n_rules + 1,): first sum of each rule
+    # First sum of each block, counted from ``starts[k]``, and the end of the last one
     first: np.ndarray
-    first_starts: np.ndarray
-    codes: np.ndarray
+    first_starts: np.ndarray  # (n_rules + 1,): first entry of each rule in ``first``
+    codes: np.ndarray  # (n_rules,): 0 for differences, 1 for ratios, 2 for the largest rate
+    # (n_rules,): what rates are compared with, and whether they are sums over divisors
     against_overall: np.ndarray
     are_quotients: np.ndarray
-    bounds: np.ndarray
+    bounds: np.ndarray  # (n_rules,): the largest disparity allowed
 
 
 class Found(NamedTuple):
-    """The best threshold that keeps the rules, and the one that misses them least.
+    """The best threshold that keeps the rules, and the one that misses them least."""
 
-    Attributes
-    ----------
-    n_above : int
-        Entries predicted positive; -1 if no threshold keeps the rules.
-    accuracy, excess : float
-        What that gives, and the largest disparity minus its bound.
-    n_nearest : int
-        Entries predicted positive where the excess is least.
-    least_excess : float
-        The excess there.
-    """
-
-    n_above: int
+    n_above: int  # entries predicted positive; -1 if no threshold keeps the rules
+    # What that gives, and the largest disparity minus its bound
     accuracy: float
     excess: float
-    n_nearest: int
-    least_excess: float
+    n_nearest: int  # entries predicted positive where the excess is least
+    least_excess: float  # the excess there
 
 
 @njit(cache=True)

@@ -35,27 +35,15 @@ from skfair.utils.validation import check_weights
 
 
 class Kinds(NamedTuple):
-    """The distinct rows of a block, apart from X.
+    """The distinct rows of a block, apart from X."""
 
-    Attributes
-    ----------
-    attributes : list of (name or None, values)
-        Sensitive attributes; none if no groups were given.
-    classes : ndarray or None
-        Class of each kind.
-    counts, weights : ndarray of shape (n_kinds,)
-        Number of rows, and sum of their weights.
-    first : ndarray of shape (n_kinds,)
-        First row of each kind in its block.
-    controls : list of (name or None, values)
-        Control attributes; none if no control features were given.
-    """
-
-    attributes: Columns
-    classes: Any
+    attributes: Columns  # sensitive attributes; none if no groups were given
+    classes: Any  # class of each kind
+    # (n_kinds,): number of rows, and sum of their weights
     counts: IntArray
     weights: FloatArray
-    first: IntArray
+    first: IntArray  # (n_kinds,): first row of each kind in its block
+    # Control attributes; none if no control features were given
     controls: Sequence[tuple[str | None, Any]] = ()
 
 
@@ -69,24 +57,13 @@ class _ReadBlock(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """What is kept of the rows of a block.
+    """What is kept of the rows of a block."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix or None
-        The columns that the model uses.
-    kind : ndarray of shape (n_rows,)
-        Number of the kind of each row, in the smallest integers that hold it.
-    weights : ndarray of shape (n_rows,) or None
-        Sample weights.
-    start : int
-        Number of the first row, counted over all blocks.
-    """
-
-    X: Any
+    X: Any  # the columns that the model uses
+    # (n_rows,): number of the kind of each row, in the smallest integers that hold it
     kind: NDArray[Any]
-    weights: FloatArray | None
-    start: int
+    weights: FloatArray | None  # (n_rows,): sample weights
+    start: int  # number of the first row, counted over all blocks
 
     @property
     def n_rows(self) -> int:
@@ -99,46 +76,21 @@ class RowBlock(NamedTuple):
 
 
 class Training(NamedTuple):
-    """The rows of a fit, in blocks, and the table of their kinds.
+    """The rows of a fit, in blocks, and the table of their kinds."""
 
-    Attributes
-    ----------
-    rows : Partitions
-        The blocks, as :class:`RowBlock`.
-    sizes : list of int
-        Number of rows of each block.
-    groups : GroupEncoding
-        Groups of the kinds; its counts are those of the rows.
-    classes : ndarray or None
-        Class of each kind.
-    strata : Strata or None
-        Strata of the kinds.
-    counts, weights : ndarray of shape (n_kinds,)
-        Number of rows and sum of weights of each kind.
-    first : ndarray of shape (n_kinds,)
-        First row of each kind, counted over all blocks.
-    person : float
-        Largest weight of a row.
-    is_weighted : bool
-        Whether there are sample weights.
-    dtype : dtype
-        Of X.
-    n_features : int
-        Number of columns of X.
-    """
-
-    rows: Partitions
-    sizes: list[int]
-    groups: GroupEncoding
-    classes: Any
-    strata: Strata | None
+    rows: Partitions  # the blocks, as :class:`RowBlock`
+    sizes: list[int]  # number of rows of each block
+    groups: GroupEncoding  # groups of the kinds; its counts are those of the rows
+    classes: Any  # class of each kind
+    strata: Strata | None  # strata of the kinds
+    # (n_kinds,): number of rows and sum of weights of each kind
     counts: IntArray
     weights: FloatArray
-    first: IntArray
-    person: float
-    is_weighted: bool
-    dtype: Any
-    n_features: int
+    first: IntArray  # (n_kinds,): first row of each kind, counted over all blocks
+    person: float  # largest weight of a row
+    is_weighted: bool  # whether there are sample weights
+    dtype: Any  # of X
+    n_features: int  # number of columns of X
 
     @property
     def n_samples(self) -> int:

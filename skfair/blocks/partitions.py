@@ -65,15 +65,6 @@ def is_lazy(*collections: Any) -> bool:
 class Partitions:
     """Blocks of rows, and functions that run on each of them where it is.
 
-    Parameters
-    ----------
-    lists : sequence of Delayed
-        Lists of blocks; those of a list lie together, and one task visits them.
-    lengths : sequence of int, default=None
-        Number of blocks in each list; by default every element is a block, not a list.
-    runs : sequence of int, default=None
-        Number of lists that each thread holds; by default they are not held, and each is a run.
-
     Examples
     --------
     >>> import dask.array as da
@@ -87,8 +78,12 @@ class Partitions:
 
     def __init__(
         self,
+        # Lists of blocks; those of a list lie together, and one task visits them
         lists: Sequence[Any],
+        # Number of blocks in each list; by default every element is a block, not a list
         lengths: Sequence[int] | None = None,
+        # Number of lists that each thread holds; by default they are not held, and each
+        # is a run
         runs: Sequence[int] | None = None,
     ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]

@@ -21,17 +21,10 @@ N_QUANTILES = 1 << 12
 
 
 class Bins(NamedTuple):
-    """Which scores the weighted rows stand for.
+    """Which scores the weighted rows stand for."""
 
-    Attributes
-    ----------
-    number : ndarray of shape (n_rows,)
-        Bin of each weighted row.
-    low, high : ndarray of shape (n_bins,)
-        Smallest and largest score of each bin; bins do not overlap and rise.
-    """
-
-    number: IntArray
+    number: IntArray  # (n_rows,): bin of each weighted row
+    # (n_bins,): smallest and largest score of each bin; bins do not overlap and rise
     low: FloatArray
     high: FloatArray
 
@@ -78,20 +71,13 @@ def _thinned(sketch: Sketch, n_quantiles: int) -> Sketch:
 
 
 class Cells(NamedTuple):
-    """Rows of the same kind in the same bin, and the scores of the bins.
+    """Rows of the same kind in the same bin, and the scores of the bins."""
 
-    Attributes
-    ----------
-    keys : ndarray of shape (n_cells,)
-        ``kind * n_bins + bin``, rising.
-    sums : ndarray of shape (1 or 3, n_cells)
-        Numbers of rows; with weights also their sums, and the sums of their squares.
-    low, high, moments : ndarray of shape (n_bins,)
-        Smallest and largest score of each bin, and weighted sum of the scores.
-    """
-
-    keys: IntArray
+    keys: IntArray  # (n_cells,): ``kind * n_bins + bin``, rising
+    # (1 or 3, n_cells): numbers of rows; with weights also their sums, and the sums of their
+    # squares
     sums: FloatArray
+    # (n_bins,): smallest and largest score of each bin, and weighted sum of the scores
     low: FloatArray
     high: FloatArray
     moments: FloatArray

@@ -21,29 +21,16 @@ class TrainingData:
     In memory there is an entry for each row. Rows in blocks are many but of few *kinds* (the same
     groups, class and stratum), and there is an entry for each kind. What looks at the rows
     themselves is made by :meth:`build`, which knows where they are.
-
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features), or None
-        Rows in memory, without the sensitive columns that are dropped.
-    y : ndarray or None
-        Targets.
-    sample_weight : ndarray or None
-        Weights of the rows; in blocks always there, the sum over the rows of each kind.
-    groups : GroupEncoding
-        Groups.
-    strata : Strata or None
-        Levels of the control features.
-    blocks : Training or None
-        Rows in blocks.
     """
 
+    # (n_samples, n_features): rows in memory, without the sensitive columns that are dropped
     X: Any
-    y: Any
+    y: Any  # targets
+    # Weights of the rows; in blocks always there, the sum over the rows of each kind
     sample_weight: FloatArray | None
-    groups: GroupEncoding
-    strata: Strata | None = None
-    blocks: Training | None = None
+    groups: GroupEncoding  # groups
+    strata: Strata | None = None  # levels of the control features
+    blocks: Training | None = None  # rows in blocks
 
     @property
     def n_samples(self) -> int:
@@ -56,6 +43,13 @@ class TrainingData:
         if self.blocks is not None:
             return self.blocks.person
         return 1.0 if self.sample_weight is None else float(self.sample_weight.max())
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows weigh more or less than 1."""
+        if self.sample_weight is None:
+            return False
+        return self.largest_weight != 1 or float(self.sample_weight.sum()) != self.n_samples
 
     def build(
         self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]

@@ -61,26 +61,17 @@ _CONTROL = "control_features: "
 
 
 class WeightedRows(NamedTuple):
-    """Few rows with weights that stand for many.
+    """Few rows with weights that stand for many."""
 
-    Attributes
-    ----------
-    columns : dict of str to ndarray
-        Labels and scores by the name of the argument.
-    groups : GroupEncoding
-        Groups of the weighted rows; its counts are those of the rows behind them.
-    counts, weights, squares : ndarray of shape (n_rows,)
-        Number of the rows behind each, sum of their weights, and of the squares of these.
-    bins : Bins or None
-        The bins of the scores, if they were put into bins.
-    """
-
-    columns: dict[str, Any]
+    columns: dict[str, Any]  # labels and scores by the name of the argument
+    # Groups of the weighted rows; its counts are those of the rows behind them
     groups: GroupEncoding
+    # (n_rows,): number of the rows behind each, sum of their weights, and of the squares of
+    # these
     counts: IntArray
     weights: FloatArray
     squares: FloatArray
-    bins: Bins | None = None
+    bins: Bins | None = None  # the bins of the scores, if they were put into bins
 
     @property
     def control_features(self) -> dict[str, Any] | None:
@@ -119,18 +110,6 @@ class _Block(NamedTuple):
 class LazyRows:
     """Aligned Dask collections, read and checked where their blocks are.
 
-    Parameters
-    ----------
-    labels, numbers : mapping of str to collection
-        Columns by the name of the argument: those whose distinct values count, and those that are
-        numbers. Labels may be None.
-    sensitive_features, control_features, sample_weight : collection
-        Groups, strata and weights of the rows; columns of control features are read as labels.
-    intersectional : bool, default=True
-        Whether attributes are crossed.
-    needs_groups : bool, default=True
-        Whether groups must be given; without them all rows are one group.
-
     Examples
     --------
     >>> import dask.array as da
@@ -144,13 +123,18 @@ class LazyRows:
 
     def __init__(
         self,
+        # Columns by the name of the argument: those whose distinct values count, and
+        # those that are numbers. Labels may be None
         labels: Mapping[str, Any] | None = None,
         numbers: Mapping[str, Any] | None = None,
         *,
+        # Groups, strata and weights of the rows; columns of control features are read as
+        # labels
         sensitive_features: Any,
         control_features: Any = None,
         sample_weight: Any = None,
-        intersectional: bool = True,
+        intersectional: bool = True,  # whether attributes are crossed
+        # Whether groups must be given; without them all rows are one group
         needs_groups: bool = True,
     ) -> None:
         labels = {name: one for name, one in (labels or {}).items() if one is not None}

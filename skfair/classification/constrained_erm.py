@@ -28,9 +28,11 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
 from skfair.estimators.erm_problem import LossChoice, RuleChoice, SolverChoice
+from skfair.utils.docs import documented
 from skfair.utils.text import listed
 
 
+@documented
 class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     r"""Linear or neural classifier under a limit on the disparity between groups.
 
@@ -94,10 +96,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model.
     control_columns : str, int or list of them, default=None
@@ -261,16 +259,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             Two classes; the one that sorts last is the positive one.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the rates.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, such as the department, for rules that hold within each of their
-            levels; several columns are crossed.
-
-        Returns
-        -------
-        self : ConstrainedERMClassifier
-            The fitted estimator.
         """
         self.__dict__.pop("_stream", None)
         data = self._read(
@@ -312,15 +300,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             Their classes.
         classes : array-like of shape (2,), default=None
             All classes; needed in the first call if the first chunk lacks one.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-
-        Returns
-        -------
-        self : ConstrainedERMClassifier
-            The estimator.
         """
         if hasattr(self, "_stream"):
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
@@ -347,11 +326,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the scores of rows; a positive score predicts the positive class.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
         Returns
         -------
         scores : ndarray of shape (n_samples,)
@@ -364,11 +338,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     @by_block(dtype=lambda model: model.classes_.dtype)
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
 
         Returns
         -------

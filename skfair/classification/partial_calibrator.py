@@ -38,6 +38,7 @@ from skfair.estimators.inner_scores import (
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
 
@@ -48,6 +49,7 @@ def _has_probabilities(calibrator: PartialParityCalibrator) -> bool:
     return True
 
 
+@documented
 class PartialParityCalibrator(
     PartialPrediction, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
@@ -95,8 +97,6 @@ class PartialParityCalibrator(
     intersectional : bool, default=True
         Several attributes are crossed; must be True if there are several, since maps belong to
         groups that do not overlap.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept from the estimator.
 
@@ -220,10 +220,6 @@ class PartialParityCalibrator(
             The rows, in whatever form the estimator takes.
         y : array-like of shape (n_samples,)
             Two classes; the one that sorts last is the positive one.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
 
         Returns
         -------
@@ -234,7 +230,7 @@ class PartialParityCalibrator(
         if is_lazy(X, y, sample_weight, sensitive_features):
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,

@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -26,6 +26,8 @@ from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
+from skfair.solvers.base import Solver
+from skfair.utils.docs import documented
 
 _CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -34,6 +36,7 @@ _CHECKS: dict[str, Any] = {
 }
 
 
+@documented
 class PartialParityClassifier(PartialPrediction, PartialFitting):
     r"""Linear classifier whose scores treat groups alike within a percentile interval.
 
@@ -108,8 +111,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     intersectional : bool, default=True
         Whether several attributes are crossed, or limited one by one (their groups overlap; only
         for models that are not group-aware).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model's features.
 
@@ -230,7 +231,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         max_disparity: float = 0.05,
         *,
         scale: str = "conditional",
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         loss: Any = "log_loss",
         group_aware: Any = "auto",
         interactions: Any = "auto",
@@ -242,7 +243,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         n_knots: int | None = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: Seed = None,
         intersectional: bool = True,
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
@@ -276,21 +277,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         y : array-like of shape (n_samples,)
             Two classes; the one that sorts last is the positive one.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-
-        Returns
-        -------
-        self : PartialParityClassifier
-            The fitted estimator.
         """
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,

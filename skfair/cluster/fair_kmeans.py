@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.blocks.partitions import is_lazy
+from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
@@ -33,7 +33,7 @@ from skfair.cluster.results import (
     clustering_attributes,
     warn_of_result,
 )
-from skfair.cluster.rows import Rows, rows_in_blocks, rows_in_memory
+from skfair.cluster.rows import check_enough, clustering_problem
 from skfair.cluster.solver_choice import chosen_solver
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
@@ -47,9 +47,11 @@ from skfair.solvers.clustering.base import (
     check_rows_here,
     go_on,
 )
+from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
 
+@documented
 class FairKMeans(
     StreamMixin,
     PricePredictionMixin,
@@ -116,14 +118,8 @@ class FairKMeans(
         A run ends when the centres move by less, relative to the variance of the features.
         "swap" and "variational" compare their objectives instead, "smooth" only reports whether
         the centres rest; see there.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     n_jobs : int, default=None
         Number of parallel runs; see joblib.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the distances.
 
@@ -198,6 +194,8 @@ class FairKMeans(
     >>> bool(model.balance_ >= 0.8 * min(np.mean(sex == "f"), np.mean(sex == "m")))
     True
     """
+
+    _reads_blocks = True
 
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -275,41 +273,29 @@ class FairKMeans(
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the cost and in the limits.
-
-        Returns
-        -------
-        self : FairKMeans
-            The fitted estimator.
         """
-        options = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "dtype": [np.float64, np.float32],
-            "order": "C",
-        }
         solver = chosen_solver(self)
-        is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
-        check_rows_here(solver, is_elsewhere)
-        if is_elsewhere:
-            rows = rows_in_blocks(self._read_training(X, **options))
-        else:
-            rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
+        data = self._read(
+            X,
+            supervised=False,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        check_rows_here(solver, data.blocks is not None)
         check_limits(
             solver,
-            rows.groups.n_attributes,
-            has_weights=rows.has_weights,
+            data.groups.n_attributes,
+            has_weights=data.has_weights,
             min_balance=self.min_balance,
             has_share_bounds=self.share_bounds is not None,
         )
-        rules = self._rules(rows)
-        rows.check_enough(self.n_clusters)
-        problem = rows.problem(rules, self.n_clusters)
+        rules = self._rules(data)
+        check_enough(data, self.n_clusters)
+        problem = clustering_problem(data, rules, self.n_clusters)
         rng = check_random_state(self.random_state)
         is_single = isinstance(self.n_init, str) or not isinstance(self.init, str)
         n_runs = 1 if is_single else int(self.n_init)
@@ -317,20 +303,20 @@ class FairKMeans(
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda c: center_attributes(problem, c)
         ) as callback:
-            if n_runs == 1 or is_elsewhere or self.n_jobs in (None, 1):
+            if n_runs == 1 or data.blocks is not None or self.n_jobs in (None, 1):
                 runs = [self._run(problem, solver, seed, callback) for seed in seeds]
             else:
                 runs = Parallel(n_jobs=self.n_jobs)(
                     delayed(self._run)(problem, solver, seed) for seed in seeds
                 )
         best = min(runs, key=lambda run: run.standing)
-        self.__dict__.update(clustering_attributes(problem, rows.groups, best))
+        self.__dict__.update(clustering_attributes(problem, data.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
         return self
 
-    def _rules(self, rows: Rows) -> Rules:
+    def _rules(self, data: TrainingData) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
-        groups = rows.groups
+        groups = data.groups
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
             warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
@@ -342,8 +328,8 @@ class FairKMeans(
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
-            sums=rows.sums,
-            largest_weight=rows.largest_weight,
+            sums=data.groups.sums(data.sample_weight),
+            largest_weight=data.largest_weight,
         )
 
     def _run(

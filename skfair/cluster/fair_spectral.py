@@ -33,6 +33,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EigenSolver
 from skfair.solvers.parameters import check_parameters
+from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
 
@@ -45,6 +46,7 @@ def _knows_new_rows(self: FairSpectralClustering) -> bool:
     return True
 
 
+@documented
 class FairSpectralClustering(
     SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator
 ):
@@ -117,14 +119,8 @@ class FairSpectralClustering(
         Tolerance, largest number of iterations and block size of eigen-solvers given by name.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the affinity and of its products.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     n_jobs : int, default=None
         Number of parallel jobs of the search for neighbours.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the affinity.
 
@@ -312,15 +308,6 @@ class FairSpectralClustering(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows to cluster, or their weights, (n_samples, n_samples), if precomputed.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-
-        Returns
-        -------
-        self : FairSpectralClustering
-            The fitted estimator.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
         check_parameters(affinity)
@@ -332,7 +319,7 @@ class FairSpectralClustering(
                 f"affinity={self.affinity!r} has no columns that could hold "
                 f"sensitive_columns={self.sensitive_columns!r}. Pass sensitive_features to fit."
             )
-        data = self._read_fit_data(
+        data = self._read(
             X,
             sensitive_features=sensitive_features,
             supervised=False,
@@ -439,8 +426,6 @@ class FairSpectralClustering(
             The rows to cluster, or their weights if precomputed.
         y : object
             Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
 
         Returns
         -------

@@ -22,7 +22,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.rows import rows_in_blocks, rows_in_memory
+from skfair.cluster.rows import check_enough, clustering_problem
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.fronts import hypervolume, nondominated
@@ -35,12 +35,14 @@ from skfair.solvers.clustering.base import (
     check_rows_here,
     clustering_solver,
 )
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_number, check_numbers
 
 # Exact proportion is seldom possible for whole people; just below it usually is.
 _NEARLY_ONE = 0.9995
 
 
+@documented
 class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     r"""The front of k-means cost against the balance of the clusters.
 
@@ -75,12 +77,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         their group's mean.
     max_iter : int, default=500
         Number of iterations of "swap".
-    random_state : int, RandomState instance or None, default=None
-        Seed.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the distances.
 
@@ -135,6 +131,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     True
     """
 
+    _reads_blocks = True
+
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "balances": [Interval(Integral, 2, None, closed="left"), "array-like"],
@@ -181,40 +179,28 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster; of a Dask collection ``labels_`` is a Dask array too.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in cost and balance.
-
-        Returns
-        -------
-        self : ParetoFairKMeans
-            The fitted estimator.
         """
-        options = {
-            "sensitive_features": sensitive_features,
-            "sample_weight": sample_weight,
-            "dtype": [np.float64, np.float32],
-            "order": "C",
-        }
         solver = clustering_solver(self.solver)
-        is_elsewhere = is_lazy(X, sensitive_features, sample_weight)
-        check_rows_here(solver, is_elsewhere)
-        if is_elsewhere:
-            rows = rows_in_blocks(self._read_training(X, **options))
-        else:
-            rows = rows_in_memory(self._read_fit_data(X, supervised=False, **options))
-        groups = rows.groups
+        data = self._read(
+            X,
+            supervised=False,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            dtype=[np.float64, np.float32],
+            order="C",
+        )
+        check_rows_here(solver, data.blocks is not None)
+        groups = data.groups
         targets = self._targets()
-        attained = data_balances(groups, rows.sums)
-        rows.check_enough(self.n_clusters)
+        attained = data_balances(groups, data.groups.sums(data.sample_weight))
+        check_enough(data, self.n_clusters)
         check_group_sizes(groups, self.n_clusters)
         check_limits(
             solver,
             groups.n_attributes,
-            has_weights=rows.has_weights,
+            has_weights=data.has_weights,
             min_balance=None,
             has_share_bounds=False,
         )
@@ -226,7 +212,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             runs = [starting_centers(problem, self.init, 3, rng) for _ in range(self.n_init)]
             return [start for run in runs for start in run]
 
-        problem = rows.problem(rules_of(1.0), self.n_clusters)
+        problem = clustering_problem(data, rules_of(1.0), self.n_clusters)
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:

@@ -20,6 +20,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.points import RepresentationProblem, Units
 from skfair.solvers.clustering.assignment import assign
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
@@ -36,6 +37,7 @@ _READING = (
 )
 
 
+@documented
 class PricePredictionMixin(SensitiveFeaturesMixin):
     """Prediction, transformation and exact assignment at fitted centres and prices.
 
@@ -117,10 +119,6 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             Rows.
-        y : object
-            Not used; exists for compatibility.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
 
         Returns
         -------
@@ -162,8 +160,6 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Smallest balance of a cluster of the batch; None takes that of the estimator.
         share_bounds : float or dict, default=None
             Bounds on shares in the batch instead; None takes those of the estimator.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
 
         Returns
         -------
@@ -220,12 +216,6 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
 
         Returns
         -------
@@ -246,12 +236,6 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         ----------
         X : array-like or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
 
         Returns
         -------

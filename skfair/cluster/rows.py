@@ -1,73 +1,22 @@
-"""The rows of a clustering, in memory or in blocks, as what the estimators need of them."""
+"""The problem of a clustering, made of rows in memory or in blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from skfair.base import FitData
-from skfair.blocks.kinds import Training
-from skfair.groups.encoding import GroupEncoding
+from skfair.blocks.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.in_blocks import PartitionedProblem
 from skfair.problems.clustering.points import RepresentationProblem
 
 
-class Rows(NamedTuple):
-    """Rows that were read and checked.
-
-    Attributes
-    ----------
-    groups : GroupEncoding
-        Groups of the rows, or of the kinds of rows in blocks.
-    sums : ndarray of shape (n_groups,)
-        Weight of each group.
-    largest_weight : float
-        Largest weight of a row.
-    n_samples : int
-        Number of rows.
-    has_weights : bool
-        Whether rows weigh more or less than 1.
-    problem : callable
-        Makes the problem for rules and a number of clusters.
-    """
-
-    groups: GroupEncoding
-    sums: NDArray[np.float64]
-    largest_weight: float
-    n_samples: int
-    has_weights: bool
-    problem: Callable[[Rules, int], RepresentationProblem]
-
-    def check_enough(self, n_clusters: int) -> None:
-        """Raise if there are fewer rows than clusters."""
-        if self.n_samples < n_clusters:
-            raise ValueError(f"n_samples={self.n_samples} should be >= n_clusters={n_clusters}.")
-
-
-def rows_in_memory(data: FitData) -> Rows:
-    """Describe rows in memory."""
-    weights = data.sample_weight
-    return Rows(
-        data.groups,
-        data.groups.sums(weights),
-        1.0 if weights is None else float(weights.max()),
-        data.X.shape[0],
-        weights is not None and bool(np.any(weights != 1)),
-        lambda rules, k: RepresentationProblem(data.X, data.groups, rules, k, weights),
+def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> RepresentationProblem:
+    """Return the problem for rows that were read, wherever they are."""
+    return data.build(
+        lambda X: RepresentationProblem(X, data.groups, rules, n_clusters, data.sample_weight),
+        lambda blocks: PartitionedProblem(blocks, rules, n_clusters),
     )
 
 
-def rows_in_blocks(training: Training) -> Rows:
-    """Describe rows that live elsewhere."""
-    return Rows(
-        training.groups,
-        training.groups.sums(training.weights),
-        training.person,
-        training.n_samples,
-        training.person != 1 or training.weights.sum() != training.n_samples,
-        lambda rules, k: PartitionedProblem(training, rules, k),
-    )
+def check_enough(data: TrainingData, n_clusters: int) -> None:
+    """Raise if there are fewer rows than clusters."""
+    if data.n_samples < n_clusters:
+        raise ValueError(f"n_samples={data.n_samples} should be >= n_clusters={n_clusters}.")

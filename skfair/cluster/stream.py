@@ -16,12 +16,14 @@ from skfair.cluster.results import center_attributes, count_attributes, price_at
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import Assignment, assign
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights
 
 # The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
 _LEAST_STEP = 0.03
 
 
+@documented
 class StreamMixin(PricePredictionMixin):
     """Adds ``partial_fit`` to an estimator with centres, prices and counts."""
 
@@ -44,12 +46,6 @@ class StreamMixin(PricePredictionMixin):
         ----------
         X : array-like of shape (n_samples, n_features)
             The next rows.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
 
         Returns
         -------

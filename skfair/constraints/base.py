@@ -31,6 +31,7 @@ from skfair.constraints.cells import Given, TrainingRows, make_given, split_into
 from skfair.constraints.comparisons import Comparison, make_comparison
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
+from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
 
 __all__ = ["CONSTRAINTS", "Constraint", "TrainingRows", "bind", "documented", "make_constraints"]
@@ -196,30 +197,27 @@ def bind(
 
 Rule = TypeVar("Rule", bound=type[Constraint])
 
-_PARAMETERS = {
-    "max_disparity": """max_disparity : float, default=None
-    The bound of this rule; None for that of the estimator.""",
-    "reference": """reference : {"pairwise", "overall"}, default="pairwise"
-    What a group is compared with: the other groups of its attribute, or all rows.""",
-    "comparison": """comparison : {"difference", "ratio"}, default="difference"
+_with_parameters = documenter(
+    {
+        "comparison": """comparison : {"difference", "ratio"}, default="difference"
     What the bound is on: the difference of two rates, or 1 minus the smaller over the larger, so
     that 0.2 asks for a ratio of at least 0.8, the 80 % rule.""",
-}
+    }
+)
 
 
 def documented(rule: Rule) -> Rule:
-    """Add to the docstring of a rule what it shares with others: metric, parameters, example."""
-    metric = rule().metric
-    parts = [inspect.cleandoc(rule.__doc__ or "")]
-    if metric is not None:
-        parts.append(f"Measured by :func:`skfair.metrics.{metric}`.")
-    shared = [_PARAMETERS[name] for name in inspect.signature(rule).parameters]
-    parts.append("\n".join(["Parameters", "----------", *shared]))
-    call = f"{rule.__name__}(max_disparity=0.1)"
-    example = [f">>> from skfair.constraints import {rule.__name__}", f">>> {call}", call]
-    parts.append("\n".join(["Examples", "--------", *example]))
-    rule.__doc__ = "\n\n".join(parts) + "\n"
-    return rule
+    """Add to the docstring of a rule its metric, parameters and an example."""
+    name, metric = rule.__name__, rule().metric
+    measured = f"\n\nMeasured by :func:`skfair.metrics.{metric}`." if metric else ""
+    rule.__doc__ = f"""{inspect.cleandoc(rule.__doc__ or "")}{measured}
+
+Examples
+--------
+>>> from skfair.constraints import {name}
+>>> {name}(max_disparity=0.1)
+{name}(max_disparity=0.1)"""
+    return _with_parameters(rule)
 
 
 def make_constraints(

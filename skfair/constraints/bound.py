@@ -18,46 +18,27 @@ Interval = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class BoundConstraint:
-    """A rule on given rows: all that problems and solvers see of it.
+    """A rule on given rows: all that problems and solvers see of it."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the rule.
-    moment : Moment
-        What is averaged.
-    cells : ndarray of shape (n_samples,)
-        The cell of each row; 0 for rows that count nowhere, whose weight is 0.
-    row_weights : ndarray of shape (n_samples,)
-        Weight of a row in the mean of its cell; they add up to 1 in each cell.
-    rates : sparse array of shape (n_rates, n_cells)
-        Turns cell means into the rates of groups.
-    overall : sparse array of shape (n_rates, n_cells)
-        Turns cell means into the rate that each group's rate may be compared with.
-    quotients : tuple of Quotients or None
-        Rates and overall rates that are quotients; ``rates`` and ``overall`` are then linear
-        approximations for solvers, and whatever is reported is exact.
-    rate_names : tuple of str
-        Name of the group (and class) of each rate.
-    blocks : ndarray of shape (n_rates,)
-        Rates of one block, an attribute within a class or stratum, are compared with each other.
-    comparison : Comparison
-        How rates become one number.
-    max_disparity : float
-        The bound on it.
-    """
-
-    name: str
-    moment: Moment
+    name: str  # name of the rule
+    moment: Moment  # what is averaged
+    # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
     cells: IntArray
+    # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
     row_weights: FloatArray
-    rates: sparse.csr_array
+    rates: sparse.csr_array  # (n_rates, n_cells): turns cell means into the rates of groups
+    # (n_rates, n_cells): turns cell means into the rate that each group's rate may be
+    # compared with
     overall: sparse.csr_array
+    # Rates and overall rates that are quotients; ``rates`` and ``overall`` are then linear
+    # approximations for solvers, and whatever is reported is exact
     quotients: tuple[Quotients, Quotients] | None
-    rate_names: tuple[str, ...]
+    rate_names: tuple[str, ...]  # name of the group (and class) of each rate
+    # (n_rates,): rates of one block, an attribute within a class or stratum, are compared
+    # with each other
     blocks: IntArray
-    comparison: Comparison
-    max_disparity: float
+    comparison: Comparison  # how rates become one number
+    max_disparity: float  # the bound on it
 
     @property
     def n_cells(self) -> int:

@@ -23,29 +23,15 @@ from skfair.utils.text import listed
 
 
 class TrainingRows(NamedTuple):
-    """What a rule may know of the training data.
+    """What a rule may know of the training data."""
 
-    Attributes
-    ----------
-    groups : GroupEncoding
-        The groups of the rows.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1 for classification, real numbers for regression.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    loss : Loss
-        The loss that is minimised (an object with ``parts`` and ``exact``).
-    class_names : tuple or None
-        Names of the negative and the positive class; None for regression.
-    strata : Strata or None
-        Levels of an allowed attribute, for rules that hold within each of them.
-    """
-
-    groups: GroupEncoding
-    targets: FloatArray
-    sample_weight: FloatArray | None
-    loss: Loss
+    groups: GroupEncoding  # the groups of the rows
+    targets: FloatArray  # (n_samples,): -1 and 1 for classification, real numbers for regression
+    sample_weight: FloatArray | None  # (n_samples,): weights of the rows
+    loss: Loss  # the loss that is minimised (an object with ``parts`` and ``exact``)
+    # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None
+    # Levels of an allowed attribute, for rules that hold within each of them
     strata: Strata | None = None
 
     @property
@@ -55,18 +41,11 @@ class TrainingRows(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Parts of the rows, within each of which groups are compared.
+    """Parts of the rows, within each of which groups are compared."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The part of each row; the number of parts for rows that do not count.
-    names : tuple of str
-        What is added to the name of a group.
-    """
-
+    # (n_samples,): the part of each row; the number of parts for rows that do not count
     codes: IntArray
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # what is added to the name of a group
 
 
 class Given(Protocol):
@@ -173,32 +152,19 @@ class Quotients(NamedTuple):
 
 
 class CellTable(NamedTuple):
-    """Cells of the rows, and how their means become rates.
+    """Cells of the rows, and how their means become rates."""
 
-    Attributes
-    ----------
-    cells : ndarray of shape (n_samples,)
-        The cell of each row; 0 for rows that count nowhere, whose weight is 0.
-    row_weights : ndarray of shape (n_samples,)
-        Weight of a row in the mean of its cell; they add up to 1 in each cell.
-    rates, overall : sparse array of shape (n_rates, n_cells)
-        Turn cell means into the rates of groups, and into that of all rows of the part. Of
-        quotients, linear approximations.
-    quotients : tuple of Quotients or None
-        Rates and overall rates if they are quotients.
-    names : tuple of str
-        Name of the group and part of each rate.
-    blocks : ndarray of shape (n_rates,)
-        Number of the attribute and part of each rate.
-    """
-
+    # (n_samples,): the cell of each row; 0 for rows that count nowhere, whose weight is 0
     cells: IntArray
+    # (n_samples,): weight of a row in the mean of its cell; they add up to 1 in each cell
     row_weights: FloatArray
+    # (n_rates, n_cells): turn cell means into the rates of groups, and into that of all rows
+    # of the part. Of quotients, linear approximations
     rates: sparse.csr_array
     overall: sparse.csr_array
-    quotients: tuple[Quotients, Quotients] | None
-    names: tuple[str, ...]
-    blocks: IntArray
+    quotients: tuple[Quotients, Quotients] | None  # rates and overall rates if they are quotients
+    names: tuple[str, ...]  # name of the group and part of each rate
+    blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
 
 
 def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -> CellTable:

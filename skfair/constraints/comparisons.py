@@ -30,43 +30,26 @@ ROUNDING = 1e-12
 
 
 class Rows(NamedTuple):
-    """Rows of a constraint: what is kept between bounds, as combinations of rates.
+    """Rows of a constraint: what is kept between bounds, as combinations of rates."""
 
-    Attributes
-    ----------
-    of_rates, of_overall : sparse array of shape (n_rows, n_rates)
-        Factors of the rates, and of the overall rate that each of them is compared with.
-    centers : ndarray of shape (n_rows,)
-        The centre that a row is measured from; -1 for none.
-    lower, upper : ndarray of shape (n_rows,)
-        Bounds.
-    names : tuple of str
-        What each row compares.
-    """
-
+    # (n_rows, n_rates): factors of the rates, and of the overall rate that each of them is
+    # compared with
     of_rates: sparse.csr_array
     of_overall: sparse.csr_array
-    centers: IntArray
+    centers: IntArray  # (n_rows,): the centre that a row is measured from; -1 for none
+    # (n_rows,): bounds
     lower: FloatArray
     upper: FloatArray
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # what each row compares
 
 
 class Comparison(ABC):
-    """How rates become one number, the disparity.
+    """How rates become one number, the disparity."""
 
-    Attributes
-    ----------
-    code : {0, 1, 2}
-        For the threshold scan: difference, ratio, largest rate.
-    against_overall : bool
-        Whether each rate is compared with the overall one instead of with the others.
-    suffix : str or None
-        Ending of the names of metrics that compare so; None if they are named otherwise.
-    """
-
-    code: ClassVar[int] = 0
+    code: ClassVar[int] = 0  # for the threshold scan: difference, ratio, largest rate
+    # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
+    # Ending of the names of metrics that compare so; None if they are named otherwise
     suffix: ClassVar[str | None] = "_difference"
 
     @abstractmethod

@@ -20,12 +20,10 @@ class Moment(ABC):
     is_rate : bool
         Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so
         that a temperature and a shift of all scores apply.
-    unit : {"rate", "loss", "score"}
-        The unit of the moment, and of bounds on it.
     """
 
     is_rate = False
-    unit: Literal["rate", "loss", "score"] = "rate"
+    unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment, and of bounds on it
 
     @abstractmethod
     def parts(

@@ -14,26 +14,26 @@ from typing import Any
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
 from skfair.datasets._packing import checks
-from skfair.utils.text import filler
+from skfair.utils.docs import documenter
 
 _DataHome = str | os.PathLike[str] | None
 
-_fill_doc = filler(
+_documented = documenter(
     {
-        "arguments": """data_home : str, path-like or None, default=None
-    Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.
-cache : bool, default=True
-    Keep the download in ``data_home``; later calls then need no network.
-as_frame : bool, default=True
-    Return pandas objects; False returns arrays (of dtype object where words occur).
-return_X_y : bool, default=False
+        "data_home": """data_home : str, path-like or None, default=None
+    Folder of the download cache; None takes scikit-learn's, ``~/scikit_learn_data``.""",
+        "cache": """cache : bool, default=True
+    Keep the download in ``data_home``; later calls then need no network.""",
+        "as_frame": """as_frame : bool, default=True
+    Return pandas objects; False returns arrays (of dtype object where words occur).""",
+        "return_X_y": """return_X_y : bool, default=False
     Return ``(data, target, sensitive_features)`` instead of the Bunch.""",
-        "returns": """dataset : Bunch
+        "Returns": """dataset : Bunch
     ``data``, ``target`` (0 or 1), ``sensitive_features`` (one column per attribute),
     ``frame`` (the whole table, None with ``as_frame=False``), ``feature_names``,
     ``sensitive_names``, ``dropped_columns`` (columns of ``frame`` that are no features),
     ``DESCR``.""",
-        "raises": """ConnectionError
+        "Raises": """ConnectionError
     When OpenML cannot be reached and ``data_home`` holds no copy.""",
     }
 )
@@ -48,7 +48,7 @@ _validated = checks(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_adult(
     *,
     data_home: _DataHome = None,
@@ -60,18 +60,6 @@ def fetch_adult(
 
     48 842 people of the 1994 US census survey, 14 features. The target is 1 for the label ``>50K``;
     the sensitive attributes are ``sex`` and ``race``. OpenML data set 1590.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----
@@ -96,7 +84,7 @@ def fetch_adult(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_bank(
     *,
     data_home: _DataHome = None,
@@ -109,18 +97,6 @@ def fetch_bank(
     45 211 phone calls of a Portuguese bank, 15 features. The target is 1 for a deposit; the
     sensitive attributes are ``age_25_60`` (is the age from 25 to 60: "25-60" or "other") and
     ``marital``. OpenML data set 1461.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----
@@ -145,7 +121,7 @@ def fetch_bank(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_compas(
     *,
     data_home: _DataHome = None,
@@ -158,18 +134,6 @@ def fetch_compas(
     Defendants of Broward County, Florida, African-American or Caucasian. The target is 1 for a
     new charge, so the positive answer is the bad one; the sensitive attributes are ``race``
     and ``sex``. OpenML data set 42193.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----
@@ -194,7 +158,7 @@ def fetch_compas(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_german_credit(
     *,
     data_home: _DataHome = None,
@@ -207,18 +171,6 @@ def fetch_german_credit(
     1 000 applicants, 20 features. The target is 1 for the label ``good``; the sensitive
     attributes are ``sex`` (read from ``personal_status``) and ``age_over_25``. OpenML data set
     31.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----
@@ -242,7 +194,7 @@ def fetch_german_credit(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_communities_crime(
     *,
     data_home: _DataHome = None,
@@ -256,18 +208,6 @@ def fetch_communities_crime(
     ``ViolentCrimesPerPop`` exceeds 0.28, its 70th percentile; the sensitive attributes say
     whether ``racepctblack`` and ``racePctWhite`` reach their medians (0.06 and 0.85). OpenML
     data set 315.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----
@@ -292,7 +232,7 @@ def fetch_communities_crime(
 
 
 @_validated
-@_fill_doc
+@_documented
 def fetch_acs_income(
     *,
     data_home: _DataHome = None,
@@ -305,18 +245,6 @@ def fetch_acs_income(
     1 664 500 people of the 2018 American Community Survey, 10 features: Adult made anew. The
     target is 1 when ``PINCP`` exceeds 50 000; the sensitive attributes are ``sex`` and
     ``race``, in words. OpenML data set 43141.
-
-    Parameters
-    ----------
-    %(arguments)s
-
-    Returns
-    -------
-    %(returns)s
-
-    Raises
-    ------
-    %(raises)s
 
     Notes
     -----

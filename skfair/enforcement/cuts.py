@@ -24,47 +24,30 @@ _MOST_CUTS, _GRID = 4096, 200
 
 
 class Blocks(NamedTuple):
-    """The distinct scores of one group, in descending order.
+    """The distinct scores of one group, in descending order."""
 
-    Attributes
-    ----------
-    scores : ndarray of shape (n_blocks,)
-        The scores.
-    ends : ndarray of shape (n_blocks + 1,)
-        Share of the group's weight above each cut; a cut after j blocks puts j of them above.
-    gains : ndarray of shape (n_blocks + 1,)
-        Weight of positive minus that of negative rows above each cut, as a share of all rows.
-    positive, negative : ndarray of shape (n_blocks + 1,)
-        Share of the group's positives, and of its negatives, above each cut.
-    """
-
-    scores: FloatArray
+    scores: FloatArray  # (n_blocks,): the scores
+    # (n_blocks + 1,): share of the group's weight above each cut; a cut after j blocks puts j
+    # of them above
     ends: FloatArray
+    # (n_blocks + 1,): weight of positive minus that of negative rows above each cut, as a
+    # share of all rows
     gains: FloatArray
+    # (n_blocks + 1,): share of the group's positives, and of its negatives, above each cut
     positive: FloatArray
     negative: FloatArray
 
 
 def score_blocks(
+    # (n_samples,): scores, groups and classes (-1 and 1) of the rows
     scores: FloatArray,
     codes: IntArray,
-    n_groups: int,
+    n_groups: int,  # number of groups
     targets: FloatArray,
-    weights: FloatArray | None = None,
-    min_gap: float = 0.0,
+    weights: FloatArray | None = None,  # (n_samples,): weights of the rows
+    min_gap: float = 0.0,  # scores that are not further apart count as tied
 ) -> list[Blocks]:
     """Sort the scores of each group and merge those that are closer than ``min_gap``.
-
-    Parameters
-    ----------
-    scores, codes, targets : ndarray of shape (n_samples,)
-        Scores, groups and classes (-1 and 1) of the rows.
-    n_groups : int
-        Number of groups.
-    weights : ndarray of shape (n_samples,), default=None
-        Weights of the rows.
-    min_gap : float, default=0.0
-        Scores that are not further apart count as tied.
 
     Returns
     -------
@@ -128,23 +111,13 @@ def natural_cuts(blocks: Sequence[Blocks], threshold: float) -> Cuts:
 
 
 def choose_cuts(
-    blocks: Sequence[Blocks],
+    blocks: Sequence[Blocks],  # distinct scores of each group
+    # One or two rules: for each group what is compared, at every cut (not falling)
     levels: Sequence[Sequence[FloatArray]],
-    tolerance: float,
-    threshold: float | None,
+    tolerance: float,  # largest difference of two groups
+    threshold: float | None,  # a common threshold that is kept if the rule allows it
 ) -> Cuts:
     """Return the most accurate cuts whose levels are within the tolerance of each other.
-
-    Parameters
-    ----------
-    blocks : sequence of Blocks
-        Distinct scores of each group.
-    levels : sequence of sequences of ndarray
-        One or two rules: for each group what is compared, at every cut (not falling).
-    tolerance : float
-        Largest difference of two groups.
-    threshold : float or None
-        A common threshold that is kept if the rule allows it.
 
     Returns
     -------

@@ -22,33 +22,16 @@ ROUNDING = 1e-12  # accuracies that differ by less are the same
 
 
 class StrictResult(NamedTuple):
-    """A solution and what it is worth.
+    """A solution and what it is worth."""
 
-    Attributes
-    ----------
-    problem : RuledProblem
-        The smooth problem that was solved, with its loss, bounds and temperature.
-    result : SolverResult
-        Its solution.
-    shift : float
-        What is added to its scores.
-    scale : float
-        What its scores are then multiplied by.
-    is_feasible : bool
-        Whether the true bounds are kept.
-    is_constant : bool
-        Whether that takes the same prediction for everybody.
-    n_solves : int
-        Number of smooth problems that were solved.
-    """
-
+    # The smooth problem that was solved, with its loss, bounds and temperature
     problem: RuledProblem
-    result: SolverResult
-    shift: float = 0.0
-    scale: float = 1.0
-    is_feasible: bool = True
-    is_constant: bool = False
-    n_solves: int = 1
+    result: SolverResult  # its solution
+    shift: float = 0.0  # what is added to its scores
+    scale: float = 1.0  # what its scores are then multiplied by
+    is_feasible: bool = True  # whether the true bounds are kept
+    is_constant: bool = False  # whether that takes the same prediction for everybody
+    n_solves: int = 1  # number of smooth problems that were solved
 
 
 class Candidate(NamedTuple):

@@ -29,43 +29,21 @@ IntervalLike = Sequence[Any] | Mapping[Any, Any] | FloatArray
 
 
 class Promise(NamedTuple):
-    """What is limited on given rows.
+    """What is limited on given rows."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the rule.
-    rule : PartialRule
-        The rule.
-    interval : object
-        The interval as the user gave it.
-    is_ccdf : bool
-        Whether disparities are shares of the whole groups, not of the interval.
-    bound : float
-        The disparity allowed.
-    groups : GroupEncoding
-        The groups of the rows.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    intervals : Intervals
-        The intervals on which shares have to agree: those of the user, or all of them together,
-        longer by the bound, where groups are compared at thresholds (``compares_thresholds``):
-        the ranks of other groups at their thresholds lie there.
-    behind : WeightedRows or None
-        Set if the rows are few weighted ones that stand for those of Dask collections.
-    """
-
-    name: str
-    rule: PartialRule
-    interval: IntervalLike
-    is_ccdf: bool
-    bound: float
-    groups: GroupEncoding
-    targets: FloatArray
-    weights: FloatArray | None
+    name: str  # name of the rule
+    rule: PartialRule  # the rule
+    interval: IntervalLike  # the interval as the user gave it
+    is_ccdf: bool  # whether disparities are shares of the whole groups, not of the interval
+    bound: float  # the disparity allowed
+    groups: GroupEncoding  # the groups of the rows
+    targets: FloatArray  # (n_samples,): -1 and 1
+    weights: FloatArray | None  # (n_samples,): weights of the rows
+    # The intervals on which shares have to agree: those of the user, or all of them together,
+    # longer by the bound, where groups are compared at thresholds (``compares_thresholds``):
+    # the ranks of other groups at their thresholds lie there
     intervals: Intervals
+    # Set if the rows are few weighted ones that stand for those of Dask collections
     behind: WeightedRows | None = None
 
     @classmethod

@@ -43,13 +43,6 @@ class GroupMaps:
     Scores that only move with the threshold of their group do so in one subtraction, and rows
     between two knots stay between them, to the last bit: order and ties are not left to rounding.
 
-    Parameters
-    ----------
-    thresholds : ndarray of shape (n_groups,)
-        What is moved to 0.
-    before, after : list of ndarray
-        For each group its knots: rising scores, and what they become.
-
     Examples
     --------
     >>> import numpy as np
@@ -59,7 +52,8 @@ class GroupMaps:
     array([-0.5 ,  0.25,  2.5 ])
     """
 
-    thresholds: FloatArray
+    thresholds: FloatArray  # (n_groups,): what is moved to 0
+    # For each group its knots: rising scores, and what they become
     before: list[FloatArray]
     after: list[FloatArray]
 
@@ -93,31 +87,18 @@ def shift_maps(blocks: Sequence[Blocks], thresholds: FloatArray) -> GroupMaps:
 
 
 def band_maps(
-    blocks: Sequence[Blocks],
-    thresholds: FloatArray,
-    intervals: Intervals,
-    tolerance: float,
+    blocks: Sequence[Blocks],  # distinct scores of each group
+    thresholds: FloatArray,  # (n_groups,): what is moved to 0
+    intervals: Intervals,  # the percentile intervals
+    tolerance: float,  # largest difference of shares
     *,
+    # How much smaller it is made away from the threshold, where that costs no accuracy, so
+    # that the noise of new rows finds room
     margin: float = 0.0,
+    # Largest number of knots of a map; None for as many as it takes to be exact
     n_knots: int | None = None,
 ) -> tuple[GroupMaps, float]:
     """Move scores as little as needed for the shares of all groups to agree at every score.
-
-    Parameters
-    ----------
-    blocks : sequence of Blocks
-        Distinct scores of each group.
-    thresholds : ndarray of shape (n_groups,)
-        What is moved to 0.
-    intervals : Intervals
-        The percentile intervals.
-    tolerance : float
-        Largest difference of shares.
-    margin : float, default=0.0
-        How much smaller it is made away from the threshold, where that costs no accuracy, so that
-        the noise of new rows finds room.
-    n_knots : int, default=None
-        Largest number of knots of a map; None for as many as it takes to be exact.
 
     Returns
     -------

@@ -24,42 +24,21 @@ ROOM, ROOM_ELSEWHERE = 0.5, 3.0
 
 
 class Repaired(NamedTuple):
-    """Maps of the groups, and what they are good for.
+    """Maps of the groups, and what they are good for."""
 
-    Attributes
-    ----------
-    maps : GroupMaps
-        From scores to scores whose decision threshold is 0.
-    bound : float
-        The disparity that is kept: larger than asked only where ties leave no choice.
-    """
-
-    maps: GroupMaps
-    bound: float
+    maps: GroupMaps  # from scores to scores whose decision threshold is 0
+    bound: float  # the disparity that is kept: larger than asked only where ties leave no choice
 
 
 def repair_scores(
-    promise: Promise,
-    scores: FloatArray,
-    threshold: float | None,
+    promise: Promise,  # what is limited; the groups must not overlap
+    scores: FloatArray,  # (n_samples,): scores of the rows of the promise
+    threshold: float | None,  # decision threshold; None for the most accurate
     *,
-    min_gap: float = 0.0,
-    n_knots: int | None = None,
+    min_gap: float = 0.0,  # scores that are closer count as tied
+    n_knots: int | None = None,  # largest number of knots of a map
 ) -> Repaired:
     """Return monotone maps of the groups after which the promise is kept.
-
-    Parameters
-    ----------
-    promise : Promise
-        What is limited; the groups must not overlap.
-    scores : ndarray of shape (n_samples,)
-        Scores of the rows of the promise.
-    threshold : float or None
-        Decision threshold; None for the most accurate.
-    min_gap : float, default=0.0
-        Scores that are closer count as tied.
-    n_knots : int, default=None
-        Largest number of knots of a map.
 
     Returns
     -------

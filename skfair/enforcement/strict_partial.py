@@ -43,27 +43,13 @@ EXACT = 1e-9
 
 
 class PartialResult(NamedTuple):
-    """The solution that is kept.
+    """The solution that is kept."""
 
-    Attributes
-    ----------
-    problem : PartialParityProblem
-        The smooth problem that it solves, with its tolerance and steps.
-    result : SolverResult
-        The solution.
-    disparity : float
-        Its measured disparity.
-    n_solves : int
-        Number of problems that were solved.
-    is_precise : bool
-        Whether its solver runs until it has converged.
-    """
-
-    problem: PartialParityProblem
-    result: SolverResult
-    disparity: float
-    n_solves: int
-    is_precise: bool
+    problem: PartialParityProblem  # the smooth problem that it solves, with its tolerance and steps
+    result: SolverResult  # the solution
+    disparity: float  # its measured disparity
+    n_solves: int  # number of problems that were solved
+    is_precise: bool  # whether its solver runs until it has converged
 
 
 class _Solved(NamedTuple):
@@ -83,21 +69,11 @@ class _Solved(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is asked of scores, and what they are compared by.
+    """What is asked of scores, and what they are compared by."""
 
-    Attributes
-    ----------
-    measure : callable
-        Disparity of scores.
-    quality : callable
-        Their accuracy.
-    max_disparity : float
-        Largest disparity.
-    """
-
-    measure: Callable[[FloatArray], float]
-    quality: Callable[[FloatArray], float]
-    max_disparity: float
+    measure: Callable[[FloatArray], float]  # disparity of scores
+    quality: Callable[[FloatArray], float]  # their accuracy
+    max_disparity: float  # largest disparity
 
 
 class _Tightened(Rounds[PartialParityProblem]):

@@ -15,7 +15,7 @@ the share of one bin, one in several thousand of those rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from skfair.problems.erm.in_blocks import (
     Task,
     pieces_of,
 )
+from skfair.problems.erm.in_memory import ConstrainedERM
+from skfair.problems.erm.problem import RuledProblem
 
 if TYPE_CHECKING:
     from skfair._kernels.thresholds import SortedRows
@@ -47,25 +49,17 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Bins(NamedTuple):
-    """What lies in each bin, from low scores to high ones.
+    """What lies in each bin, from low scores to high ones."""
 
-    Attributes
-    ----------
-    n : ndarray of shape (n_bins,)
-        Number of rows.
-    lowest, highest : ndarray of shape (n_bins,)
-        Their scores; inf and -inf in an empty bin.
-    gains, losses : ndarray of shape (n_bins,)
-        Change of the accuracy by rows that gain, and by rows that lose, when they turn positive.
-    rises, falls : list of ndarray of shape (n_cells, n_bins)
-        For each rule, how far its cell means rise and fall by them.
-    """
-
-    n: NDArray[np.int64]
+    n: NDArray[np.int64]  # (n_bins,): number of rows
+    # (n_bins,): their scores; inf and -inf in an empty bin
     lowest: FloatArray
     highest: FloatArray
+    # (n_bins,): change of the accuracy by rows that gain, and by rows that lose, when they
+    # turn positive
     gains: FloatArray
     losses: FloatArray
+    # (n_cells, n_bins): for each rule, how far its cell means rise and fall by them
     rises: list[FloatArray]
     falls: list[FloatArray]
 
@@ -393,8 +387,9 @@ def _joined(parts: list[_Inside]) -> _Inside:
     return _Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))
 
 
-def make_scan(problem: Any) -> ThresholdSearch | ThresholdScan:
+def make_scan(problem: RuledProblem) -> ThresholdSearch | ThresholdScan:
     """Return what scans the thresholds of a problem, wherever its rows are."""
     if isinstance(problem, PartitionedERM):
         return ThresholdSearch(problem)
+    assert isinstance(problem, ConstrainedERM)
     return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)

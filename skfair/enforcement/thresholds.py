@@ -24,27 +24,13 @@ ROUNDING = 1e-10
 
 
 class Threshold(NamedTuple):
-    """A shift of the scores and what it gives.
+    """A shift of the scores and what it gives."""
 
-    Attributes
-    ----------
-    shift : float
-        What is added to every score.
-    accuracy : float
-        Weighted share of right predictions.
-    is_feasible : bool
-        Whether all rules are kept.
-    is_constant : bool
-        Whether all rows get the same prediction.
-    excess : float
-        Largest disparity minus its bound.
-    """
-
-    shift: float
-    accuracy: float
-    is_feasible: bool
-    is_constant: bool
-    excess: float
+    shift: float  # what is added to every score
+    accuracy: float  # weighted share of right predictions
+    is_feasible: bool  # whether all rules are kept
+    is_constant: bool  # whether all rows get the same prediction
+    excess: float  # largest disparity minus its bound
 
 
 class Cut(NamedTuple):

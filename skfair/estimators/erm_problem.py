@@ -39,19 +39,12 @@ SolverChoice = str | Solver
 
 
 class TargetScale(NamedTuple):
-    """What standardised targets were before: units of limits, losses and predictions.
+    """What standardised targets were before: units of limits, losses and predictions."""
 
-    Attributes
-    ----------
-    middle, spread : float
-        Inside, a target is (y - middle) / spread.
-    degree : int
-        Power of the spread that is the unit of the loss.
-    """
-
+    # Inside, a target is (y - middle) / spread
     middle: float = 0.0
     spread: float = 1.0
-    degree: int = 0
+    degree: int = 0  # power of the spread that is the unit of the loss
 
     @property
     def of_loss(self) -> float:
@@ -73,27 +66,14 @@ class TargetScale(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What scores are fitted to, by row in memory or by kind of rows in blocks.
+    """What scores are fitted to, by row in memory or by kind of rows in blocks."""
 
-    Attributes
-    ----------
-    targets : ndarray
-        -1 and 1, or standardised numbers.
-    loss : Loss
-        What is minimised.
-    loss_weights : ndarray or None
-        Weights in the mean loss.
-    class_names : tuple or None
-        Names of the negative and the positive class; None for regression.
-    scale : TargetScale
-        What the targets were before.
-    """
-
-    targets: FloatArray
-    loss: Loss
-    loss_weights: FloatArray | None
+    targets: FloatArray  # -1 and 1, or standardised numbers
+    loss: Loss  # what is minimised
+    loss_weights: FloatArray | None  # weights in the mean loss
+    # Names of the negative and the positive class; None for regression
     class_names: tuple[Any, Any] | None = None
-    scale: TargetScale = TargetScale()
+    scale: TargetScale = TargetScale()  # what the targets were before
 
 
 class ModelOptions(NamedTuple):
@@ -123,30 +103,15 @@ def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[
 
 
 def build_problem(
-    data: TrainingData,
-    task: Task,
-    rules: Sequence[Constraint],
-    max_disparity: float,
-    options: ModelOptions,
+    data: TrainingData,  # the rows
+    task: Task,  # targets, loss and weights
+    rules: Sequence[Constraint],  # the rules that hold
+    max_disparity: float,  # the limit of rules without one of their own, in the units of the user
+    options: ModelOptions,  # the model
     *,
-    n_earlier: int = 0,
+    n_earlier: int = 0,  # rows of a stream before these, which count in the default of ``alpha``
 ) -> Problem:
     """Build the problem of rows in memory or in blocks.
-
-    Parameters
-    ----------
-    data : TrainingData
-        The rows.
-    task : Task
-        Targets, loss and weights.
-    rules : sequence of Constraint
-        The rules that hold.
-    max_disparity : float
-        The limit of rules without one of their own, in the units of the user.
-    options : ModelOptions
-        The model.
-    n_earlier : int, default=0
-        Rows of a stream before these, which count in the default of ``alpha``.
 
     Returns
     -------

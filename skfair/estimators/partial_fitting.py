@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray
-from skfair.base import FitData, SensitiveFeaturesMixin
+from skfair.base import SensitiveFeaturesMixin
+from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
 from skfair.enforcement.promise import Promise, make_promise
 from skfair.enforcement.rounds import SolveOptions
@@ -51,7 +52,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
     # --- what is promised and by which model ----------------------------------------------------
 
-    def _promise(self, data: FitData, targets: FloatArray) -> Promise:
+    def _promise(self, data: TrainingData, targets: FloatArray) -> Promise:
         return make_promise(
             self.constraint,
             self.interval,
@@ -90,7 +91,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             )
         return bool(aware)
 
-    def _make_model(self, data: FitData) -> Model:
+    def _make_model(self, data: TrainingData) -> Model:
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups
@@ -106,7 +107,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     # --- solution -------------------------------------------------------------------------------
 
     def _optimise(
-        self, data: FitData, promise: Promise, model: Model, callback: Callback | None
+        self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth rule unless scores are only repaired."""
         targets, weights, zero = promise.targets, data.sample_weight, self._fixed_threshold()

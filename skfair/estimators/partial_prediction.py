@@ -28,6 +28,7 @@ from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
 
@@ -36,6 +37,7 @@ def _type_of_classes(estimator: Any) -> Any:
     return estimator.classes_.dtype
 
 
+@documented
 class PartialPrediction(ClassifierMixin):
     """From raw scores to decisions, with the maps of the groups in between.
 
@@ -118,8 +120,6 @@ class PartialPrediction(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if the model is group-aware and X does not hold them.
 
@@ -138,8 +138,6 @@ class PartialPrediction(ClassifierMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if the model is group-aware and X does not hold them.
 
@@ -223,8 +221,6 @@ class PartialPrediction(ClassifierMixin):
             Their classes; needed by rules that look at them.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, unless X holds them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
         confidence : float, default=0.95
             Probability with which the bound holds.
 

@@ -49,44 +49,23 @@ MIN_GROUP_SIZE = 30
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the rows into cells that no group cuts, and who owns them.
+    """A partition of the rows into cells that no group cuts, and who owns them."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The cell of each row.
-    weights : ndarray of shape (n_cells,)
-        Number (or total weight) of the rows of each cell.
-    membership : sparse array of shape (n_groups, n_cells)
-        1 where the group contains the cell.
-    classes : ndarray of shape (n_cells,)
-        The class code of each cell; zeros if no class was given.
-    """
-
-    codes: IntArray
-    weights: FloatArray
-    membership: sparse.csr_array
-    classes: IntArray
+    codes: IntArray  # (n_samples,): the cell of each row
+    weights: FloatArray  # (n_cells,): number (or total weight) of the rows of each cell
+    membership: sparse.csr_array  # (n_groups, n_cells): 1 where the group contains the cell
+    classes: IntArray  # (n_cells,): the class code of each cell; zeros if no class was given
 
 
 @dataclass(frozen=True, eq=False)
 class GroupEncoding:
-    """Rows and their groups. Built by :func:`encode_groups`.
+    """Rows and their groups. Built by :func:`encode_groups`."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_attributes, n_samples)
-        Group number of each row in each attribute, C-contiguous int64. After intersection (or for
-        one attribute) there is a single row, ``codes[0]``.
-    levels : GroupLevels
-        Names and levels, kept by fitted estimators.
-    counts : ndarray of shape (n_groups,)
-        Number of rows of each group.
-    """
-
+    # (n_attributes, n_samples): group number of each row in each attribute, C-contiguous
+    # int64. After intersection (or for one attribute) there is a single row, ``codes[0]``
     codes: IntArray
-    levels: GroupLevels
-    counts: IntArray
+    levels: GroupLevels  # names and levels, kept by fitted estimators
+    counts: IntArray  # (n_groups,): number of rows of each group
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,27 +193,18 @@ class GroupEncoding:
 
 
 def encode_groups(
+    # (n_samples,): a list, array, frame or dict of columns without missing values; an
+    # encoding stays as it is
     sensitive_features: Any,
     *,
-    n_samples: int | None = None,
+    n_samples: int | None = None,  # the number of rows expected
+    # Whether several attributes are crossed into one, or kept apart (and overlap)
     intersectional: bool = True,
+    # The X or y that the rows belong to. The same pandas index in another order is an error
     like: Any = None,
-    role: Role = SENSITIVE,
+    role: Role = SENSITIVE,  # what errors call the attributes
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
-
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), or dict
-        A list, array, frame or dict of columns without missing values; an encoding stays as it is.
-    n_samples : int, default=None
-        The number of rows expected.
-    intersectional : bool, default=True
-        Whether several attributes are crossed into one, or kept apart (and overlap).
-    like : object, default=None
-        The X or y that the rows belong to. The same pandas index in another order is an error.
-    role : Role, default=SENSITIVE
-        What errors call the attributes.
 
     Returns
     -------

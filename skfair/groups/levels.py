@@ -20,27 +20,16 @@ from skfair.utils.text import listed, plural
 
 @dataclass(frozen=True, eq=False)
 class GroupLevels:
-    """The groups that were seen at fit: enough to encode new rows and to name them.
+    """The groups that were seen at fit: enough to encode new rows and to name them."""
 
-    Attributes
-    ----------
-    attributes : tuple of str
-        Names of the sensitive attributes as given (columns of the input).
-    levels : tuple of lists
-        The sorted levels of each attribute.
-    combinations : ndarray of shape (n_groups, n_attributes) or None
-        For intersections: the level of each attribute in each group that occurs.
-    names : tuple of str
-        One readable name per group.
-    offsets : ndarray
-        First group number of each attribute, then the number of groups. An intersection counts as
-        one attribute.
-    """
-
-    attributes: tuple[str, ...]
-    levels: tuple[list[Any], ...]
+    attributes: tuple[str, ...]  # names of the sensitive attributes as given (columns of the input)
+    levels: tuple[list[Any], ...]  # the sorted levels of each attribute
+    # (n_groups, n_attributes): for intersections: the level of each attribute in each group
+    # that occurs
     combinations: IntArray | None
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # one readable name per group
+    # First group number of each attribute, then the number of groups. An intersection counts
+    # as one attribute
     offsets: IntArray
 
     @property

@@ -10,18 +10,10 @@ from skfair.groups.encoding import encode_groups
 
 
 class Strata(NamedTuple):
-    """The stratum of each row.
+    """The stratum of each row."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Number of the stratum of each row.
-    names : tuple of str
-        One readable name per stratum.
-    """
-
-    codes: IntArray
-    names: tuple[str, ...]
+    codes: IntArray  # (n_samples,): number of the stratum of each row
+    names: tuple[str, ...]  # one readable name per stratum
 
 
 def read_strata(control_features: Any, *, n_samples: int | None = None, like: Any = None) -> Strata:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import GroupEncoding
-from skfair.inspection._docs import fill_doc
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text
 from skfair.inspection._style import (
@@ -44,6 +44,7 @@ _BAND = "#E69F00"
 _N_MARKERS = 8
 
 
+@documented
 class CCDFCurveDisplay:
     r"""Selection rate of each group against that of a reference group, over all thresholds.
 
@@ -69,8 +70,6 @@ class CCDFCurveDisplay:
         Percentile interval of the reference group, marked on the horizontal axis.
     group_interval : sequence of array-like of shape (n_intervals, 2), default=None
         Percentile interval of the other group of each curve, marked on the vertical axis.
-    name : str, default=None
-        Name of the model, put in front of the names in the legend.
 
     Attributes
     ----------
@@ -147,7 +146,6 @@ class CCDFCurveDisplay:
         self.name = name
 
     @classmethod
-    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -174,26 +172,6 @@ class CCDFCurveDisplay:
             A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
         X : array-like of shape (n_samples, n_features)
             The rows to score.
-        %(y_unused)s
-        %(groups)s
-        %(columns)s
-        reference : group, default=None
-            See :meth:`from_predictions`.
-        interval : (float, float), list of such pairs, or dict, default=None
-            See :meth:`from_predictions`.
-        %(weights)s
-        intersectional : bool, default=True
-            See :meth:`from_predictions`.
-        %(response)s
-        %(name)s
-        %(ax)s
-        **kwargs
-            Passed to ``plot`` of matplotlib for the curves.
-
-        Returns
-        -------
-        display : CCDFCurveDisplay
-            The numbers and the artists.
         """
         caller = f"{cls.__name__}.from_estimator"
         check_matplotlib(caller)
@@ -215,7 +193,6 @@ class CCDFCurveDisplay:
         )
 
     @classmethod
-    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -234,30 +211,18 @@ class CCDFCurveDisplay:
 
         Parameters
         ----------
-        %(y_true_unused)s
         y_score : array-like of shape (n_samples,)
             Scores; larger means more positive.
-        %(groups)s
         reference : group, default=None
             The group on the horizontal axis, by its level or its name; a tuple of levels for an
             intersection. None is the largest group.
         interval : (float, float), list of such pairs, or dict, default=None
             Percentile interval counted from the top, marked on both axes: ``(0.05, 0.3)`` are the
-            ranks from the best 5 %% to the best 30 %% of each group. A list is a union of disjoint
+            ranks from the best 5 % to the best 30 % of each group. A list is a union of disjoint
             intervals; a dict maps each group to its own.
-        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed. If False, the reference is compared with the
             other groups of its own attribute.
-        %(name)s
-        %(ax)s
-        **kwargs
-            Passed to ``plot`` of matplotlib for the curves.
-
-        Returns
-        -------
-        display : CCDFCurveDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         rows = scored_rows(
@@ -282,7 +247,6 @@ class CCDFCurveDisplay:
         )
         return display.plot(ax=ax, **kwargs)
 
-    @fill_doc
     def plot(self, *, ax: Axes | None = None, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curves, the diagonal and the interval.
 
@@ -291,14 +255,8 @@ class CCDFCurveDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure. On axes with curves of another model the
             diagonal and equal intervals are not drawn again.
-        %(name)s
         **kwargs
             Passed to ``plot`` of matplotlib for the curves.
-
-        Returns
-        -------
-        display : CCDFCurveDisplay
-            The display itself.
         """
         ax = axes_for(self, ax, figsize=(5.4, 5.4))
         from matplotlib.lines import Line2D

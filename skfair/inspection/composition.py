@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import FloatArray
 from skfair.groups.encoding import encode_groups
-from skfair.inspection._docs import fill_doc
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
     as_series,
@@ -37,6 +37,7 @@ _LEFT = 0.9
 _MAX_INCHES = 10.0
 
 
+@documented
 class ClusterCompositionDisplay:
     """Shares of the groups in each cluster as stacked bars, with those of the sample as lines.
 
@@ -124,7 +125,6 @@ class ClusterCompositionDisplay:
                 )
 
     @classmethod
-    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -147,21 +147,8 @@ class ClusterCompositionDisplay:
         X : array-like of shape (n_samples, n_features), default=None
             The training rows; needed only to read ``sensitive_columns`` from. For other rows use
             ``from_labels(estimator.predict(X_new), ...)``.
-        %(y_unused)s
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.
-        %(columns)s
-        %(weights)s
-        intersectional : bool, default=True
-            Whether several attributes are crossed, or drawn side by side.
-        %(ax)s
-        **kwargs
-            Passed to ``bar`` of matplotlib.
-
-        Returns
-        -------
-        display : ClusterCompositionDisplay
-            The numbers and the artists.
         """
         caller = f"{cls.__name__}.from_estimator"
         check_matplotlib(caller)
@@ -177,7 +164,6 @@ class ClusterCompositionDisplay:
         )
 
     @classmethod
-    @fill_doc
     def from_labels(
         cls,
         labels: Any,
@@ -194,18 +180,8 @@ class ClusterCompositionDisplay:
         ----------
         labels : array-like of shape (n_samples,)
             Cluster of each row; any labels. Clusters without weight are left out.
-        %(groups)s
-        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn side by side.
-        %(ax)s
-        **kwargs
-            Passed to ``bar`` of matplotlib.
-
-        Returns
-        -------
-        display : ClusterCompositionDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_labels")
         codes, clusters = check_labels(labels, "labels")
@@ -237,11 +213,6 @@ class ClusterCompositionDisplay:
             them and needs a figure with ``layout="constrained"``.
         **kwargs
             Passed to ``bar`` of matplotlib.
-
-        Returns
-        -------
-        display : ClusterCompositionDisplay
-            The display itself.
         """
         is_new = ax is None
         n_clusters = len(self.cluster_names)

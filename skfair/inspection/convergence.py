@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
+from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length, fitted_attribute
 from skfair.inspection._style import (
     as_series,
@@ -18,6 +19,7 @@ from skfair.inspection._style import (
     n_series,
     with_options,
 )
+from skfair.utils.docs import documenter
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_numbers
 
@@ -36,6 +38,19 @@ _MAX_RANGE = 1e8
 _MAX_MARKED = 40
 
 
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "name": """name : str, default=None
+    Name of the history in the legend.""",
+        "ax": """ax : matplotlib Axes or sequence of them, default=None
+    One per column; a single Axes will do for a single column. None makes a new figure
+    with the panels below each other.""",
+    }
+)
+
+
+@_documented
 class ConvergenceDisplay:
     """History of a solver, one panel per column: objective, violation, ...
 
@@ -50,8 +65,6 @@ class ConvergenceDisplay:
     history : dict of str to array-like of shape (n_iter,)
         Columns of equal length, such as ``objective``, ``max_violation`` and ``seconds``; NaN
         where a column was not recorded.
-    name : str, default=None
-        Name of the history in the legend.
 
     Attributes
     ----------
@@ -120,21 +133,6 @@ class ConvergenceDisplay:
             Not used; accepted so that all displays are called alike.
         y : array-like, default=None
             Not used; accepted so that all displays are called alike.
-        x : {"iteration", "seconds"}, default="iteration"
-            What runs from left to right.
-        columns : str or sequence of str, default=None
-            See :meth:`plot`.
-        name : str, default=None
-            Name of the history in the legend.
-        ax : matplotlib Axes or sequence of them, default=None
-            See :meth:`plot`.
-        **kwargs
-            Passed to ``plot`` of matplotlib.
-
-        Returns
-        -------
-        display : ConvergenceDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         history = fitted_attribute(estimator, "history_", "the record of its solver's iterations")
@@ -153,23 +151,13 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes or sequence of them, default=None
-            One per column; a single Axes will do for a single column. None makes a new figure
-            with the panels below each other.
         x : {"iteration", "seconds"}, default="iteration"
             What runs from left to right.
         columns : str or sequence of str, default=None
             Columns of the history to draw. None is ``"objective"`` and ``"max_violation"`` as far
             as they were recorded, or every column if neither was.
-        name : str, default=None
-            Name of the history in the legend.
         **kwargs
             Passed to ``plot`` of matplotlib.
-
-        Returns
-        -------
-        display : ConvergenceDisplay
-            The display itself.
         """
         self.columns_ = self._check_columns(columns)
         steps = self._steps(x)

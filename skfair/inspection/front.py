@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import FloatArray
+from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
     as_series,
@@ -26,6 +27,7 @@ from skfair.inspection._style import (
     with_options,
 )
 from skfair.metrics.fronts import nondominated
+from skfair.utils.docs import documenter
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_number, check_scores
 
@@ -37,6 +39,16 @@ if TYPE_CHECKING:
 Better = Literal["lower", "higher"]
 
 
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "name": """name : str, default=None
+    Name of the front in the legend.""",
+    }
+)
+
+
+@_documented
 class FairnessFrontDisplay:
     """Models or clusterings by two criteria, with the staircase of the nondominated ones.
 
@@ -58,8 +70,6 @@ class FairnessFrontDisplay:
         Names written at the points; None or an empty string writes nothing.
     selected : int or str, default=None
         Position or name of a point to mark as the selected one.
-    name : str, default=None
-        Name of the front in the legend.
 
     Attributes
     ----------
@@ -159,19 +169,6 @@ class FairnessFrontDisplay:
             Balances, larger is better.
         point_names : sequence of str, default=None
             Names written at the points.
-        selected : int or str, default=None
-            Position or name of a point to mark as the selected one.
-        name : str, default=None
-            Name of the front in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
-        **kwargs
-            Passed to :meth:`plot`: ``show_knee``, or options of the staircase.
-
-        Returns
-        -------
-        display : FairnessFrontDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_clusterings")
         display = cls(
@@ -211,19 +208,8 @@ class FairnessFrontDisplay:
             Whether ``disparities`` are ratios or other measures that are fairer when larger.
         point_names : sequence of str, default=None
             Names written at the points.
-        selected : int or str, default=None
-            Position or name of a point to mark as the selected one.
-        name : str, default=None
-            Name of the front in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
         **kwargs
             Passed to :meth:`plot`: ``show_knee``, or options of the staircase.
-
-        Returns
-        -------
-        display : FairnessFrontDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_classifiers")
         display = cls(
@@ -255,15 +241,8 @@ class FairnessFrontDisplay:
             labels.
         show_knee : bool, default=False
             Whether to mark the point at :attr:`knee`, if there is one.
-        name : str, default=None
-            Name of the front in the legend.
         **kwargs
             Passed to ``plot`` of matplotlib for the staircase.
-
-        Returns
-        -------
-        display : FairnessFrontDisplay
-            The display itself.
         """
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         from matplotlib.lines import Line2D

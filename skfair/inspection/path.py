@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
+from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
     GREY,
@@ -18,6 +19,7 @@ from skfair.inspection._style import (
     with_name,
     with_options,
 )
+from skfair.utils.docs import documenter
 from skfair.utils.validation import check_scores
 
 if TYPE_CHECKING:
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "name": """name : str, default=None
+    Name of the path in the legend.""",
+    }
+)
+
+
+@_documented
 class FairnessPathDisplay:
     """Score against disparity along a path of stricter and stricter bounds.
 
@@ -46,8 +58,6 @@ class FairnessPathDisplay:
         The bounds that were asked for.
     score_name : str, default="score"
         What the scores are.
-    name : str, default=None
-        Name of the path in the legend.
 
     Attributes
     ----------
@@ -118,17 +128,8 @@ class FairnessPathDisplay:
         ----------
         path : FairnessPath
             What :func:`skfair.model_selection.fairness_path` returns.
-        name : str, default=None
-            Name of the path in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
         **kwargs
             Passed to :meth:`plot`: ``show_bounds``, or options of the lines.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_path")
         if not hasattr(path, "train_disparities"):
@@ -160,15 +161,8 @@ class FairnessPathDisplay:
             Axes to draw on; None makes a new figure. Axes that show another path keep their labels.
         show_bounds : bool, default=False
             Whether to draw an upright line at each bound that was asked for.
-        name : str, default=None
-            Name of the path in the legend.
         **kwargs
             Passed to ``plot`` of matplotlib for both lines.
-
-        Returns
-        -------
-        display : FairnessPathDisplay
-            The display itself.
         """
         if show_bounds and self.max_disparities is None:
             raise ValueError("show_bounds=True needs the bounds. Make the display from a path.")

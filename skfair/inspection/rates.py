@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray, Seed
-from skfair.inspection._docs import fill_doc
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length, read_groups, second_class
 from skfair.inspection._rate_marks import draw_bars, draw_points, finish_rates
 from skfair.inspection._style import (
@@ -47,6 +47,7 @@ _DEFAULT_RATES = _KNOWN_RATES[:3]
 _MODEL_STEP = 0.08
 
 
+@documented
 class GroupRatesDisplay:
     """Rates of each group with confidence intervals, and the rate of all rows as a line.
 
@@ -76,8 +77,6 @@ class GroupRatesDisplay:
         Number of rows of the whole sample; the sum of ``n_samples`` unless groups overlap.
     confidence : float, default=None
         Coverage of the intervals, written on the axis.
-    name : str, default=None
-        Name of the model, put in front of the names in the legend.
 
     Attributes
     ----------
@@ -144,7 +143,6 @@ class GroupRatesDisplay:
         self.name = name
 
     @classmethod
-    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -176,27 +174,8 @@ class GroupRatesDisplay:
             The rows to predict.
         y : array-like of shape (n_samples,) or None
             True labels; None if ``rates`` needs none.
-        %(groups)s
-        %(columns)s
-        rates : str or sequence of str, default=None
-            See :meth:`from_predictions`.
-        %(weights)s
-        intersectional : bool, default=True
-            Whether several attributes are crossed, or listed one after the other.
         pos_label : label, default=None
             The class that counts as positive; None is the second class of a binary classifier.
-        %(resampling)s
-        kind : {"point", "bar"}, default="point"
-            What is drawn.
-        %(name)s
-        %(ax)s
-        **kwargs
-            Passed to ``errorbar`` or ``barh`` of matplotlib.
-
-        Returns
-        -------
-        display : GroupRatesDisplay
-            The numbers and the artists.
         """
         caller = f"{cls.__name__}.from_estimator"
         check_matplotlib(caller)
@@ -220,7 +199,6 @@ class GroupRatesDisplay:
         )
 
     @classmethod
-    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -248,28 +226,24 @@ class GroupRatesDisplay:
             True labels; None if ``rates`` is ``"selection_rate"`` alone, which needs none.
         y_pred : array-like of shape (n_samples,)
             Predicted labels.
-        %(groups)s
         rates : str or sequence of str, default=None
             Among ``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``,
             ``"positive_predictive_value"``, ``"accuracy"`` and ``"base_rate"``. None is the
             selection rate and, with ``y_true``, the true and false positive rates.
-        %(weights)s
         intersectional : bool, default=True
             Whether several attributes are crossed, or listed one after the other.
         pos_label : label, default=1
             The class that counts as positive.
-        %(resampling)s
+        interval : {"wilson", "bootstrap"} or None, default="wilson"
+            How the intervals are found.
+        confidence : float, default=0.95
+            Coverage of the intervals.
+        n_bootstrap : int, default=500
+            Number of resampled tables.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the bootstrap.
         kind : {"point", "bar"}, default="point"
             What is drawn.
-        %(name)s
-        %(ax)s
-        **kwargs
-            Passed to ``errorbar`` or ``barh`` of matplotlib.
-
-        Returns
-        -------
-        display : GroupRatesDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         chosen = _check_rates(rates, y_true)
@@ -311,7 +285,6 @@ class GroupRatesDisplay:
         )
         return display.plot(ax=ax, kind=kind, **kwargs)
 
-    @fill_doc
     def plot(
         self,
         *,
@@ -330,14 +303,8 @@ class GroupRatesDisplay:
             to the right of the axes and needs a figure with ``layout="constrained"``.
         kind : {"point", "bar"}, default="point"
             Points with intervals, which can be continued, or bars.
-        %(name)s
         **kwargs
             Passed to ``errorbar`` or ``barh`` of matplotlib.
-
-        Returns
-        -------
-        display : GroupRatesDisplay
-            The display itself.
         """
         if kind not in ("point", "bar"):
             raise ValueError(f"kind must be 'point' or 'bar', got {kind!r}.")

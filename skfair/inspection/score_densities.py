@@ -22,7 +22,7 @@ from skfair.inspection._densities import (
     histogram,
     shade_ranges,
 )
-from skfair.inspection._docs import fill_doc
+from skfair.inspection._docs import documented
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
 from skfair.inspection._intervals import bounds_of_groups, interval_text, score_ranges
 from skfair.inspection._style import (
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _ROW_HEIGHT = 0.85
 
 
+@documented
 class GroupScoreDisplay:
     """Densities of the scores of each group, the percentile interval shaded.
 
@@ -71,8 +72,6 @@ class GroupScoreDisplay:
         The percentile interval, or union of intervals, of each group; None shades nothing.
     bounds : (float, float), default=None
         The range that scores can take, (0, 1) for probabilities; no density is drawn outside.
-    name : str, default=None
-        Name of the model, put in front of the names in the legend.
 
     Attributes
     ----------
@@ -149,7 +148,6 @@ class GroupScoreDisplay:
             ]
 
     @classmethod
-    @fill_doc
     def from_estimator(
         cls,
         estimator: Any,
@@ -178,30 +176,8 @@ class GroupScoreDisplay:
             A fitted model. If its prediction method takes ``sensitive_features``, it gets them.
         X : array-like of shape (n_samples, n_features)
             The rows to score.
-        %(y_unused)s
-        %(groups)s
-        %(columns)s
-        interval : (float, float), list of such pairs, or dict, default=None
-            See :meth:`from_predictions`.
-        %(weights)s
-        intersectional : bool, default=True
-            Whether several attributes are crossed, or drawn one after the other.
-        %(response)s
         bounds : (float, float), default=None
             The range that scores can take; (0, 1) if the scores come from ``predict_proba``.
-        kind : {"density", "hist"}, default="density"
-            See :meth:`plot`.
-        layout : {"overlay", "rows"}, default="overlay"
-            See :meth:`plot`.
-        %(name)s
-        %(ax)s
-        **kwargs
-            Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
-
-        Returns
-        -------
-        display : GroupScoreDisplay
-            The numbers and the artists.
         """
         caller = f"{cls.__name__}.from_estimator"
         check_matplotlib(caller)
@@ -224,7 +200,6 @@ class GroupScoreDisplay:
         )
 
     @classmethod
-    @fill_doc
     def from_predictions(
         cls,
         y_true: Any,
@@ -245,30 +220,19 @@ class GroupScoreDisplay:
 
         Parameters
         ----------
-        %(y_true_unused)s
         y_score : array-like of shape (n_samples,)
             Scores; larger means more positive.
-        %(groups)s
-        %(interval)s
-        %(weights)s
+        interval : (float, float), list of such pairs, or dict, default=None
+            Percentile interval counted from the top: ``(0.05, 0.3)`` are the ranks from the best
+            5 % to the best 30 % *of each group*. A list is a union of disjoint intervals; a dict
+            maps each group to its own.
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn one after the other.
         bounds : (float, float), default=None
             The range that scores can take, (0, 1) for probabilities. Without it a density smears
             some mass beyond it.
-        kind : {"density", "hist"}, default="density"
-            See :meth:`plot`.
-        layout : {"overlay", "rows"}, default="overlay"
-            See :meth:`plot`.
-        %(name)s
-        %(ax)s
         **kwargs
             Passed to :meth:`plot`: ``bins``, ``bw_method``, or options of the curves.
-
-        Returns
-        -------
-        display : GroupScoreDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         rows = scored_rows(
@@ -286,7 +250,6 @@ class GroupScoreDisplay:
         )
         return display.plot(ax=ax, kind=kind, layout=layout, **kwargs)
 
-    @fill_doc
     def plot(
         self,
         *,
@@ -302,7 +265,6 @@ class GroupScoreDisplay:
 
         Parameters
         ----------
-        %(ax)s
         kind : {"density", "hist"}, default="density"
             A kernel density estimate, or a histogram of the same area.
         layout : {"overlay", "rows"}, default="overlay"
@@ -312,14 +274,8 @@ class GroupScoreDisplay:
             Bins of the histogram, the same for all groups; as in ``numpy.histogram_bin_edges``.
         bw_method : {"scott", "silverman"} or float, default="scott"
             Bandwidth of the density, as in ``scipy.stats.gaussian_kde``.
-        %(name)s
         **kwargs
             Passed to ``plot`` (density) or ``stairs`` (histogram) of matplotlib.
-
-        Returns
-        -------
-        display : GroupScoreDisplay
-            The display itself.
         """
         if kind not in ("density", "hist") or layout not in ("overlay", "rows"):
             raise ValueError(

@@ -30,7 +30,7 @@ from skfair._typing import FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.encoding import encode_groups
 from skfair.metrics.compared_groups import Agg
-from skfair.metrics.docs import fill_doc
+from skfair.utils.docs import documenter
 from skfair.utils.validation import check_clusters, check_weights
 
 _CONSTRAINTS: dict[str, list[Any]] = {
@@ -40,9 +40,21 @@ _CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
 }
 
+_documented = documenter(
+    {
+        "labels": """labels : array-like of shape (n_samples,)
+    Cluster of each row; any labels.""",
+        "sensitive_features": """\
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    Group of each row, or one column per sensitive attribute.""",
+        "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows, at least 0.""",
+    }
+)
+
 
 @accepts_dask("labels")
-@fill_doc
+@_documented
 def cluster_balances(
     labels: Any,
     *,
@@ -63,9 +75,6 @@ def cluster_balances(
 
     Parameters
     ----------
-    %(labels)s
-    %(groups_of_clusters)s
-    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the balance of a cluster is the
         smallest one over the attributes.
@@ -114,7 +123,7 @@ def cluster_balances(
 
 
 @accepts_dask("labels")
-@fill_doc
+@_documented
 def balance_score(
     labels: Any,
     *,
@@ -134,15 +143,12 @@ def balance_score(
 
     Parameters
     ----------
-    %(labels)s
-    %(groups_of_clusters)s
     agg : {"worst", "mean"}, default="worst"
         Whether the worst cluster counts, or the average over the clusters (the "average balance" of
         the literature on spectral clustering), where a small cluster weighs as much as a large one.
     relative : bool, default=False
         Whether to divide by the balance of the whole sample (of each attribute). The minimum is
-        then at most 1 whatever the clustering, and 0.8 is the 80 %% rule; the mean can exceed 1.
-    %(weights)s
+        then at most 1 whatever the clustering, and 0.8 is the 80 % rule; the mean can exceed 1.
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the minimum is taken over the
         attributes too, and the mean averages over the attributes too.
@@ -158,7 +164,7 @@ def balance_score(
     See Also
     --------
     cluster_balances : The balance of each cluster.
-    share_ratio : The 80 %% rule for each group instead of the ratio of two groups.
+    share_ratio : The 80 % rule for each group instead of the ratio of two groups.
 
     Notes
     -----
@@ -188,7 +194,7 @@ def balance_score(
 
 
 @accepts_dask("labels")
-@fill_doc
+@_documented
 def share_deviation(
     labels: Any,
     *,
@@ -206,11 +212,8 @@ def share_deviation(
 
     Parameters
     ----------
-    %(labels)s
-    %(groups_of_clusters)s
     agg : {"worst", "mean"}, default="worst"
         Whether the worst pair of cluster and group counts, or the average over the pairs.
-    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the maximum is taken over the
         attributes too; the mean is the average of the means of the attributes.
@@ -249,7 +252,7 @@ def share_deviation(
 
 
 @accepts_dask("labels")
-@fill_doc
+@_documented
 def share_ratio(
     labels: Any,
     *,
@@ -262,15 +265,12 @@ def share_ratio(
     .. math:: \min_{k, g} \min\left(\frac{p_{gk}}{r_g}, \frac{r_g}{p_{gk}}\right),
 
     with :math:`p_{gk}` the share of group g in cluster k and :math:`r_g` its share in the sample.
-    A value of 0.8 is the 80 %% rule for every group: none is represented in a cluster less than 0.8
+    A value of 0.8 is the 80 % rule for every group: none is represented in a cluster less than 0.8
     times, or more than 1 / 0.8 times, as strongly as in the sample. It is the balance of Bera et
     al. (2019).
 
     Parameters
     ----------
-    %(labels)s
-    %(groups_of_clusters)s
-    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the minimum is taken over the
         groups of all attributes.
@@ -305,7 +305,7 @@ def share_ratio(
 
 
 @accepts_dask("labels")
-@fill_doc
+@_documented
 def kl_fairness_error(
     labels: Any,
     *,
@@ -321,9 +321,6 @@ def kl_fairness_error(
 
     Parameters
     ----------
-    %(labels)s
-    %(groups_of_clusters)s
-    %(weights)s
     intersectional : bool, default=True
         Whether several attributes are crossed into one. If False, the errors of the attributes are
         added.

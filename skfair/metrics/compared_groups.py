@@ -30,28 +30,17 @@ ZeroDivision = Literal["raise"] | float
 
 @dataclass(frozen=True, eq=False)
 class ComparedGroups:
-    """The cells of the rows, and which of them are compared with each other.
+    """The cells of the rows, and which of them are compared with each other."""
 
-    Attributes
-    ----------
-    cells : GroupEncoding
-        The cell of each row, by sensitive attribute. Cells are sorted by attribute, stratum, group.
-    groups : GroupLevels
-        The groups as the user knows them.
-    group_of, stratum_of : ndarray of shape (n_cells,)
-        The group and the stratum of each cell.
-    strata : tuple of str or None
-        One name per stratum; None without control features.
-    is_present : ndarray of shape (n_cells,)
-        False for a cell of a stratum whose rows have no weight.
-    """
-
+    # The cell of each row, by sensitive attribute. Cells are sorted by attribute, stratum,
+    # group
     cells: GroupEncoding
-    groups: GroupLevels
+    groups: GroupLevels  # the groups as the user knows them
+    # (n_cells,): the group and the stratum of each cell
     group_of: IntArray
     stratum_of: IntArray
-    strata: tuple[str, ...] | None
-    is_present: BoolArray
+    strata: tuple[str, ...] | None  # one name per stratum; None without control features
+    is_present: BoolArray  # (n_cells,): false for a cell of a stratum whose rows have no weight
 
     @cached_property
     def blocks(self) -> IntArray:

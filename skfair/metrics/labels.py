@@ -24,8 +24,9 @@ from skfair.metrics.compared_groups import (
     aggregate,
     check_comparison,
 )
-from skfair.metrics.docs import fill_doc
+from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
 from skfair.metrics.label_rates import LabelTable, correct_table, label_table, rates_of
+from skfair.utils.docs import documenter
 from skfair.utils.validation import is_strict
 
 Kind = Literal["difference", "ratio", "total", "largest"]
@@ -216,46 +217,40 @@ class _KindDoc(NamedTuple):
     """What the docstrings of all metrics of one kind have in common."""
 
     summary: str
-    options: str
     returns: str
 
 
-_COMPARISON = "%(reference)s\n    %(agg_of_comparisons)s\n    %(zero_division_of_labels)s"
 _ALONE = "With a single group there is nothing to compare and the value is"
 _KINDS = {
     "difference": _KindDoc(
         "Difference of {} between groups; 0 is parity.",
-        _COMPARISON,
         f"difference : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
     ),
     "ratio": _KindDoc(
         "Ratio of {} between groups, smaller over larger; 1 is parity.",
-        _COMPARISON,
         f"ratio : float\n        Between 0 and 1, larger is fairer. {_ALONE} 1.",
     ),
     "total": _KindDoc(
         "Gap of {}; 0 is parity.",
-        _COMPARISON,
         f"gap : float\n        At least 0, smaller is fairer. {_ALONE} 0.",
     ),
     "largest": _KindDoc(
         "Largest {} of a group.",
-        "%(zero_division_of_labels)s",
         "rate : float\n        Between 0 and 1.",
     ),
 }
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "agg": AGG_OF_COMPARISONS,
+        "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
+    What to do when a rate is undefined because a group has no row to compute it from (or a ratio
+    because both rates are 0): raise a ``ValueError`` that names the group, or return NaN.""",
+    }
+)
 _DOC = """{summary}
 
     {detail}
-
-    Parameters
-    ----------
-    %(y_true)s
-    %(y_pred)s
-    %(groups)s
-    %(options)s
-    %(pos_label)s
-    {options}
 
     Returns
     -------
@@ -390,12 +385,11 @@ def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:
         name=name,
         summary=kind.summary.format(spec.what),
         detail=spec.detail,
-        options=kind.options,
         returns=kind.returns,
         example=spec.example,
     )
     used = ("y_true", "y_pred") if spec.uses_y_true else ("y_pred",)
-    return accepts_dask(*used)(fill_doc(function))
+    return accepts_dask(*used)(_documented(function))
 
 
 demographic_parity_difference = _label_metric("demographic_parity_difference")

@@ -29,8 +29,9 @@ from skfair.metrics.compared_groups import (
     aggregate,
     compared_groups,
 )
-from skfair.metrics.docs import fill_doc
+from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
 from skfair.metrics.scores import ScoredRows, scored_rows
+from skfair.utils.docs import documenter
 from skfair.utils.text import listed
 from skfair.utils.validation import check_positive, check_scores
 
@@ -71,8 +72,33 @@ _LOSSES: dict[str, dict[str, _RowLoss]] = {
 # The signs of the targets that are averaged, each by itself; None is every row.
 _CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
 
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "agg": AGG_OF_COMPARISONS,
+        "y_true": """y_true : array-like of shape (n_samples,)
+    True labels; numbers for regression.""",
+        "y_score": """y_score : array-like of shape (n_samples,)
+    Values of a decision function (positive where the positive class is predicted), not
+    probabilities; predictions for regression.""",
+        "loss": """\
+loss : str, callable or object with the method ``exact``, default="log_loss"
+    With t the target, -1 or 1 for classification: ``"log_loss"`` is log(1 + exp(-t z)),
+    ``"hinge"`` max(0, 1 - t z), ``"squared_hinge"`` its square, ``"squared_error"``
+    (z - t)^2 / 2, ``"absolute_error"`` the distance of z and t. The first four are for
+    classification, the last two for regression. A function is called with targets (-1 and 1 for
+    classification) and scores, ``loss(y_true, y_score)``, an object as ``loss.exact(scores,
+    targets)``; both return the loss of each row.""",
+        "task": """task : {"classification", "regression"}, default="classification"
+    Whether ``y_true`` holds classes or numbers.""",
+        "given": """given : {"all", "positive", "class"}, default="all"
+    Which rows the mean losses are taken over: all, those of the positive class, or each class by
+    itself. The last two are for classification.""",
+    }
+)
 
-@fill_doc
+
+@_documented
 def loss_parity_difference(
     y_true: Any,
     y_score: Any,
@@ -92,18 +118,6 @@ def loss_parity_difference(
     r"""Difference of mean losses between groups; 0 is parity.
 
     .. math:: |E[\ell(z, t) \mid k] - E[\ell(z, t) \mid k']|
-
-    Parameters
-    ----------
-    %(rows_of_losses)s
-    %(groups)s
-    %(loss)s
-    %(given)s
-    %(options)s
-    %(pos_label)s
-    %(reference)s
-    %(agg_of_comparisons)s
-    %(zero_division)s
 
     Returns
     -------
@@ -132,7 +146,7 @@ def loss_parity_difference(
     return _difference(means, losses.groups, reference, agg)
 
 
-@fill_doc
+@_documented
 def largest_group_loss(
     y_true: Any,
     y_score: Any,
@@ -150,16 +164,6 @@ def largest_group_loss(
     r"""Mean loss of the group that is served worst; what bounded group loss bounds.
 
     .. math:: \max_k E[\ell(z, t) \mid k]
-
-    Parameters
-    ----------
-    %(rows_of_losses)s
-    %(groups)s
-    %(loss)s
-    %(given)s
-    %(options)s
-    %(pos_label)s
-    %(zero_division)s
 
     Returns
     -------
@@ -189,7 +193,7 @@ def largest_group_loss(
 
 
 @accepts_dask(mean_of="y_score")
-@fill_doc
+@documented_gap_of_scores
 def mean_score_difference(
     y_true: Any,
     y_score: Any,
@@ -207,14 +211,11 @@ def mean_score_difference(
 
     Parameters
     ----------
-    %(y_true_unused)s
     y_score : array-like of shape (n_samples,)
         Scores of any kind: values of a decision function, probabilities, predictions of a
         regressor.
-    %(groups)s
-    %(options)s
-    %(reference)s
-    %(agg_of_comparisons)s
+    agg : {"worst", "mean"}, default="worst"
+        Report the worst comparison or the mean of all of them.
 
     Returns
     -------

@@ -21,7 +21,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg
-from skfair.metrics.docs import fill_doc
+from skfair.metrics.docs import documented_gap_of_scores
 from skfair.metrics.scores import Ties, auc_gaps, scored_rows
 from skfair.metrics.sorted_scores import SortedScores
 
@@ -38,7 +38,7 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def partial_statistical_parity_gap(
     y_true: Any,
     y_score: Any,
@@ -58,20 +58,6 @@ def partial_statistical_parity_gap(
 
     Definition 4.2 of partial_fairness_idca; 0 means that the scores inside the interval have the
     same distribution in all groups.
-
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(options)s
-    %(normalize)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
 
     See Also
     --------
@@ -97,7 +83,7 @@ def partial_statistical_parity_gap(
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def partial_ccdf_gap(
     y_true: Any,
     y_score: Any,
@@ -117,19 +103,6 @@ def partial_ccdf_gap(
     with :math:`I = [low, high)`; a difference of shares of the whole groups, not divided by the
     length of the interval. The figures in the tables of partial_fairness_idca agree with this
     reading.
-
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(options)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------
@@ -171,7 +144,7 @@ def partial_ccdf_gap(
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def partial_group_auc_gap(
     y_true: Any,
     y_score: Any,
@@ -189,20 +162,6 @@ def partial_group_auc_gap(
     .. math:: |P(s \ge s' \mid k, k', \text{rank} \in I, \text{rank}' \in I) - 1/2|
 
     Definition A.1 of partial_fairness_idca; 0 is parity.
-
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(options)s
-    %(ties)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------

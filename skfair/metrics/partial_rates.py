@@ -13,7 +13,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg, ZeroDivision, aggregate
-from skfair.metrics.docs import fill_doc
+from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.metrics.sorted_scores import SortedScores
@@ -23,7 +23,7 @@ RankWithin = Literal["group", "class"]
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def partial_demographic_parity_gap(
     y_true: Any,
     y_score: Any,
@@ -43,21 +43,6 @@ def partial_demographic_parity_gap(
               - P(s > \hat\theta \mid k', \text{rank} \in I)|
 
     Definition 4.3 of partial_fairness_idca.
-
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(threshold)s
-    %(options)s
-    %(normalize)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
 
     Notes
     -----
@@ -83,7 +68,7 @@ def partial_demographic_parity_gap(
 
 
 @accepts_dask("y_true", binned="y_score")
-@fill_doc
+@documented_gap
 def partial_equal_opportunity_gap(
     y_true: Any,
     y_score: Any,
@@ -105,23 +90,6 @@ def partial_equal_opportunity_gap(
               - P(s > \hat\theta \mid k', y = 1, \text{rank} \in I)|
 
     Definition A.2 of partial_fairness_idca.
-
-    Parameters
-    ----------
-    %(y_true)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(threshold)s
-    %(rank_within)s
-    %(options)s
-    %(pos_label)s
-    %(agg)s
-    %(zero_division)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------
@@ -145,7 +113,7 @@ def partial_equal_opportunity_gap(
 
 
 @accepts_dask("y_true", binned="y_score")
-@fill_doc
+@documented_gap
 def partial_equalized_odds_gap(
     y_true: Any,
     y_score: Any,
@@ -167,23 +135,6 @@ def partial_equalized_odds_gap(
               - P(s > \hat\theta \mid k', y = c, \text{rank} \in I)|
 
     Definition A.3 of partial_fairness_idca; 0 is parity.
-
-    Parameters
-    ----------
-    %(y_true)s
-    %(y_score)s
-    %(groups)s
-    %(interval)s
-    %(threshold)s
-    %(rank_within)s
-    %(options)s
-    %(pos_label)s
-    %(agg)s
-    %(zero_division)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------

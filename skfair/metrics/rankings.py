@@ -19,12 +19,35 @@ from sklearn.metrics import ndcg_score
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.metrics.docs import fill_doc
+from skfair.utils.docs import documenter
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
 
 Aggregate = Literal["mean", "median", "max"] | float
 ZeroDivision = Literal["raise"] | float
 
+_documented = documenter(
+    {
+        "y_true": """y_true : array-like of shape (n_samples,) or None
+    Not used; accepted so that all metrics are called alike.""",
+        "y_score": """y_score : array-like of shape (n_samples,)
+    Scores; a larger one puts a document further up.""",
+        "query_id": """query_id : array-like of shape (n_samples,)
+    The query of each row; its rows need not be together.""",
+        "sensitive_features": """\
+sensitive_features : array-like, (n_samples,) or (n_samples, n_attributes)
+    The group of each document; several columns are several attributes.""",
+        "intersectional": """intersectional : bool, default=True
+    Whether several attributes are crossed, or each is compared for itself and all comparisons
+    are pooled.""",
+        "k": """k : int, default=None
+    Only the first k places count; None for all of them.""",
+        "aggregate": """aggregate : {"mean", "median", "max"} or float, default="mean"
+    How the values of queries become one number; a float from 0 to 1 is a quantile.""",
+        "zero_division": """zero_division : {"raise"} or numpy.nan, default="raise"
+    What to do when no query has the documents that are compared: raise a ``ValueError``, or
+    return NaN. Single queries without them are left out.""",
+    }
+)
 _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
     "mean": np.mean,
     "median": np.median,
@@ -76,7 +99,7 @@ def ranked_rows(
     return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)
 
 
-@fill_doc
+@_documented
 def pair_error_gap(
     y_true: Any,
     y_score: Any,
@@ -101,15 +124,11 @@ def pair_error_gap(
     ----------
     y_true : array-like of shape (n_samples,)
         Grades of relevance: numbers, larger for better documents.
-    %(ranking_score)s
-    %(query_id)s
-    %(ranked_groups)s
-    %(aggregate)s
-    %(undefined_queries)s
 
     Returns
     -------
-    %(gap)s
+    gap : float
+        0 is parity. With a single group there is nothing to compare and the value is 0.
 
     Notes
     -----
@@ -127,7 +146,7 @@ def pair_error_gap(
     return _aggregated(rows, pair_error_gaps(rows), aggregate, zero_division)
 
 
-@fill_doc
+@_documented
 def exposure_gap(
     y_true: Any,
     y_score: Any,
@@ -145,19 +164,10 @@ def exposure_gap(
     the worst pair of groups, where the document in place r gets the attention
     :math:`v = 1 / \log_2(1 + r)`.
 
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(ranking_score)s
-    %(query_id)s
-    %(ranked_groups)s
-    %(k)s
-    %(aggregate)s
-    %(undefined_queries)s
-
     Returns
     -------
-    %(gap)s
+    gap : float
+        0 is parity. With a single group there is nothing to compare and the value is 0.
 
     Examples
     --------
@@ -171,7 +181,7 @@ def exposure_gap(
     return _aggregated(rows, exposure_gaps(rows, k), aggregate, zero_division)
 
 
-@fill_doc
+@_documented
 def rank_gap(
     y_true: Any,
     y_score: Any,
@@ -188,19 +198,10 @@ def rank_gap(
     For each query :math:`\max_g |\sum_{i \in g} v_i / \sum_i v_i - n_g / n|`, where the document in
     place r gets the attention :math:`v = 1 / \log_2(1 + r)`: attention-weighted rank fairness.
 
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(ranking_score)s
-    %(query_id)s
-    %(ranked_groups)s
-    %(k)s
-    %(aggregate)s
-    %(undefined_queries)s
-
     Returns
     -------
-    %(gap)s
+    gap : float
+        0 is parity. With a single group there is nothing to compare and the value is 0.
 
     Examples
     --------
@@ -212,7 +213,7 @@ def rank_gap(
     return _aggregated(rows, rank_gaps(rows, k), aggregate, zero_division)
 
 
-@fill_doc
+@_documented
 def ndcg(
     y_true: Any,
     y_score: Any,
@@ -230,12 +231,8 @@ def ndcg(
     ----------
     y_true : array-like of shape (n_samples,)
         Grades of relevance, at least 0.
-    %(ranking_score)s
-    %(query_id)s
     sensitive_features : object
         Not used; accepted so that all metrics of rankings are called alike.
-    %(k)s
-    %(undefined_queries)s
 
     Returns
     -------

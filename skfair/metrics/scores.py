@@ -21,7 +21,7 @@ from skfair.metrics.compared_groups import (
     aggregate,
     checked_rows,
 )
-from skfair.metrics.docs import fill_doc
+from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.validation import check_positive, check_scores
 
@@ -79,7 +79,7 @@ def scored_rows(
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def wasserstein_gap(
     y_true: Any,
     y_score: Any,
@@ -96,18 +96,6 @@ def wasserstein_gap(
 
     in the units of the score: the mean distance by which scores have to be moved.
 
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(options)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
-
     Examples
     --------
     >>> from skfair.metrics import wasserstein_gap
@@ -119,7 +107,7 @@ def wasserstein_gap(
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def statistical_parity_gap(
     y_true: Any,
     y_score: Any,
@@ -137,18 +125,6 @@ def statistical_parity_gap(
 
     the Kolmogorov-Smirnov distance of the score distributions (distributional parity).
 
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(options)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
-
     See Also
     --------
     partial_statistical_parity_gap : The same within a percentile interval.
@@ -164,7 +140,7 @@ def statistical_parity_gap(
 
 
 @accepts_dask(binned="y_score")
-@fill_doc
+@documented_gap_of_scores
 def group_auc_gap(
     y_true: Any,
     y_score: Any,
@@ -181,19 +157,6 @@ def group_auc_gap(
     .. math:: |P(s \ge s' \mid k, k') - 1/2|
 
     for a random row of each group, equation (36) of partial_fairness_idca.
-
-    Parameters
-    ----------
-    %(y_true_unused)s
-    %(y_score)s
-    %(groups)s
-    %(options)s
-    %(ties)s
-    %(agg)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------
@@ -217,7 +180,7 @@ def auc_gaps(
 
 
 @accepts_dask("y_true", binned="y_score")
-@fill_doc
+@documented_gap
 def inter_group_pairwise_gap(
     y_true: Any,
     y_score: Any,
@@ -238,21 +201,6 @@ def inter_group_pairwise_gap(
     where :math:`s^+_k` is the score of a random positive row of group k and :math:`s^-_k` of a
     negative one, equation (104) of partial_fairness_idca.
 
-    Parameters
-    ----------
-    %(y_true)s
-    %(y_score)s
-    %(groups)s
-    %(options)s
-    %(ties)s
-    %(pos_label)s
-    %(agg)s
-    %(zero_division)s
-
-    Returns
-    -------
-    %(gap)s
-
     Examples
     --------
     >>> from skfair.metrics import inter_group_pairwise_gap
@@ -268,7 +216,7 @@ def inter_group_pairwise_gap(
 
 
 @accepts_dask("y_true", binned="y_score")
-@fill_doc
+@documented_gap
 def intra_group_pairwise_gap(
     y_true: Any,
     y_score: Any,
@@ -287,21 +235,6 @@ def intra_group_pairwise_gap(
     .. math:: |P(s^+_k \ge s^-_k) - P(s^+_{k'} \ge s^-_{k'})|
 
     equation (106) of partial_fairness_idca.
-
-    Parameters
-    ----------
-    %(y_true)s
-    %(y_score)s
-    %(groups)s
-    %(options)s
-    %(ties)s
-    %(pos_label)s
-    %(agg)s
-    %(zero_division)s
-
-    Returns
-    -------
-    %(gap)s
 
     Examples
     --------

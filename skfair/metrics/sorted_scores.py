@@ -21,17 +21,6 @@ from skfair._typing import FloatArray, IntArray
 class SortedScores:
     """Rows sorted by cell, and by descending score within each cell.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples,)
-        The scores.
-    codes : ndarray of shape (n_samples,)
-        The cell (group, or group and class) of each row.
-    n_cells : int
-        The number of cells; a cell may be empty.
-    weights : ndarray of shape (n_samples,) or None
-        Sample weights.
-
     Attributes
     ----------
     starts : ndarray of shape (n_cells + 1,)
@@ -51,10 +40,10 @@ class SortedScores:
 
     def __init__(
         self,
-        scores: FloatArray,
-        codes: IntArray,
-        n_cells: int,
-        weights: FloatArray | None = None,
+        scores: FloatArray,  # (n_samples,): the scores
+        codes: IntArray,  # (n_samples,): the cell (group, or group and class) of each row
+        n_cells: int,  # the number of cells; a cell may be empty
+        weights: FloatArray | None = None,  # (n_samples,): sample weights
         *,
         keep_order: bool = False,
     ) -> None:

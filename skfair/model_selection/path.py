@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
@@ -335,7 +335,7 @@ def _scores(
 class _GroupsInHand:
     """A fitted model that can be asked with X alone, as scikit-learn's scorers do."""
 
-    def __init__(self, model: Any, groups: Any) -> None:
+    def __init__(self, model: BaseEstimator, groups: Any) -> None:
         self._model, self._groups = model, groups
 
     def __getattr__(self, name: str) -> Any:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples
 from skfair._typing import BoolArray, IntArray, Seed
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_number
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -171,6 +172,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
+@documented
 class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
     """Random splits whose test part has the right share of every group-class cell.
 
@@ -182,8 +184,6 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         Share or number of test rows.
     train_size : float or int, default=None
         Share or number of training rows; None takes all that are not in the test part.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
     sensitive_columns : str, int or list of them, default=None
         Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
         searches deliver when metadata routing is on.

@@ -16,31 +16,16 @@ from skfair.models.units import Units
 
 
 class ScoreModel(ABC):
-    """Scores of fixed rows as a function of the parameters.
+    """Scores of fixed rows as a function of the parameters."""
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix
-        The rows.
-    units : Units
-        Columns are standardised by them, implicitly.
-    n_samples : int
-        Number of rows.
-    n_parameters : int
-        Length of the parameter vector.
-    pulls_back_cells : bool
-        Whether it has :meth:`pullback_cells`.
-    reads_single_rows : bool
-        Whether the scores of a few rows take less time than those of all.
-    """
-
-    pulls_back_cells: ClassVar[bool] = False
+    pulls_back_cells: ClassVar[bool] = False  # whether it has :meth:`pullback_cells`
+    # Whether the scores of a few rows take less time than those of all
     reads_single_rows: ClassVar[bool] = False
 
-    X: Any
-    units: Units
-    n_samples: int
-    n_parameters: int
+    X: Any  # the rows
+    units: Units  # columns are standardised by them, implicitly
+    n_samples: int  # number of rows
+    n_parameters: int  # length of the parameter vector
 
     def use_units(self, units: Units) -> None:
         """Standardise columns by those of another model: parameters then mean the same."""

@@ -31,26 +31,16 @@ POOLING = 10.0
 
 
 class GroupedLinearScore(ScoreModel):
-    """Linear scores with partially pooled weights of groups.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows, float32 or float64.
-    codes : ndarray of shape (n_samples,)
-        The group of each row.
-    has_own_weights : sequence of bool
-        For each group, whether its weights deviate from the shared ones.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows in means and deviations of the columns.
-    """
+    """Linear scores with partially pooled weights of groups."""
 
     def __init__(
         self,
-        X: Any,
-        codes: IntArray,
+        X: Any,  # (n_samples, n_features): the rows, float32 or float64
+        codes: IntArray,  # (n_samples,): the group of each row
+        # For each group, whether its weights deviate from the shared ones
         has_own_weights: Sequence[bool],
         *,
+        # (n_samples,): weights of the rows in means and deviations of the columns
         sample_weight: FloatArray | None = None,
     ) -> None:
         X = compact_rows(X)

@@ -21,29 +21,20 @@ from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
 
 
 class LinearScore(ScoreModel):
-    """Linear scores of fixed rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows, float32 or float64.
-    fit_intercept : bool, default=True
-        Whether the last parameter is an intercept.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows in means and deviations of the columns.
-    units : Units, default=None
-        Means and deviations, of rows that these are a part of; by default those of the rows.
-    """
+    """Linear scores of fixed rows."""
 
     pulls_back_cells: ClassVar[bool] = True
     reads_single_rows: ClassVar[bool] = True
 
     def __init__(
         self,
-        X: Any,
+        X: Any,  # (n_samples, n_features): the rows, float32 or float64
         *,
-        fit_intercept: bool = True,
+        fit_intercept: bool = True,  # whether the last parameter is an intercept
+        # (n_samples,): weights of the rows in means and deviations of the columns
         sample_weight: FloatArray | None = None,
+        # Means and deviations, of rows that these are a part of; by default those of the
+        # rows
         units: Units | None = None,
     ) -> None:
         self.fit_intercept = fit_intercept

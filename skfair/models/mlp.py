@@ -62,17 +62,6 @@ class _SparseRows(NamedTuple):
 class MLPScore(ScoreModel):
     """Scores of fixed rows by a multilayer perceptron with one output.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows, float32 or float64; the network computes in that precision.
-    hidden_layer_sizes : sequence of int
-        Number of units of each hidden layer; none gives a linear map.
-    fit_intercept : bool, default=True
-        Whether the layers have intercepts.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows in means and deviations of the columns.
-
     Examples
     --------
     >>> import numpy as np
@@ -88,10 +77,14 @@ class MLPScore(ScoreModel):
 
     def __init__(
         self,
+        # (n_samples, n_features): the rows, float32 or float64; the network computes in
+        # that precision
         X: Any,
+        # Number of units of each hidden layer; none gives a linear map
         hidden_layer_sizes: Sequence[int],
         *,
-        fit_intercept: bool = True,
+        fit_intercept: bool = True,  # whether the layers have intercepts
+        # (n_samples,): weights of the rows in means and deviations of the columns
         sample_weight: FloatArray | None = None,
     ) -> None:
         X = compact_rows(X)

@@ -54,21 +54,11 @@ def product(X: Any, vector: FloatArray) -> FloatArray:
 
 
 class Units(NamedTuple):
-    """What standardises the columns.
+    """What standardises the columns."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-        Subtracted from each column.
-    scale : ndarray of shape (n_features,)
-        Each column is divided by it.
-    is_empty : ndarray of shape (n_features,)
-        Whether a column is then 0 everywhere.
-    """
-
-    mean: FloatArray
-    scale: FloatArray
-    is_empty: NDArray[np.bool_]
+    mean: FloatArray  # (n_features,): subtracted from each column
+    scale: FloatArray  # (n_features,): each column is divided by it
+    is_empty: NDArray[np.bool_]  # (n_features,): whether a column is then 0 everywhere
 
     @classmethod
     def of_columns(

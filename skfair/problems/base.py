@@ -12,18 +12,12 @@ from skfair.problems.protocol import Evaluation, Offer
 
 
 class TwoSidedProblem:
-    """Base of problems with constraints between bounds.
+    """Base of problems with constraints between bounds."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds, which may be infinite.
-    n_parameters, n_constraints : int
-        Sizes.
-    """
-
+    # (n_constraints,): bounds, which may be infinite
     lower: FloatArray
     upper: FloatArray
+    # Sizes
     n_parameters: int
     n_constraints: int
     offers: ClassVar[frozenset[Offer]] = frozenset()

@@ -60,14 +60,13 @@ class Problem(Protocol):
 
     Attributes
     ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds, which may be infinite.
     n_parameters, n_constraints : int
         Sizes.
     offers : frozenset of str
         What it has besides values and first derivatives.
     """
 
+    # (n_constraints,): bounds, which may be infinite
     lower: FloatArray
     upper: FloatArray
 
@@ -111,20 +110,12 @@ class TwiceDifferentiable(Problem, Protocol):
 
 
 class Batch(NamedTuple):
-    """Some rows and what they stand for.
+    """Some rows and what they stand for."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_batch,) or None
-        Row numbers; None for all rows.
-    loss_weights : ndarray of shape (n_batch,)
-        Weights of the rows in the mean loss; they add up to 1, or are all 0.
-    cell_weights : list of ndarray of shape (n_batch,)
-        For each rule, weights of the rows in the mean of their cell.
-    """
-
-    rows: IntArray | None
+    rows: IntArray | None  # (n_batch,): row numbers; None for all rows
+    # (n_batch,): weights of the rows in the mean loss; they add up to 1, or are all 0
     loss_weights: FloatArray
+    # (n_batch,): for each rule, weights of the rows in the mean of their cell
     cell_weights: list[FloatArray]
 
 

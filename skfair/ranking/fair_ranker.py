@@ -20,7 +20,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import Callback, FloatArray, IntArray, Seed
-from skfair.base import FitData, SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.blocks.training_data import TrainingData
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
@@ -258,7 +259,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             The fitted estimator.
         """
         X, query_id = split_query(X, query_id, self.query_column)
-        data = self._read_fit_data(
+        data = self._read(
             X,
             y,
             sensitive_features=sensitive_features,
@@ -344,7 +345,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         _, query_id = split_query(X, query_id, self.query_column)
         return ndcg(y, scores, query_id=or_one(query_id, scores.size))
 
-    def _make_task(self, data: FitData, query_id: Any, rng: np.random.RandomState) -> RankingTask:
+    def _make_task(
+        self, data: TrainingData, query_id: Any, rng: np.random.RandomState
+    ) -> RankingTask:
         """Draw pairs and build the problem on them."""
         grades, groups = check_numbers(data.y, "y"), data.groups
         task = make_task(

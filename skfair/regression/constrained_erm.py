@@ -25,9 +25,11 @@ from skfair.estimators.erm_problem import (
     Task,
 )
 from skfair.losses import make_loss
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_numbers
 
 
+@documented
 class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     r"""Linear or neural regressor under a limit on the disparity between groups.
 
@@ -65,10 +67,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the model.
     control_columns : str, int or list of them, default=None
@@ -198,22 +196,10 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         y : array-like of shape (n_samples,)
             Real targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the rules.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Allowed attributes, such as the department, for rules that hold within each of their
-            levels; several columns are crossed.
-
-        Returns
-        -------
-        self : ConstrainedERMRegressor
-            The fitted estimator.
         """
         data = self._read(
             X,
@@ -232,11 +218,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
 
         Returns
         -------

@@ -166,20 +166,12 @@ class GradientStep:
 
     The length is halved until the function falls by a good part of what the gradient promises, and
     rises a little after each step. A rejected step costs one evaluation and no pull-back.
-
-    Parameters
-    ----------
-    eta : float
-        First length.
-    growth : float, default=1.05
-        Factor on the length after each step; 0 keeps ``eta`` and takes every step.
-    eta_max : float, default=inf
-        Largest length.
     """
 
-    eta: float
+    eta: float  # first length
+    # Factor on the length after each step; 0 keeps ``eta`` and takes every step
     growth: float = 1.05
-    eta_max: float = np.inf
+    eta_max: float = np.inf  # largest length
 
     def take(
         self,

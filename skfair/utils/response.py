@@ -51,27 +51,14 @@ def takes_groups(estimator: Any, method: str) -> bool:
 
 
 def get_response(
-    estimator: Any,
-    X: Any,
-    response_method: str | Sequence[str],
+    estimator: Any,  # a fitted estimator
+    X: Any,  # the rows to predict
+    response_method: str | Sequence[str],  # method to call, or several in order of preference
     *,
-    sensitive_features: Any = None,
-    pos_label: Any = None,
+    sensitive_features: Any = None,  # passed on if the method takes it
+    pos_label: Any = None,  # the positive class of a classifier; by default the second one
 ) -> Any:
     """Return labels or 1-d scores of the positive class for X.
-
-    Parameters
-    ----------
-    estimator : object
-        A fitted estimator.
-    X : array-like
-        The rows to predict.
-    response_method : str or sequence of str
-        Method to call, or several in order of preference.
-    sensitive_features : array-like, default=None
-        Passed on if the method takes it.
-    pos_label : label, default=None
-        The positive class of a classifier; by default the second one.
 
     Returns
     -------

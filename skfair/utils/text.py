@@ -1,12 +1,9 @@
-"""Phrases that repeat: counts and short lists in messages, shared paragraphs of docstrings."""
+"""Phrases that repeat in messages: counts and short lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from inspect import cleandoc
-from typing import Any, TypeVar
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
+from collections.abc import Iterable
+from typing import Any
 
 # How many items an error message lists before it says "and 7 more".
 _MAX_LISTED = 5
@@ -23,15 +20,3 @@ def listed(items: Iterable[Any]) -> str:
 def plural(n: int, noun: str) -> str:
     """Return ``"1 row"`` or ``"2 rows"``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def filler(paragraphs: dict[str, str]) -> Callable[[_Function], _Function]:
-    """Make a decorator that replaces ``%(name)s`` in a docstring by the paragraph of that name."""
-
-    def fill(function: _Function) -> _Function:
-        if function.__doc__ is not None:  # python -OO strips docstrings
-            # From Python 3.13 on docstrings come without their indentation, before with it.
-            function.__doc__ = cleandoc(function.__doc__) % paragraphs
-        return function
-
-    return fill

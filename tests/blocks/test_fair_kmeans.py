@@ -276,8 +276,10 @@ def twins():
     encoding = encode_groups(groups, intersectional=False)
     rules = balance_rules(encoding, np.array([0.3, 0.1]), weights.max())
     lazy = da.from_array(X, chunks=(chunks(2000), 3))
-    training = FairKMeans(intersectional=False)._read_training(
-        lazy, sensitive_features=groups, sample_weight=weights
+    training = (
+        FairKMeans(intersectional=False)
+        ._read(lazy, sensitive_features=groups, sample_weight=weights)
+        .blocks
     )
     here = RepresentationProblem(X, encoding, rules, 4, weights)
     return here, PartitionedProblem(training, rules, 4)
@@ -306,8 +308,10 @@ def test_units_of_very_large_and_small_numbers(factor):
     X = (people(200)[["a", "b", "c"]].to_numpy() + 1e3) * factor
     codes = np.arange(200) % 2
     rules = balance_rules(encode_groups(codes), np.array([0.5]))
-    training = FairKMeans()._read_training(
-        da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes
+    training = (
+        FairKMeans()
+        ._read(da.from_array(X, chunks=(chunks(200), 3)), sensitive_features=codes)
+        .blocks
     )
     there = PartitionedProblem(training, rules, 2)
     assert there.has_whole_rows
@@ -374,7 +378,7 @@ def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
     X, groups = frame[["a", "b", "c"]].to_numpy(), encode_groups(frame.sex)
     rules = balance_rules(groups, np.array([0.5]))
     lazy = da.from_array(X, chunks=(chunks(300), 3))
-    training = FairKMeans()._read_training(lazy, sensitive_features=frame.sex)
+    training = FairKMeans()._read(lazy, sensitive_features=frame.sex).blocks
     here = RepresentationProblem(X, groups, rules, 4)
     there = PartitionedProblem(training, rules, 4)
     centers = here.scaled(np.arange(4))

@@ -22,6 +22,8 @@ dd = pytest.importorskip("dask.dataframe")
 
 
 class Reader(SensitiveFeaturesMixin, BaseEstimator):
+    _reads_blocks = True
+
     def __init__(self, intersectional=True, sensitive_columns=None, drop_sensitive=True):
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
@@ -44,7 +46,7 @@ def people(n=400, seed=0):
 def read(frame, *, n_blocks=4, groups=("sex",), **options):
     lazy = dd.from_pandas(frame, npartitions=n_blocks)
     groups = lazy[list(groups)] if len(groups) > 1 else lazy[groups[0]]
-    return Reader(**options)._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=groups)
+    return Reader(**options)._read(lazy[["a", "b"]], lazy.y, sensitive_features=groups).blocks
 
 
 def block_sum(block):
@@ -151,7 +153,7 @@ def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
     frame = people()
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=((190, 10, 200), 1))
     y = da.from_array(frame.y.to_numpy().astype("U3"), chunks=33)
-    found = Reader()._read_training(X, y, sensitive_features=frame.sex)
+    found = Reader()._read(X, y, sensitive_features=frame.sex).blocks
     assert found.sizes == [190, 10, 200]
     assert found.groups.names == ("f", "m")
     assert_array_equal(found.groups.counts, encode_groups(frame.sex).counts)
@@ -186,7 +188,7 @@ def test_levels_that_are_not_in_every_block_and_empty_blocks():
     found = read(frame, n_blocks=8)
     assert found.groups.names == ("f", "m")
     lazy = dd.from_map(lambda i, j: frame[i:j], [0, 0, 120], [0, 120, 400])
-    found = Reader()._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=lazy.sex)
+    found = Reader()._read(lazy[["a", "b"]], lazy.y, sensitive_features=lazy.sex).blocks
     assert found.sizes == [0, 120, 280]
     assert found.groups.names == ("f", "m")
 
@@ -195,7 +197,7 @@ def test_sensitive_columns_of_x():
     frame = people()
     lazy = dd.from_pandas(frame[["a", "sex", "b"]], npartitions=3)
     reader = Reader(sensitive_columns="sex")
-    found = reader._read_training(lazy, dtype=[np.float64])
+    found = reader._read(lazy, dtype=[np.float64]).blocks
     assert reader.model_features_.tolist() == ["a", "b"]
     assert found.n_features == 2
     assert found.groups.names == ("f", "m")
@@ -207,7 +209,7 @@ def test_parquet_is_read_where_the_blocks_are(tmp_path):
     for k in range(4):
         frame[100 * k : 100 * k + 100].to_parquet(tmp_path / f"{k}.parquet")
     lazy = dd.read_parquet(tmp_path)
-    found = Reader()._read_training(lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]])
+    found = Reader()._read(lazy[["a", "b"]], lazy.y, sensitive_features=lazy[["race"]]).blocks
     assert found.sizes == [100] * 4
     assert dict(zip(found.groups.names, found.groups.counts, strict=True)) == dict(
         frame.race.value_counts()
@@ -219,12 +221,12 @@ def test_weights():
     frame = people()
     w = np.arange(400.0)
     X = da.from_array(frame[["a", "b"]].to_numpy(), chunks=50)
-    found = Reader()._read_training(X, sensitive_features=frame.sex, sample_weight=w)
+    found = Reader()._read(X, sensitive_features=frame.sex, sample_weight=w).blocks
     assert found.is_weighted
     assert found.person == 399
     assert found.weights.sum() == pytest.approx(w.sum())
     with pytest.raises(ValueError, match="zero for every row"):
-        Reader()._read_training(X, sensitive_features=frame.sex, sample_weight=0 * w)
+        Reader()._read(X, sensitive_features=frame.sex, sample_weight=0 * w)
 
 
 def broken(column, row, value):
@@ -251,19 +253,19 @@ def test_collections_that_do_not_match():
     lazy = dd.from_pandas(people(), npartitions=4)
     other = dd.from_pandas(people(), npartitions=2)
     with pytest.raises(ValueError, match="y has 2 partitions, but X has 4"):
-        Reader()._read_training(lazy[["a"]], other.y, sensitive_features=lazy.sex)
+        Reader()._read(lazy[["a"]], other.y, sensitive_features=lazy.sex)
     with pytest.raises(ValueError, match=r"Partition 3: the numbers of rows differ \(X 100, y 99,"):
-        Reader()._read_training(
+        Reader()._read(
             lazy[["a"]],
             dd.from_map(lambda k: people().y[100 * k : min(100 * k + 100, 399)], range(4)),
             sensitive_features=lazy.sex,
         )
     with pytest.raises(ValueError, match="sample_weight has 3 rows but X has 400"):
-        Reader()._read_training(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
+        Reader()._read(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
     with pytest.raises(TypeError, match="sensitive_features='sex' is a name"):
-        Reader()._read_training(lazy[["a"]], sensitive_features="sex")
+        Reader()._read(lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
-        Reader()._read_training(people()[["a"]], sensitive_features=lazy.sex)
+        Reader()._read(people()[["a"]], sensitive_features=lazy.sex)
 
 
 def test_what_is_lazy():

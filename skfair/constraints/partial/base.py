@@ -30,33 +30,16 @@ PARTIAL_RULES: Registry[type[PartialRule]] = Registry("constraint", "skfair.cons
 
 
 class PartialRows(NamedTuple):
-    """What a rule may know of the training data.
+    """What a rule may know of the training data."""
 
-    Attributes
-    ----------
-    codes : ndarray of shape (n_samples,)
-        The group of each row.
-    group_names : tuple of str
-        Names of the groups.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows.
-    intervals : Intervals
-        The percentile intervals of each group.
-    percentiles : ndarray of shape (n_percentiles,)
-        Where the rule is imposed, as shares of the intervals.
-    threshold : float
-        The decision threshold, for rules on decisions.
-    """
-
-    codes: IntArray
-    group_names: tuple[str, ...]
-    targets: FloatArray
-    sample_weight: FloatArray | None
-    intervals: Intervals
+    codes: IntArray  # (n_samples,): the group of each row
+    group_names: tuple[str, ...]  # names of the groups
+    targets: FloatArray  # (n_samples,): -1 and 1
+    sample_weight: FloatArray | None  # (n_samples,): weights of the rows
+    intervals: Intervals  # the percentile intervals of each group
+    # (n_percentiles,): where the rule is imposed, as shares of the intervals
     percentiles: FloatArray
-    threshold: float
+    threshold: float  # the decision threshold, for rules on decisions
 
     @property
     def n_groups(self) -> int:
@@ -71,39 +54,21 @@ class PartialRows(NamedTuple):
 
 
 class Values(NamedTuple):
-    """Functions of a rule at a point.
+    """Functions of a rule at a point."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_constraints,)
-        Their values.
-    tape : tuple
-        What :meth:`BoundPartialRule.pull` needs.
-    """
-
-    values: FloatArray
-    tape: Any
+    values: FloatArray  # (n_constraints,): their values
+    tape: Any  # what :meth:`BoundPartialRule.pull` needs
 
 
 class BoundPartialRule(ABC):
-    """A rule on given rows.
+    """A rule on given rows."""
 
-    Attributes
-    ----------
-    row_names : tuple of str
-        What each constraint row limits.
-    n_aux : int
-        Number of auxiliary parameters.
-    percentiles : ndarray of shape (n_percentiles,)
-        Where it is imposed, as shares of the intervals; empty if it is not imposed at some only.
-    surrogate : Surrogate
-        The step that stands for "above the threshold".
-    """
-
-    row_names: tuple[str, ...]
-    n_aux: int = 0
+    row_names: tuple[str, ...]  # what each constraint row limits
+    n_aux: int = 0  # number of auxiliary parameters
+    # (n_percentiles,): where it is imposed, as shares of the intervals; empty if it is not
+    # imposed at some only
     percentiles: FloatArray = np.empty(0)
-    surrogate: Surrogate
+    surrogate: Surrogate  # the step that stands for "above the threshold"
 
     @property
     def n_constraints(self) -> int:
@@ -140,37 +105,22 @@ class BoundPartialRule(ABC):
 
 
 class PartialRule(ABC):
-    """A rule within percentile intervals, before it has seen data: what others must know of it.
+    """A rule within percentile intervals, before it has seen data: what others must know of it."""
 
-    Attributes
-    ----------
-    uses_interval : bool
-        Whether the rule looks at the interval at all.
-    by_class : bool
-        Whether it needs rows of both classes in each group.
-    classes : tuple of {0, 1}
-        The classes within which ranks are taken, one by one; empty for ranks of all rows.
-    metric : str or None
-        Name of the function of :mod:`skfair.metrics` that measures it. None: the largest of its
-        own values, with a ramp, is what is limited and reported.
-    ccdf_metric : str or None
-        The same for ``scale="ccdf"``, if that compares groups at thresholds; None if it only
-        multiplies by the length of the interval.
-    is_share : bool
-        Whether the disparity is a share of the interval.
-    limits_decisions : bool
-        Whether only decisions count: who is above the threshold, not in which order.
-    is_repairable : bool
-        Whether thresholds and monotone maps of the groups can keep it.
-    """
-
-    uses_interval: ClassVar[bool] = True
-    by_class: ClassVar[bool] = False
+    uses_interval: ClassVar[bool] = True  # whether the rule looks at the interval at all
+    by_class: ClassVar[bool] = False  # whether it needs rows of both classes in each group
+    # The classes within which ranks are taken, one by one; empty for ranks of all rows
     classes: ClassVar[tuple[int, ...]] = ()
+    # Name of the function of :mod:`skfair.metrics` that measures it. None: the largest of its
+    # own values, with a ramp, is what is limited and reported
     metric: ClassVar[str | None] = None
+    # The same for ``scale="ccdf"``, if that compares groups at thresholds; None if it only
+    # multiplies by the length of the interval
     ccdf_metric: ClassVar[str | None] = None
-    is_share: ClassVar[bool] = False
+    is_share: ClassVar[bool] = False  # whether the disparity is a share of the interval
+    # Whether only decisions count: who is above the threshold, not in which order
     limits_decisions: ClassVar[bool] = False
+    # Whether thresholds and monotone maps of the groups can keep it
     is_repairable: ClassVar[bool] = False
 
     @abstractmethod

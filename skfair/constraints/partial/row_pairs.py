@@ -14,18 +14,10 @@ from skfair._typing import FloatArray, IntArray
 
 
 class Spline(NamedTuple):
-    """A function that is 0 left of its first knot and a polynomial from each knot to the next.
+    """A function that is 0 left of its first knot and a polynomial from each knot to the next."""
 
-    Attributes
-    ----------
-    knots : ndarray of shape (n_knots,)
-        Where the pieces start; the last one never ends.
-    coefs : ndarray of shape (n_knots, 4)
-        Coefficients by powers of the distance from the knot.
-    """
-
-    knots: FloatArray
-    coefs: FloatArray
+    knots: FloatArray  # (n_knots,): where the pieces start; the last one never ends
+    coefs: FloatArray  # (n_knots, 4): coefficients by powers of the distance from the knot
 
     @classmethod
     def of(cls, pieces: dict[float, tuple[float, ...]]) -> Spline:

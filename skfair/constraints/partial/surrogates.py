@@ -30,17 +30,6 @@ PARTS: dict[Part, int] = {"whole": 0, "plus": 1, "minus": 2}
 class Surrogate:
     r"""A smooth step from 0 to 1.
 
-    Parameters
-    ----------
-    kind : {"ramp", "smoothstep", "sigmoid"}
-        Straight; cubic; logistic. The first two rise between ``-width`` and ``width``, the last one
-        has slope ``1 / (4 width)`` at 0 and never ends.
-    width : float
-        The smaller, the closer to the true step.
-    rounding : float, default=0.0
-        Only for the ramp: its corners are parabolas that reach this part of the width to either
-        side, so that gradient methods converge; 0 for the ramp of the paper.
-
     Examples
     --------
     >>> import numpy as np
@@ -49,8 +38,12 @@ class Surrogate:
     array([0.  , 0.5 , 0.75, 1.  ])
     """
 
+    # Straight; cubic; logistic. The first two rise between ``-width`` and ``width``, the last
+    # one has slope ``1 / (4 width)`` at 0 and never ends
     kind: Kind
-    width: float
+    width: float  # the smaller, the closer to the true step
+    # Only for the ramp: its corners are parabolas that reach this part of the width to either
+    # side, so that gradient methods converge; 0 for the ramp of the paper
     rounding: float = 0.0
 
     def __post_init__(self) -> None:

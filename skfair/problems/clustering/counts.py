@@ -30,20 +30,12 @@ _ALMOST_ONE = 1 - 1e-9
 
 
 class Rules(NamedTuple):
-    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``.
+    """Linear rules on the counts of each cluster: ``matrix @ counts >= -slack``."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_rules, n_groups) or, once expanded, (n_rules, n_cells)
-        Coefficients of the counts.
-    slack : ndarray of shape (n_rules,) or, in a problem, (n_clusters, n_rules)
-        What each rule may be missed by.
-    min_balances : ndarray of shape (n_attributes,) or None
-        The smallest balance asked for, per attribute; None if the rules are no balance.
-    """
-
-    matrix: FloatArray
-    slack: FloatArray
+    matrix: FloatArray  # (n_rules, n_groups): coefficients of the counts
+    slack: FloatArray  # (n_rules,): what each rule may be missed by
+    # (n_attributes,): the smallest balance asked for, per attribute; None if the rules are no
+    # balance
     min_balances: FloatArray | None = None
 
     @classmethod
@@ -112,21 +104,6 @@ def share_rules(
 class GroupedRows:
     """Rows, their cells, and the rules that the counts of each cluster have to satisfy.
 
-    Parameters
-    ----------
-    groups : GroupEncoding
-        The groups of the rows.
-    rules : Rules
-        Rules in terms of groups.
-    n_clusters : int
-        Number of clusters.
-    weights : ndarray of shape (n_samples,) or None
-        Sample weights.
-    before : ndarray of shape (n_clusters, n_groups), default=None
-        Weights that the clusters hold already (of a stream): the rules apply to the sum.
-    first : ndarray of shape (n_samples,), default=None
-        Where rows stand for several: the first of those that each stands for.
-
     Attributes
     ----------
     cells : ndarray of shape (n_samples,)
@@ -147,11 +124,15 @@ class GroupedRows:
 
     def __init__(
         self,
-        groups: GroupEncoding,
-        rules: Rules,
-        n_clusters: int,
-        weights: FloatArray | None = None,
+        groups: GroupEncoding,  # the groups of the rows
+        rules: Rules,  # rules in terms of groups
+        n_clusters: int,  # number of clusters
+        weights: FloatArray | None = None,  # (n_samples,): sample weights
+        # (n_clusters, n_groups): weights that the clusters hold already (of a stream):
+        # the rules apply to the sum
         before: FloatArray | None = None,
+        # (n_samples,): where rows stand for several: the first of those that each stands
+        # for
         first: IntArray | None = None,
     ) -> None:
         self.n_clusters, self.n_attributes = n_clusters, groups.n_attributes

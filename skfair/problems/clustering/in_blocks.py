@@ -44,23 +44,15 @@ class Tally(NamedTuple):
 
 @dataclass
 class Labels:
-    """How to make the labels of any block.
+    """How to make the labels of any block."""
 
-    Attributes
-    ----------
-    centers, price : ndarray
-        A point joins the cluster where distance plus price is least, ...
-    rows, clusters : ndarray
-        ... but these rows (numbered over all blocks, rising) are in these clusters.
-    tally : Tally or None
-        What was counted of these labels.
-    """
-
+    # A point joins the cluster where distance plus price is least,
     centers: FloatArray
     price: FloatArray
+    # ... but these rows (numbered over all blocks, rising) are in these clusters
     rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     clusters: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    tally: Tally | None = None
+    tally: Tally | None = None  # what was counted of these labels
 
     def move(self, rows: IntArray, clusters: IntArray) -> None:
         """Put rows into clusters."""

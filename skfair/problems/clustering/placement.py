@@ -36,21 +36,6 @@ _CLOSE = 5e-5
 class Placement:
     """Labels of rows with their counts, violation and cost.
 
-    Parameters
-    ----------
-    problem : GroupedRows
-        The rows and the rules.
-    table : CostTable
-        What the rows pay in each cluster.
-    labels : ndarray or recipe
-        Cluster of each row, in the form that the problem gives to labels; changed in place.
-    counts : ndarray of shape (n_clusters, n_cells), default=None
-        Their counts, if they are known.
-    multipliers : ndarray of shape (n_clusters, n_rules), default=None
-        Dual variables whose prices the lower bound is for; None for 0.
-    lower_bound : float, default=0.0
-        What no labels within the rules pay less than, in the mean.
-
     Attributes
     ----------
     violation : float
@@ -59,12 +44,16 @@ class Placement:
 
     def __init__(
         self,
-        problem: GroupedRows,
-        table: CostTable,
+        problem: GroupedRows,  # the rows and the rules
+        table: CostTable,  # what the rows pay in each cluster
+        # Cluster of each row, in the form that the problem gives to labels; changed in
+        # place
         labels: Any,
-        counts: FloatArray | None = None,
+        counts: FloatArray | None = None,  # (n_clusters, n_cells): their counts, if they are known
+        # (n_clusters, n_rules): dual variables whose prices the lower bound is for; None
+        # for 0
         multipliers: FloatArray | None = None,
-        lower_bound: float = 0.0,
+        lower_bound: float = 0.0,  # what no labels within the rules pay less than, in the mean
     ) -> None:
         self.problem, self.table, self.labels = problem, table, labels
         self.multipliers = problem.no_multipliers() if multipliers is None else multipliers

@@ -98,15 +98,6 @@ class Spread(NamedTuple):
 class RepresentationProblem(CostedRows):
     """Points, their cells, and the rules that each cluster has to satisfy.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features), float32 or float64, C-contiguous
-        The points; kept by reference.
-    groups, rules, n_clusters, weights, before, first
-        See :class:`GroupedRows`.
-    units : Units, default=None
-        Origin and unit of the scaled coordinates; by default mean and spread of the points.
-
     Attributes
     ----------
     units : Units
@@ -119,12 +110,15 @@ class RepresentationProblem(CostedRows):
 
     def __init__(
         self,
-        X: NDArray[Any],
+        X: NDArray[Any],  # (n_samples, n_features): the points; kept by reference
+        # See :class:`GroupedRows`
         groups: GroupEncoding,
         rules: Rules,
         n_clusters: int,
         weights: FloatArray | None = None,
         before: FloatArray | None = None,
+        # Origin and unit of the scaled coordinates; by default mean and spread of the
+        # points
         units: Units | None = None,
         first: IntArray | None = None,
     ) -> None:

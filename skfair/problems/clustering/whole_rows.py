@@ -85,29 +85,17 @@ def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntAr
 
 
 def best_combination(
-    rules: Rules,
-    counts: FloatArray,
-    places: IntArray,
+    rules: Rules,  # in terms of cells
+    counts: FloatArray,  # (n_clusters, n_cells): before the moves
+    places: IntArray,  # (4, n_moves): row, its cluster, the target and the cell of each move
+    # (n_moves,): weight that each move carries, and what it adds to the cost
     weight: FloatArray,
     change: FloatArray,
+    # The cost before, and the share of it that need not be gained
     total: float,
     close: float,
 ) -> BoolArray:
-    """Return which moves to make so that the cost falls most and every rule still holds.
-
-    Parameters
-    ----------
-    rules : Rules
-        In terms of cells.
-    counts : ndarray of shape (n_clusters, n_cells)
-        Before the moves.
-    places : ndarray of shape (4, n_moves)
-        Row, its cluster, the target and the cell of each move.
-    weight, change : ndarray of shape (n_moves,)
-        Weight that each move carries, and what it adds to the cost.
-    total, close : float
-        The cost before, and the share of it that need not be gained.
-    """
+    """Return which moves to make so that the cost falls most and every rule still holds."""
     row, giver, taker, cell = places
     size, number = change.size, np.arange(change.size)
     n_clusters, n_cells = counts.shape

@@ -179,31 +179,21 @@ class SparseWeights(Weights):
 
 
 class FactoredWeights(Weights):
-    """Weights ``W = Z Z'`` given by their factor Z, (n, m), dense or sparse.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(rows)`` returns these rows of Z; it is called again for every pass, so that a large
-        dense factor can be recomputed instead of kept.
-    n_samples, rank : int
-        Shape of Z.
-    dtype : dtype
-        Type of Z.
-    new_rows : callable, default=None
-        Turns new rows of X into rows of Z.
-    """
+    """Weights ``W = Z Z'`` given by their factor Z, (n, m), dense or sparse."""
 
     is_psd = True
 
     def __init__(
         self,
+        # ``read(rows)`` returns these rows of Z; it is called again for every pass, so
+        # that a large dense factor can be recomputed instead of kept
         read: Callable[[slice], Rows],
+        # Shape of Z
         n_samples: int,
         rank: int,
-        dtype: DTypeLike,
+        dtype: DTypeLike,  # type of Z
         *,
-        new_rows: NewRows | None = None,
+        new_rows: NewRows | None = None,  # turns new rows of X into rows of Z
     ) -> None:
         self._read = read
         self.n_samples, self.rank, self.dtype = n_samples, rank, np.dtype(dtype)

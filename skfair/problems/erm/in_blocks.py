@@ -46,23 +46,12 @@ class LinearScores(NamedTuple):
 
 
 class KindTable(NamedTuple):
-    """What rows are to the problem, by kind.
+    """What rows are to the problem, by kind."""
 
-    Attributes
-    ----------
-    targets : ndarray of shape (n_kinds,)
-        -1 and 1.
-    loss_factors : ndarray of shape (n_kinds,)
-        Share of the mean loss that a row of weight 1 has.
-    cells : ndarray of shape (n_rules, n_kinds)
-        Cell in each rule.
-    cell_factors : ndarray of shape (n_rules, n_kinds)
-        Share of the mean of its cell that a row of weight 1 has.
-    """
-
-    targets: FloatArray
-    loss_factors: FloatArray
-    cells: IntArray
+    targets: FloatArray  # (n_kinds,): -1 and 1
+    loss_factors: FloatArray  # (n_kinds,): share of the mean loss that a row of weight 1 has
+    cells: IntArray  # (n_rules, n_kinds): cell in each rule
+    # (n_rules, n_kinds): share of the mean of its cell that a row of weight 1 has
     cell_factors: FloatArray
 
 
@@ -117,45 +106,23 @@ class MeasuredBlocks(Measured):
 
 
 class PartitionedERM(RuledProblem):
-    """The problem of one fit whose rows lie in blocks.
-
-    Parameters
-    ----------
-    training : Training
-        Blocks of rows, and the table of their kinds.
-    targets : ndarray of shape (n_kinds,)
-        -1 and 1 for each kind.
-    loss_weights : ndarray of shape (n_kinds,)
-        Weight of each kind in the objective.
-    constraints : sequence of Constraint
-        The rules.
-    bound : sequence of BoundConstraint
-        The same rules, prepared on the table of kinds.
-    loss : Loss
-        What is averaged in the objective.
-    class_names : tuple
-        Names of the negative and the positive class.
-    fit_intercept : bool, default=True
-        Whether the last parameter is an intercept.
-    alpha : float, default=0.0
-        Weight of the penalty.
-    """
+    """The problem of one fit whose rows lie in blocks."""
 
     model: LinearScore
     offers: ClassVar[frozenset[Offer]] = frozenset({"hessian"})
 
     def __init__(
         self,
-        training: Training,
-        targets: FloatArray,
-        loss_weights: FloatArray,
-        constraints: Sequence[Constraint],
-        bound: Sequence[BoundConstraint],
-        loss: Loss,
-        class_names: tuple[Any, Any],
+        training: Training,  # blocks of rows, and the table of their kinds
+        targets: FloatArray,  # (n_kinds,): -1 and 1 for each kind
+        loss_weights: FloatArray,  # (n_kinds,): weight of each kind in the objective
+        constraints: Sequence[Constraint],  # the rules
+        bound: Sequence[BoundConstraint],  # the same rules, prepared on the table of kinds
+        loss: Loss,  # what is averaged in the objective
+        class_names: tuple[Any, Any],  # names of the negative and the positive class
         *,
-        fit_intercept: bool = True,
-        alpha: float = 0.0,
+        fit_intercept: bool = True,  # whether the last parameter is an intercept
+        alpha: float = 0.0,  # weight of the penalty
     ) -> None:
         self.rows, self.alpha, self.loss = training.rows, alpha, loss
         self.n_samples = self.n_rows = training.n_samples

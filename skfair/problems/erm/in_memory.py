@@ -66,35 +66,21 @@ class MeasuredRows(Measured):
 
 
 class ConstrainedERM(RuledProblem):
-    """The problem of one fit.
-
-    Parameters
-    ----------
-    model : ScoreModel
-        Turns parameters into scores.
-    loss : Loss
-        What is averaged in the objective.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1, or real numbers.
-    constraints : sequence of BoundConstraint
-        The rules.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows in the objective; those of the rules are in the rules.
-    alpha : float, default=0.0
-        Weight of the penalty.
-    """
+    """The problem of one fit."""
 
     offers: ClassVar[frozenset[Offer]] = frozenset({"draw"})
 
     def __init__(
         self,
-        model: ScoreModel,
-        loss: Loss,
-        targets: FloatArray,
-        constraints: Sequence[BoundConstraint],
+        model: ScoreModel,  # turns parameters into scores
+        loss: Loss,  # what is averaged in the objective
+        targets: FloatArray,  # (n_samples,): -1 and 1, or real numbers
+        constraints: Sequence[BoundConstraint],  # the rules
         *,
+        # (n_samples,): weights of the rows in the objective; those of the rules are in
+        # the rules
         sample_weight: FloatArray | None = None,
-        alpha: float = 0.0,
+        alpha: float = 0.0,  # weight of the penalty
     ) -> None:
         self.model, self.loss, self.targets, self.alpha = model, loss, targets, alpha
         n = targets.size

@@ -39,21 +39,11 @@ Matrix = FloatArray | sparse.csr_array
 
 
 class Decisions(NamedTuple):
-    """What scores amount to when nothing is smoothed.
+    """What scores amount to when nothing is smoothed."""
 
-    Attributes
-    ----------
-    means : list of ndarray
-        For each rule, the mean of its strict moment in every cell.
-    right : float
-        Weighted share of the rows whose score has the sign of the target.
-    positive : float
-        Weighted share of the rows with a positive score.
-    """
-
-    means: list[FloatArray]
-    right: float
-    positive: float
+    means: list[FloatArray]  # for each rule, the mean of its strict moment in every cell
+    right: float  # weighted share of the rows whose score has the sign of the target
+    positive: float  # weighted share of the rows with a positive score
 
 
 class ConstraintRows:
@@ -151,18 +141,10 @@ class ConstraintRows:
 
 
 class Measured(ABC):
-    """What the rows say about a point: the scores decide it, centres do not matter.
+    """What the rows say about a point: the scores decide it, centres do not matter."""
 
-    Attributes
-    ----------
-    mean_loss : float
-        The objective without penalty.
-    means : list of ndarray
-        For each rule, the mean of its moment in every cell.
-    """
-
-    mean_loss: float
-    means: list[FloatArray]
+    mean_loss: float  # the objective without penalty
+    means: list[FloatArray]  # for each rule, the mean of its moment in every cell
 
     @abstractmethod
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:

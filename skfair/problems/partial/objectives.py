@@ -17,15 +17,9 @@ OBJECTIVES: Registry[type[PairObjective]] = Registry("objective", "skfair.proble
 
 
 class Objective(ABC):
-    """A function of all scores, difference of two convex ones (the second is mostly zero).
+    """A function of all scores, difference of two convex ones (the second is mostly zero)."""
 
-    Attributes
-    ----------
-    is_smooth : bool
-        Whether descent can end where its gradient is zero.
-    """
-
-    is_smooth: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = False  # whether descent can end where its gradient is zero
 
     @abstractmethod
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
@@ -57,15 +51,9 @@ class MeanLoss(Objective):
 
 
 class PairObjective(Objective):
-    """A mean loss over pairs of rows, which is made by its name.
+    """A mean loss over pairs of rows, which is made by its name."""
 
-    Attributes
-    ----------
-    uses_interval : bool
-        Whether it looks at an interval, and is given it.
-    """
-
-    uses_interval: ClassVar[bool] = False
+    uses_interval: ClassVar[bool] = False  # whether it looks at an interval, and is given it
 
     @abstractmethod
     def __init__(

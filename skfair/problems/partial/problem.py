@@ -64,19 +64,6 @@ class PartialEvaluation:
 class PartialParityProblem(TwoSidedProblem):
     """The problem of one fit.
 
-    Parameters
-    ----------
-    model : ScoreModel
-        Turns parameters into scores.
-    objective : Objective
-        What is minimised.
-    rules : sequence of BoundPartialRule
-        What is limited.
-    tolerance : float
-        The disparity allowed, as a share of the intervals.
-    alpha : float, default=0.0
-        Weight of the penalty on the weights.
-
     Attributes
     ----------
     lower, upper : ndarray of shape (n_constraints,)
@@ -87,12 +74,12 @@ class PartialParityProblem(TwoSidedProblem):
 
     def __init__(
         self,
-        model: ScoreModel,
-        objective: Objective,
-        rules: Sequence[BoundPartialRule],
-        tolerance: float,
+        model: ScoreModel,  # turns parameters into scores
+        objective: Objective,  # what is minimised
+        rules: Sequence[BoundPartialRule],  # what is limited
+        tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
-        alpha: float = 0.0,
+        alpha: float = 0.0,  # weight of the penalty on the weights
     ) -> None:
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
         self._aux = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])

@@ -24,6 +24,7 @@ from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part
 from skfair.groups.intervals import check_interval
 from skfair.problems.partial.objectives import OBJECTIVES, PairObjective
+from skfair.utils.docs import documented
 
 Kind = Literal["squared_hinge", "quadratic", "hinge"]
 
@@ -39,17 +40,6 @@ _RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
 @OBJECTIVES.register("auc")
 class PairwiseLoss(PairObjective):
     r"""The mean loss over pairs of a positive and a negative row, (81).
-
-    Parameters
-    ----------
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows; a pair weighs their product.
-    interval : array of shape (n_intervals, 2), default=None
-        Only for :class:`PartialPairwiseLoss`.
-    kind : {"squared_hinge", "quadratic", "hinge"}, default="squared_hinge"
-        The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x, 0)`.
 
     Notes
     -----
@@ -67,10 +57,13 @@ class PairwiseLoss(PairObjective):
 
     def __init__(
         self,
-        targets: FloatArray,
-        weights: FloatArray,
+        targets: FloatArray,  # (n_samples,): -1 and 1
+        weights: FloatArray,  # (n_samples,): weights of the rows; a pair weighs their product
+        # (n_intervals, 2): only for :class:`PartialPairwiseLoss`
         interval: FloatArray | None = None,
         *,
+        # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x,
+        # 0)`
         kind: Kind = "squared_hinge",
     ) -> None:
         if interval is not None and not self.uses_interval:
@@ -109,16 +102,13 @@ class PairwiseLoss(PairObjective):
         return sum(term.value() for term in terms), slopes
 
 
+@documented
 @OBJECTIVES.register("partial_auc")
 class PartialPairwiseLoss(PairwiseLoss):
     """The mean loss over pairs whose negative row is inside percentile intervals, (83).
 
     Parameters
     ----------
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows; a pair weighs their product.
     interval : array of shape (n_intervals, 2), default=None
         Intervals of the false positive rate: of ranks of the negatives, counted from the top. All
         negatives if None.

@@ -34,27 +34,13 @@ _SAMPLE = 10_000
 
 
 class Assignment(NamedTuple):
-    """The cheapest assignment found to fixed centres.
+    """The cheapest assignment found to fixed centres."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        Cluster of each row, in the form that the problem gives to labels.
-    multipliers : ndarray of shape (n_clusters, n_rules)
-        Dual variables.
-    cost : float
-        Mean squared distance to the centres, in scaled units.
-    lower_bound : float
-        No feasible assignment to these centres costs less.
-    violation : float
-        What the rules are missed by, summed over clusters; 0 if all are met.
-    """
-
-    labels: Any
-    multipliers: FloatArray
-    cost: float
-    lower_bound: float
-    violation: float
+    labels: Any  # (n_samples,): cluster of each row, in the form that the problem gives to labels
+    multipliers: FloatArray  # (n_clusters, n_rules): dual variables
+    cost: float  # mean squared distance to the centres, in scaled units
+    lower_bound: float  # no feasible assignment to these centres costs less
+    violation: float  # what the rules are missed by, summed over clusters; 0 if all are met
 
 
 def assign(

@@ -24,6 +24,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
+from skfair.utils.docs import documented
 from skfair.utils.registry import Registry
 from skfair.utils.text import listed
 
@@ -33,47 +34,23 @@ CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
 
 
 class Clustering(NamedTuple):
-    """What a clustering solver returns; lengths are those of the problem's own units.
+    """What a clustering solver returns; lengths are those of the problem's own units."""
 
-    Attributes
-    ----------
-    labels : ndarray or recipe
-        Cluster of each row, in the form that the problem gives to labels.
-    centers : ndarray of shape (n_clusters, n_features)
-        Means of the clusters.
-    multipliers : ndarray of shape (n_clusters, n_rules)
-        Dual variables; zeros from a solver that has none.
-    cost : float
-        Mean squared distance to the means.
-    cost_at_bound : float
-        Cost of the labels at the centres that the lower bound is for.
-    lower_bound : float
-        No assignment to these centres within the rules costs less.
-    violation : float
-        What the rules are missed by, summed over clusters.
-    n_iter : int
-        Number of iterations.
-    status : {"converged", "max_iter", "stopped", "infeasible"}
-        Why the solver ended.
-    history : dict of ndarray
-        Columns of equal length.
-    prices : ndarray of shape (n_clusters, n_groups), optional
-        Prices of the groups, of a solver that does not find them through multipliers.
-    objective : float, optional
-        What the solver minimises, if that is not the cost: the best of several runs has least.
-    """
-
-    labels: Any
-    centers: FloatArray
+    labels: Any  # cluster of each row, in the form that the problem gives to labels
+    centers: FloatArray  # (n_clusters, n_features): means of the clusters
+    # (n_clusters, n_rules): dual variables; zeros from a solver that has none
     multipliers: FloatArray
-    cost: float
-    cost_at_bound: float
-    lower_bound: float
-    violation: float
-    n_iter: int
-    status: Status
-    history: dict[str, NDArray[Any]]
+    cost: float  # mean squared distance to the means
+    cost_at_bound: float  # cost of the labels at the centres that the lower bound is for
+    lower_bound: float  # no assignment to these centres within the rules costs less
+    violation: float  # what the rules are missed by, summed over clusters
+    n_iter: int  # number of iterations
+    status: Status  # why the solver ended
+    history: dict[str, NDArray[Any]]  # columns of equal length
+    # (n_clusters, n_groups): prices of the groups, of a solver that does not find them
+    # through multipliers
     prices: FloatArray | None = None
+    # What the solver minimises, if that is not the cost: the best of several runs has least
     objective: float | None = None
 
     @property
@@ -94,6 +71,7 @@ RulesOf = Callable[[float], Rules]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
 
+@documented
 class ClusteringSolver(BaseEstimator, ABC):
     """A method of clustering points under rules; subclasses are dataclasses.
 
@@ -134,8 +112,6 @@ class ClusteringSolver(BaseEstimator, ABC):
 
         Parameters
         ----------
-        problem : RepresentationProblem
-            Points and rules.
         start : ndarray of shape (n_clusters, n_features)
             Scaled starting centres.
         max_iter : int
@@ -171,8 +147,6 @@ class ClusteringSolver(BaseEstimator, ABC):
             Points and rules.
         starts : sequence of ndarray
             Scaled starting centres.
-        max_iter, tol, random_state, callback : object
-            See :meth:`run`.
 
         Returns
         -------

@@ -74,43 +74,25 @@ def cluster_by_prices(
 
 
 def fair_lloyd(
-    problem: RepresentationProblem,
-    centers: FloatArray,
+    problem: RepresentationProblem,  # points and rules
+    centers: FloatArray,  # (n_clusters, n_features): scaled starting centres
     *,
+    # (n_clusters, n_rules): multipliers of a similar problem, to start from
     multipliers: FloatArray | None = None,
-    max_iter: int = 100,
+    max_iter: int = 100,  # largest number of rounds
+    # Rounds end when the squared shift of all centres is below ``tol`` times the mean
+    # variance of the features
     tol: float = 1e-4,
-    dual_iter: int = 15,
+    dual_iter: int = 15,  # steps on the dual per round
+    # Largest number of rounds with repair and improvement
     finishing_rounds: int = _FINISHING_ROUNDS,
-    search_counts: bool = True,
-    callback: Callback = go_on,
+    search_counts: bool = True,  # whether an integer programme helps where single moves get stuck
+    callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:
     """Alternate the cheapest assignment under the rules with the means of the clusters.
 
     Rounds first follow the dual alone (the few rows near a tie hardly move a mean); once the
     centres rest, every round is repaired and improved, and rounds go on while the cost falls.
-
-    Parameters
-    ----------
-    problem : RepresentationProblem
-        Points and rules.
-    centers : ndarray of shape (n_clusters, n_features)
-        Scaled starting centres.
-    multipliers : ndarray of shape (n_clusters, n_rules), default=None
-        Multipliers of a similar problem, to start from.
-    max_iter : int, default=100
-        Largest number of rounds.
-    tol : float, default=1e-4
-        Rounds end when the squared shift of all centres is below ``tol`` times the mean variance
-        of the features.
-    dual_iter : int, default=15
-        Steps on the dual per round.
-    finishing_rounds : int, default=10
-        Largest number of rounds with repair and improvement.
-    search_counts : bool, default=True
-        Whether an integer programme helps where single moves get stuck.
-    callback : callable, default=go_on
-        Called with the (scaled) centres after each round; True stops.
 
     Returns
     -------

@@ -67,31 +67,19 @@ _TAIL = 0.1
 
 
 class SmoothClustering(NamedTuple):
-    """What the smooth method finds, in the units of the problem.
+    """What the smooth method finds, in the units of the problem."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        The cluster where squared distance plus offset is least, for each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        The centres. They are not the means of the labels.
-    offsets : ndarray of shape (n_clusters, n_groups)
-        What a member of a group pays for a cluster besides the squared distance; 0 for a group
-        without rows.
-    n_iter : int
-        Number of iterations.
-    status : {"converged", "max_iter", "stopped"}
-        "converged" if the centres moved little in the last tenth of the iterations.
-    history : dict of ndarray
-        ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one row
-        per iteration.
-    """
-
+    # (n_samples,): the cluster where squared distance plus offset is least, for each row
     labels: IntArray
+    # (n_clusters, n_features): the centres. They are not the means of the labels
     centers: FloatArray
+    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
+    # distance; 0 for a group without rows
     offsets: FloatArray
-    n_iter: int
-    status: Status
+    n_iter: int  # number of iterations
+    status: Status  # "converged" if the centres moved little in the last tenth of the iterations
+    # ``temperature`` (in total variances), ``step``, ``gradient_norm`` and ``seconds``, one
+    # row per iteration
     history: dict[str, NDArray[Any]]
 
 

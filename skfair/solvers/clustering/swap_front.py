@@ -41,41 +41,43 @@ _ITERATIONS_PER_CANDIDATE = 16
 
 
 class SwapFront(NamedTuple):
-    """What :func:`swap_front` returns.
+    """What :func:`swap_front` returns."""
 
-    Attributes
-    ----------
-    costs : ndarray of shape (n_points,)
-        Mean squared distance to the centres of each labelling, ascending.
-    balances : ndarray of shape (n_points,)
-        Balance of each labelling, ascending too: no point dominates another one.
-    labels : ndarray of shape (n_points, n_samples)
-        The labellings, in the smallest signed integers that hold the clusters.
-    history : dict of ndarray
-        Per iteration ``n_points``, ``n_children``, ``n_new`` (children that entered the list),
-        ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of total
-        variance and balance of the data that the front dominates) and ``seconds``.
-    """
-
+    # (n_points,): mean squared distance to the centres of each labelling, ascending
     costs: FloatArray
+    # (n_points,): balance of each labelling, ascending too: no point dominates another one
     balances: FloatArray
+    # (n_points, n_samples): the labellings, in the smallest signed integers that hold the
+    # clusters
     labels: NDArray[Any]
+    # Per iteration ``n_points``, ``n_children``, ``n_new`` (children that entered the list),
+    # ``cost`` (the lowest), ``balance`` (the highest), ``hypervolume`` (share of the box of
+    # total variance and balance of the data that the front dominates) and ``seconds``
     history: dict[str, NDArray[Any]]
 
 
 def swap_front(
+    # (n_samples, n_features): the data, float32 or float64; one copy of it is made, in its
+    # own precision
     X: NDArray[Any],
+    # (n_samples,): group of each row, 0 to ``n_groups - 1``; every group must occur
     codes: IntArray,
-    n_clusters: int,
-    n_groups: int,
+    n_clusters: int,  # number of clusters
+    n_groups: int,  # number of groups
     *,
+    # Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row
+    # with the closest), the other half is random with cluster probabilities that are the
+    # softmax of normal numbers. Above ``max_points``, the point that contributes least to the
+    # hypervolume is dropped, again and again; the cheapest and the most balanced one stay
     pairs: Sequence[tuple[int, int]] = PAIRS,
     n_starts: int = 30,
-    max_iter: int = 500,
+    max_iter: int = 500,  # number of iterations; the paper runs 400 to 8000
     max_points: int = 200,
     swap_target: str = "local",
     swap_candidates: str | int = "auto",
-    random_state: Seed = None,
+    random_state: Seed = None,  # starts, batches and candidates
+    # ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
+    # would be returned if the search stopped there
     callback: Callback | None = None,
 ) -> SwapFront:
     r"""Approximate the whole front of cost against balance by a list of labellings (Algorithm 3).
@@ -83,29 +85,6 @@ def swap_front(
     In each iteration every labelling of the list has one child per pair (n_a, n_b): one iteration
     of Algorithm 2 with these numbers of rows and swaps. Parents and children that no other one
     dominates form the next list.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The data, float32 or float64; one copy of it is made, in its own precision.
-    codes : ndarray of int64 of shape (n_samples,)
-        Group of each row, 0 to ``n_groups - 1``; every group must occur.
-    n_clusters : int
-        Number of clusters.
-    n_groups : int
-        Number of groups.
-    pairs, n_starts, max_points, swap_target, swap_candidates : object
-        Fields of :class:`Swap`. One half of the starts comes from k-means++ seeds (each row with
-        the closest), the other half is random with cluster probabilities that are the softmax of
-        normal numbers. Above ``max_points``, the point that contributes least to the hypervolume is
-        dropped, again and again; the cheapest and the most balanced one stay.
-    max_iter : int, default=500
-        Number of iterations; the paper runs 400 to 8000.
-    random_state : int, RandomState instance or None, default=None
-        Starts, batches and candidates.
-    callback : callable, default=None
-        ``callback(archive) -> stop``, called after each iteration; ``archive.front()`` is what
-        would be returned if the search stopped there.
 
     Returns
     -------

@@ -86,35 +86,21 @@ _SHARE_OF_TOL = 0.1
 
 
 class SoftClustering(NamedTuple):
-    """What the variational method finds, in the units of the problem.
+    """What the variational method finds, in the units of the problem."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        The cluster of the largest assignment of each row.
-    centers : ndarray of shape (n_clusters, n_features)
-        The means of the rows weighted by their soft assignments.
-    offsets : ndarray of shape (n_clusters, n_groups)
-        What a member of a group pays for a cluster besides the squared distance: the derivative of
-        the penalty. New rows of known group belong to the cluster where the sum is least.
-    assignment : ndarray of shape (n_samples, n_clusters)
-        The soft assignments; each row sums to 1.
-    n_iter : int
-        Number of iterations (updates of the centres).
-    status : {"converged", "max_iter", "stopped"}
-        Why the method ended.
-    history : dict of ndarray
-        ``objective`` E, its parts ``cost`` (in units of the total variance) and
-        ``fairness_error`` (the sum of the Kullback-Leibler divergences), ``n_updates`` and
-        ``seconds``, one row per iteration.
-    """
-
-    labels: IntArray
+    labels: IntArray  # (n_samples,): the cluster of the largest assignment of each row
+    # (n_clusters, n_features): the means of the rows weighted by their soft assignments
     centers: FloatArray
+    # (n_clusters, n_groups): what a member of a group pays for a cluster besides the squared
+    # distance: the derivative of the penalty. New rows of known group belong to the cluster
+    # where the sum is least
     offsets: FloatArray
-    assignment: FloatArray
-    n_iter: int
-    status: Status
+    assignment: FloatArray  # (n_samples, n_clusters): the soft assignments; each row sums to 1
+    n_iter: int  # number of iterations (updates of the centres)
+    status: Status  # why the method ended
+    # ``objective`` E, its parts ``cost`` (in units of the total variance) and
+    # ``fairness_error`` (the sum of the Kullback-Leibler divergences), ``n_updates`` and
+    # ``seconds``, one row per iteration
     history: dict[str, NDArray[Any]]
 
 

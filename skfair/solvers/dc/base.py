@@ -246,21 +246,11 @@ class StepLengths:
 
 
 class SwitchingStep(NamedTuple):
-    """A step of Algorithms 2 and 3.
+    """A step of Algorithms 2 and 3."""
 
-    Attributes
-    ----------
-    row : int
-        The constraint that it serves, or ``OBJECTIVE``.
-    gradient : ndarray of shape (n_parameters,)
-        What it goes against.
-    length : float
-        How far.
-    """
-
-    row: int
-    gradient: FloatArray
-    length: float
+    row: int  # the constraint that it serves, or ``OBJECTIVE``
+    gradient: FloatArray  # (n_parameters,): what it goes against
+    length: float  # how far
 
     def take(self, functions: Functions[T], at: Point[T], lengths: StepLengths) -> Point[T]:
         """Return where it leads, and count it."""

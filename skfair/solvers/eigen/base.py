@@ -19,6 +19,7 @@ from skfair._typing import FloatArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.base import Status
 from skfair.solvers.parameters import check_parameters
+from skfair.utils.docs import documented
 from skfair.utils.history import History
 from skfair.utils.registry import Registry
 
@@ -86,6 +87,7 @@ class EigenResult(NamedTuple):
     residual: float = 0.0
 
 
+@documented
 @dataclass
 class EigenSolver(ABC):
     """Finds the leading eigenvectors of ``P M P``, see :class:`GroupCut`."""
@@ -102,15 +104,6 @@ class EigenSolver(ABC):
         self, problem: GroupCut, n_vectors: int, rng: np.random.RandomState
     ) -> Iterator[Step]:
         """Yield the iterations, ``max_iter`` at most.
-
-        Parameters
-        ----------
-        problem : GroupCut
-            The weights and the constraint.
-        n_vectors : int
-            How many vectors.
-        rng : RandomState
-            Source of random numbers.
 
         Yields
         ------

@@ -33,24 +33,18 @@ from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
 from skfair.solvers.parameters import Positive, PositiveOrInf
+from skfair.utils.docs import documented
 
 
 @dataclass(kw_only=True)
 class ALMState(TrainingState):
-    """State of a stochastic augmented Lagrangian.
+    """State of a stochastic augmented Lagrangian."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_constraints,)
-        Constraint values of the last batch.
-    anchor : ndarray or None
-        The point that a smoothing term pulls to.
-    """
-
-    values: FloatArray
-    anchor: FloatArray | None = None
+    values: FloatArray  # (n_constraints,): constraint values of the last batch
+    anchor: FloatArray | None = None  # the point that a smoothing term pulls to
 
 
+@documented
 @SOLVERS.register("alm")
 @dataclass
 class ALM(GradientSolver[ALMState]):
@@ -58,25 +52,8 @@ class ALM(GradientSolver[ALMState]):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each rule.
-    max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
-    output : {"best", "last"}, default="best"
-        Which check is returned.
-    learning_rate : float, default=0.01
-        Rate of the first step.
-    decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
-    optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
     rho : float, default=2.0
         Penalty weight. A larger one holds the constraints tighter between renewals of the
         multipliers, and makes the steps noisier.

@@ -40,6 +40,7 @@ from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.solvers.one_sided import OneSided
 from skfair.solvers.parameters import Count, CountOrZero, Positive, Share, ShareOrZero
+from skfair.utils.docs import documented
 
 # Points of the scan for kappa.
 _SCAN = 20
@@ -48,36 +49,21 @@ _ROUNDING = 1e-12
 
 
 class QuadraticModel(NamedTuple):
-    """The data of the quadratic problem (8).
+    """The data of the quadratic problem (8)."""
 
-    Attributes
-    ----------
-    gradient : ndarray of shape (n_parameters,)
-        Of the objective.
-    values : ndarray of shape (n_one_sided,)
-        Of the one-sided constraints.
-    jacobian : ndarray of shape (n_one_sided, n_parameters)
-        Of the one-sided constraints.
-    """
-
-    gradient: FloatArray
-    values: FloatArray
-    jacobian: FloatArray
+    gradient: FloatArray  # (n_parameters,): of the objective
+    values: FloatArray  # (n_one_sided,): of the one-sided constraints
+    jacobian: FloatArray  # (n_one_sided, n_parameters): of the one-sided constraints
 
 
 @dataclass(kw_only=True)
 class GhostState(TrainingState):
-    """State of a ghost method.
+    """State of a ghost method."""
 
-    Attributes
-    ----------
-    alpha : float
-        Length of the last step.
-    """
-
-    alpha: float
+    alpha: float  # length of the last step
 
 
+@documented
 @SOLVERS.register("ghost")
 @dataclass
 class Ghost(StochasticSolver[GhostState]):
@@ -89,13 +75,6 @@ class Ghost(StochasticSolver[GhostState]):
         Rows of a unit batch for the objective, and for each cell of each rule.
     max_constraint_rows : int, default=512
         With many cells fewer rows are drawn for each, so that their sum stays within this.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
-    tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
     output : {"best", "last"}, default="best"
         Which check is returned.
     alpha : float, default=0.5

@@ -28,8 +28,10 @@ from skfair.problems.protocol import Problem
 from skfair.solvers.base import SOLVERS, Step
 from skfair.solvers.erm.ssg import SSG
 from skfair.solvers.parameters import Count, NonNegative
+from skfair.utils.docs import documented
 
 
+@documented
 @SOLVERS.register("ipp_ssg")
 @dataclass
 class IPPSSG(SSG):
@@ -41,17 +43,9 @@ class IPPSSG(SSG):
     ----------
     eta : float, default=None
         First step for the objective; None for 1 / (L_F + gamma).
-    eta_last : float, default=0.03
-        Last step, as a part of the first. Smaller ones end closer to a KKT point if they get there.
-    eps : float, default=0.1
-        First tolerance, in the unit of the constraints. Larger ones allow more objective steps.
-    eps_last : float, default=1e-4
-        Last tolerance, and the violation that a best iterate may have.
     schedule : {"geometric", "root"}, default="geometric"
         How steps and tolerances fall: over the whole run from first to last, or for each centre
         like 1 / sqrt(k + 1) from the first.
-    constraint_step : {"polyak", "equal"}, default="polyak"
-        Whether a constraint step aims a little inside, or is as long as an objective step.
     output : {"best", "average"}, default="best"
         Whether the centre moves to the last iterate and the result is chosen as by :class:`SSG`, or
         centres and result are averages of the iterates with an objective step, weighted with eta.

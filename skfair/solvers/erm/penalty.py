@@ -19,8 +19,10 @@ from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
 from skfair.solvers.parameters import NonNegative
+from skfair.utils.docs import documented
 
 
+@documented
 @SOLVERS.register("penalty")
 @dataclass
 class Penalty(GradientSolver[TrainingState]):
@@ -28,25 +30,8 @@ class Penalty(GradientSolver[TrainingState]):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each rule.
-    max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
     tolerance : float
         Not used: checks are compared by the sum that is minimised.
-    output : {"best", "last"}, default="best"
-        Which check is returned.
-    learning_rate : float, default=0.01
-        Rate of the first step.
-    decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
-    optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
     weight : float, default=20.0
         Weight of the penalty. A larger one keeps the rules better and makes the steps noisier.
     kind : {"squared", "absolute"}, default="squared"

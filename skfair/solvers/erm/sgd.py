@@ -11,8 +11,10 @@ from skfair._typing import FloatArray
 from skfair.problems.protocol import Evaluation, StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import GradientSolver, TrainingState
+from skfair.utils.docs import documented
 
 
+@documented
 @SOLVERS.register("sgd")
 @dataclass
 class SGD(GradientSolver[TrainingState]):
@@ -24,21 +26,8 @@ class SGD(GradientSolver[TrainingState]):
         Rows per step.
     n_per_cell, max_constraint_rows : int
         Not used.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
     tolerance : float
         Not used: checks are compared by the objective.
-    output : {"best", "last"}, default="best"
-        Which check is returned.
-    learning_rate : float, default=0.01
-        Rate of the first step.
-    decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
-    optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
 
     Notes
     -----

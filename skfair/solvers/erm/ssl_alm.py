@@ -19,8 +19,10 @@ from skfair.problems.protocol import StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.alm import ALM, ALMState
 from skfair.solvers.parameters import NonNegative, Share
+from skfair.utils.docs import documented
 
 
+@documented
 @SOLVERS.register("ssl_alm")
 @dataclass
 class SSLALM(ALM):
@@ -28,36 +30,6 @@ class SSLALM(ALM):
 
     Parameters
     ----------
-    n_loss, n_per_cell : int, default=128
-        Rows per step for the objective, and for each cell of each rule.
-    max_constraint_rows : int, default=1024
-        With many cells fewer rows are drawn for each, so that their sum stays within this.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
-    tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
-    output : {"best", "last"}, default="best"
-        Which check is returned.
-    learning_rate : float, default=0.01
-        Rate of the first step.
-    decay_steps : float, default=100
-        The rate of step t is ``learning_rate / sqrt(1 + t / decay_steps)``; inf for a constant one.
-    optimizer : {"adam", "sgd"}, default="adam"
-        Adam, or plain gradient steps.
-    rho : float, default=2.0
-        Penalty weight. A larger one holds the constraints tighter between renewals of the
-        multipliers, and makes the steps noisier.
-    eta : float, default=0.1
-        Step of the multipliers per unit of violation. Above a tenth of ``rho`` and with many
-        constraints they may oscillate.
-    form : {"projection", "slack"}, default="projection"
-        How bounds enter.
-    max_multiplier : float, default=inf
-        Multipliers whose norm reaches this are set to 0 (lines 6-7 of the algorithm); only with
-        slack variables.
     mu : float, default=2.0
         Weight of the smoothing term.
     beta : float, default=0.5

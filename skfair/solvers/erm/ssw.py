@@ -30,33 +30,23 @@ from skfair.problems.protocol import StochasticProblem
 from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState, decay
 from skfair.solvers.parameters import CountOrZero, NonNegative, Positive, PositiveOrInf, Share
+from skfair.utils.docs import documented
 
 
 @dataclass(kw_only=True)
 class SSwState(TrainingState):
-    """State of a switching subgradient method.
+    """State of a switching subgradient method."""
 
-    Attributes
-    ----------
-    tracked : ndarray of shape (n_constraints,)
-        Running mean of the constraint values.
-    pulls : ndarray of shape (n_constraints,)
-        Sum of the rates of the steps along each constraint, negative for lower bounds.
-    pushes : float
-        Sum of the rates of the steps along the objective.
-    chosen : ndarray
-        An iterate, drawn in proportion to the rates.
-    chosen_from : float
-        Sum of the rates of the iterates that it was drawn from.
-    """
-
-    tracked: FloatArray
+    tracked: FloatArray  # (n_constraints,): running mean of the constraint values
+    # (n_constraints,): sum of the rates of the steps along each constraint, negative for
+    # lower bounds
     pulls: FloatArray
-    pushes: float = 0.0
-    chosen: FloatArray
-    chosen_from: float = 0.0
+    pushes: float = 0.0  # sum of the rates of the steps along the objective
+    chosen: FloatArray  # an iterate, drawn in proportion to the rates
+    chosen_from: float = 0.0  # sum of the rates of the iterates that it was drawn from
 
 
+@documented
 @SOLVERS.register("ssw")
 @dataclass
 class SSw(StochasticSolver[SSwState]):
@@ -68,13 +58,6 @@ class SSw(StochasticSolver[SSwState]):
         Rows per step for the objective, and for each cell of each rule.
     max_constraint_rows : int, default=1024
         With many cells fewer rows are drawn for each, so that their sum stays within this.
-    averaging : float or None, default=3.0
-        Power of t that is the weight of the t-th iterate in the mean that is returned; None to
-        return an iterate.
-    check_every : int, default=None
-        Steps between evaluations on all rows; None for five per run.
-    tolerance : float, default=1e-3
-        Violations up to this count as none when checks are compared.
     output : {"best", "last", "random"}, default="best"
         Which check is returned; "random" is the paper's rule, an iterate drawn in proportion to
         the rates.

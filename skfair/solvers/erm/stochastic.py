@@ -33,6 +33,7 @@ from skfair.solvers.parameters import (
     PositiveOrInf,
     check_parameters,
 )
+from skfair.utils.docs import documented
 
 # Checks per run unless ``check_every`` says otherwise: each is a pass over all rows.
 _CHECKS = 5
@@ -88,30 +89,18 @@ class TrainingState:
     """All that training needs to go on, later or elsewhere: it can be pickled.
 
     It does not hold the problem, so rows may be replaced by others with the same rules.
-
-    Attributes
-    ----------
-    point : ndarray of shape (n_parameters + n_slacks,)
-        The parameters, and then the slack variables of algorithms that have them.
-    multipliers : ndarray of shape (n_constraints,)
-        Signed multipliers.
-    average, average_multipliers : ndarray or None
-        Weighted means of the points and of the multipliers so far.
-    n_slacks : int
-        Number of slack variables.
-    n_steps : int
-        Steps so far.
-    adam : Adam or None
-        Makes the steps of solvers that use it.
     """
 
+    # (n_parameters + n_slacks,): the parameters, and then the slack variables of algorithms
+    # that have them
     point: FloatArray
-    multipliers: FloatArray
+    multipliers: FloatArray  # (n_constraints,): signed multipliers
+    # Weighted means of the points and of the multipliers so far
     average: FloatArray | None
     average_multipliers: FloatArray | None
-    n_slacks: int = 0
-    n_steps: int = 0
-    adam: Adam | None = None
+    n_slacks: int = 0  # number of slack variables
+    n_steps: int = 0  # steps so far
+    adam: Adam | None = None  # makes the steps of solvers that use it
 
     @property
     def theta(self) -> FloatArray:
@@ -154,7 +143,7 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         Steps between evaluations on all rows; None for five evaluations per run.
     tolerance : float, default=1e-3
         Violations up to this count as none when checks are compared.
-    output : str, default="best"
+    output : {"best", "last"}, default="best"
         "best" for the best check of the second half of the run, "last" for the last one.
     """
 
@@ -313,14 +302,13 @@ def decay(step: int, decay_steps: float) -> float:
     return 1 / math.sqrt(1 + (step - 1) / decay_steps)
 
 
+@documented
 @dataclass
 class GradientSolver(StochasticSolver[S]):
     """Base of the stochastic solvers that follow the gradient of one function.
 
     Parameters
     ----------
-    n_loss, n_per_cell, max_constraint_rows, averaging, check_every, tolerance, output
-        See :class:`StochasticSolver`.
     learning_rate : float, default=0.01
         Rate of the first step.
     decay_steps : float, default=100

@@ -1,0 +1,133 @@
+"""Docstrings in which a paragraph that many objects share is written once.
+
+A docstring describes the parameters that are its own. ``@documented`` adds the others of the
+signature, in its order: from a base class that describes them, from the paragraphs of a vocabulary,
+or from another method of the class. ``help`` and the reference pages then show complete sections.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+_Thing = TypeVar("_Thing", bound=Callable[..., Any])
+
+PARAGRAPHS = {
+    "X": """X : array-like or sparse matrix of shape (n_samples, n_features)
+    The rows.""",
+    "y": """y : object
+    Not used; exists for compatibility.""",
+    "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows.""",
+    "sensitive_features": """\
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    The group of each row.""",
+    "control_features": """\
+control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    Allowed attributes, such as the department, for rules that hold within each of their
+    levels; several columns are crossed.""",
+    "intersectional": """intersectional : bool, default=True
+    Whether several attributes are crossed, or limited one by one (their groups overlap).""",
+    "sensitive_columns": """sensitive_columns : str, int or list of them, default=None
+    Columns of X that hold the attributes, for work without metadata routing.""",
+    "random_state": """random_state : int, RandomState instance or None, default=None
+    Seed.""",
+    "fit.Returns": """self : {owner}
+    The fitted estimator.""",
+    "partial_fit.Returns": """self : {owner}
+    The estimator.""",
+}
+
+
+def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Thing]:
+    """Make a decorator that completes the docstring of a function, or of a class and its methods.
+
+    ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
+    such as "Returns", that is added to functions where there is none; "fit.Returns" is for those
+    called fit, and ``{owner}`` stands for the class.
+
+    Examples
+    --------
+    >>> from skfair.utils.docs import documenter
+    >>> @documenter({"x": "x : float"})
+    ... def square(x):
+    ...     '''Return x squared.'''
+    >>> square.__doc__.splitlines()[-1]
+    'x : float'
+    """
+
+    def document(thing: _Thing) -> _Thing:
+        if inspect.isclass(thing):
+            _complete_class(thing, shared)
+        else:
+            _complete(thing, shared, _ends_of(thing, shared))
+        return thing
+
+    return document
+
+
+def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
+    """Complete the docstrings of a class and of its public methods."""
+    bases = cls.__mro__[:0:-1]
+    members = {name: getattr(member, "__func__", member) for name, member in vars(cls).items()}
+    methods = {
+        name: member
+        for name, member in members.items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+    siblings = _all_described([cls, *reversed(methods.values())])
+    for name, method in methods.items():
+        inherited = [vars(base)[name] for base in bases if name in vars(base)]
+        known = siblings | {**shared} | _all_described(inherited)
+        _complete(method, known, _ends_of(method, shared))
+    _complete(cls, {**shared} | _all_described(bases), {})
+
+
+def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
+    """Return the sections that a vocabulary has for a function."""
+    name, owner = function.__name__, function.__qualname__.split(".")[0]
+    ends = {end: shared.get(f"{name}.{end}", shared.get(end)) for end in ("Returns", "Raises")}
+    return {end: body.replace("{owner}", owner) for end, body in ends.items() if body}
+
+
+def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> None:
+    """Add what the docstring of a function or class does not say itself."""
+    if not thing.__doc__:  # python -OO strips docstrings
+        return
+    sections, own = _sections(thing.__doc__), _described(thing)
+    names = inspect.signature(thing).parameters
+    listed = dict.fromkeys(own.get(name) or known.get(name) for name in names)
+    complete = {"": sections.pop(""), "Parameters": "\n".join(filter(None, listed)), **ends}
+    sections.pop("Parameters", None)
+    thing.__doc__ = "\n\n".join(
+        f"{name}\n{'-' * len(name)}\n{body}" if name else body
+        for name, body in (complete | sections).items()
+        if body
+    )
+
+
+def _sections(doc: str) -> dict[str, str]:
+    """Split a numpydoc docstring into its sections; the first has no name."""
+    # From Python 3.13 on docstrings come without their indentation, before with it.
+    parts = re.split(r"^(\S.*)\n-{3,}\n", inspect.cleandoc(doc), flags=re.M)
+    bodies = (body.strip("\n") for body in parts[::2])
+    return dict(zip(["", *parts[1::2]], bodies, strict=True))
+
+
+def _described(thing: Any) -> dict[str, str]:
+    """Return the paragraph of each parameter that a docstring describes."""
+    found = {}
+    for paragraph in re.split(r"\n(?=\S)", _sections(thing.__doc__ or "").get("Parameters", "")):
+        for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
+            found[name.lstrip("*")] = paragraph
+    return found
+
+
+def _all_described(things: Iterable[Any]) -> dict[str, str]:
+    """Return what any of several docstrings describes; later ones go first."""
+    return {name: text for thing in things for name, text in _described(thing).items()}
+
+
+documented = documenter()
