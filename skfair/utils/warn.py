@@ -48,7 +48,7 @@ def warn_user(
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
     outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(_ROOTS))
-    warnings.warn(message, category, stacklevel=2 + next(outside, len(stack) - 1))
+    warnings.warn(message, category, stacklevel=next(outside, len(stack) - 1) + 2)
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:
