@@ -144,9 +144,16 @@ class SensitiveFeaturesMixin:
     An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and
     ``drop_sensitive`` and merges ``_group_constraints`` into its ``_parameter_constraints``.
 
-    After :meth:`_read` the estimator has ``n_features_in_`` (and ``feature_names_in_``), which
-    count X as it was passed; ``model_features_``, the names or positions of the columns that the
-    model really uses; ``groups_``, the names of the groups.
+    Attributes
+    ----------
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the model uses.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
 
     Examples
     --------

@@ -145,20 +145,16 @@ class SmoothErrors(Loss):
 
     Not convex, and smaller for larger scores without end: a parabola, ``anchor / 2`` at scores of
     the size ``unit``, holds them where they are.
-
-    Parameters
-    ----------
-    steepness : float
-        Steepness of the sigmoid, for scores in units of ``unit``.
-    unit : float
-        A usual size of scores.
-    anchor : float, default=0.01
-        Weight of the parabola.
     """
 
     is_convex = False
 
-    def __init__(self, steepness: float, unit: float, anchor: float = 0.01) -> None:
+    def __init__(
+        self,
+        steepness: float,  # steepness of the sigmoid, for scores in units of ``unit``
+        unit: float,  # a usual size of scores
+        anchor: float = 0.01,  # weight of the parabola
+    ) -> None:
         self._slope, self._pull = steepness / unit, anchor / unit**2
         # The second derivative of a sigmoid is at most 1 / (6 sqrt(3)) = 0.096.
         self.max_curvature = self._slope**2 * 0.1 + self._pull

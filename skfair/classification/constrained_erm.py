@@ -96,8 +96,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the model.
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features. They are numbers and stay in the model.
 
@@ -137,14 +135,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     history_ : dict of ndarray
         Objective, violation and CPU seconds of each step on that problem; with Dask also the bytes
         exchanged.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------
@@ -376,11 +366,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         They include the threshold that strict enforcement chose, so that 1/2 separates the
         predicted classes; a chosen threshold makes them less calibrated.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
         Returns
         -------
         probabilities : ndarray of shape (n_samples, 2)
@@ -393,11 +378,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     @by_block(n_columns=lambda model: 2)
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
 
         Returns
         -------

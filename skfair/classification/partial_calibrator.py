@@ -97,8 +97,6 @@ class PartialParityCalibrator(
     intersectional : bool, default=True
         Several attributes are crossed; must be True if there are several, since maps belong to
         groups that do not overlap.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept from the estimator.
 
     Attributes
     ----------
@@ -121,14 +119,6 @@ class PartialParityCalibrator(
         leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the estimator gets.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------
@@ -386,8 +376,6 @@ class PartialParityCalibrator(
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if X does not hold them.
 

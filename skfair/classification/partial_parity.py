@@ -111,8 +111,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     intersectional : bool, default=True
         Whether several attributes are crossed, or limited one by one (their groups overlap; only
         for models that are not group-aware).
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the model's features.
 
     Attributes
     ----------
@@ -158,14 +156,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
         Objective, violation and CPU seconds of each step.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------
@@ -322,8 +312,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if the model is group-aware and X does not hold them.
 

@@ -120,8 +120,6 @@ class FairKMeans(
         the centres rest; see there.
     n_jobs : int, default=None
         Number of parallel runs; see joblib.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the distances.
 
     Attributes
     ----------
@@ -149,14 +147,6 @@ class FairKMeans(
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
         Objective, violation and CPU seconds per round; with Dask also the bytes exchanged.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the distances use.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------

@@ -121,8 +121,6 @@ class FairSpectralClustering(
         Precision of the affinity and of its products.
     n_jobs : int, default=None
         Number of parallel jobs of the search for neighbours.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the affinity.
 
     Attributes
     ----------
@@ -160,14 +158,6 @@ class FairSpectralClustering(
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
         What the solver recorded per iteration.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the affinity uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------

@@ -77,8 +77,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         their group's mean.
     max_iter : int, default=500
         Number of iterations of "swap".
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the distances.
 
     Attributes
     ----------
@@ -98,14 +96,6 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         lot of balance.
     data_balance_ : float
         Balance of the whole sample: no clustering is more balanced.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the distances use.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------

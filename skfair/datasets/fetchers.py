@@ -9,7 +9,8 @@ becomes groups are decisions; they are taken once, and documented here.
 """
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from skfair.datasets._openml import fetch_table
 from skfair.datasets._openml_specs import SPECS
@@ -47,15 +48,48 @@ _validated = checks(
 )
 
 
-@_validated
-@_documented
-def fetch_adult(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+class Fetcher(Protocol):
+    """The signature of every ``fetch_*`` function."""
+
+    def __call__(
+        self,
+        *,
+        data_home: _DataHome = None,
+        cache: bool = True,
+        as_frame: bool = True,
+        return_X_y: bool = False,
+    ) -> Any:
+        """Fetch the table."""
+
+
+def _fetches(table: str) -> Callable[[Callable[[], None]], Fetcher]:
+    """Make the function that fetches a table of one that has its name and docstring."""
+
+    def fetcher(described: Callable[[], None]) -> Fetcher:
+        def fetch(
+            *,
+            data_home: _DataHome = None,
+            cache: bool = True,
+            as_frame: bool = True,
+            return_X_y: bool = False,
+        ) -> Any:
+            return fetch_table(
+                SPECS[table],
+                data_home=data_home,
+                cache=cache,
+                as_frame=as_frame,
+                return_X_y=return_X_y,
+            )
+
+        fetch.__name__, fetch.__qualname__ = described.__name__, described.__qualname__
+        fetch.__doc__ = described.__doc__
+        return _validated(_documented(fetch))
+
+    return fetcher
+
+
+@_fetches("adult")
+def fetch_adult() -> None:
     """Fetch Adult: predict whether a person earns more than 50 000 dollars a year.
 
     48 842 people of the 1994 US census survey, 14 features. The target is 1 for the label ``>50K``;
@@ -74,24 +108,10 @@ def fetch_adult(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['sex', 'race']
     """
-    return fetch_table(
-        SPECS["adult"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
 
 
-@_validated
-@_documented
-def fetch_bank(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+@_fetches("bank")
+def fetch_bank() -> None:
     """Fetch Bank Marketing: predict whether a client takes a term deposit.
 
     45 211 phone calls of a Portuguese bank, 15 features. The target is 1 for a deposit; the
@@ -111,24 +131,10 @@ def fetch_bank(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['age_25_60', 'marital']
     """
-    return fetch_table(
-        SPECS["bank"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
 
 
-@_validated
-@_documented
-def fetch_compas(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+@_fetches("compas")
+def fetch_compas() -> None:
     """Fetch COMPAS: predict whether a defendant is charged again within two years.
 
     Defendants of Broward County, Florida, African-American or Caucasian. The target is 1 for a
@@ -148,24 +154,10 @@ def fetch_compas(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['race', 'sex']
     """
-    return fetch_table(
-        SPECS["compas"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
 
 
-@_validated
-@_documented
-def fetch_german_credit(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+@_fetches("german_credit")
+def fetch_german_credit() -> None:
     """Fetch German Credit: predict whether an applicant is a good risk.
 
     1 000 applicants, 20 features. The target is 1 for the label ``good``; the sensitive
@@ -184,24 +176,10 @@ def fetch_german_credit(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['sex', 'age_over_25']
     """
-    return fetch_table(
-        SPECS["german_credit"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
 
 
-@_validated
-@_documented
-def fetch_communities_crime(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+@_fetches("communities_crime")
+def fetch_communities_crime() -> None:
     """Fetch Communities and Crime: predict whether violent crime is frequent.
 
     1 994 US communities, 122 features scaled to [0, 1]. The target is 1 when
@@ -222,24 +200,10 @@ def fetch_communities_crime(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['black_median', 'white_majority_q']
     """
-    return fetch_table(
-        SPECS["communities_crime"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )
 
 
-@_validated
-@_documented
-def fetch_acs_income(
-    *,
-    data_home: _DataHome = None,
-    cache: bool = True,
-    as_frame: bool = True,
-    return_X_y: bool = False,
-) -> Any:
+@_fetches("acs_income")
+def fetch_acs_income() -> None:
     """Fetch ACS Income: predict whether a person earns more than 50 000 dollars a year.
 
     1 664 500 people of the 2018 American Community Survey, 10 features: Adult made anew. The
@@ -258,10 +222,3 @@ def fetch_acs_income(
     >>> dataset.sensitive_names  # doctest: +SKIP
     ['sex', 'race']
     """
-    return fetch_table(
-        SPECS["acs_income"],
-        data_home=data_home,
-        cache=cache,
-        as_frame=as_frame,
-        return_X_y=return_X_y,
-    )

@@ -20,6 +20,7 @@ import numpy as np
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
+from skfair.groups.strata import read_strata
 from skfair.utils.factorize import factorize
 from skfair.utils.validation import check_weights, is_strict
 
@@ -155,8 +156,8 @@ def compared_groups(
     if control_features is None:
         one = np.zeros(every.size, np.int64)
         return ComparedGroups(groups, groups.levels, every, one, None, np.ones(every.size, bool))
-    strata = encode_strata(control_features, n_samples, like)
-    numbers = strata.codes[0] * groups.n_groups
+    strata = read_strata(control_features, n_samples=n_samples, like=like)
+    numbers = strata.codes * groups.n_groups
     found = [factorize(numbers + codes) for codes in groups.codes]
     sizes = [len(one.levels) for one in found]
     offsets = np.concatenate(([0], np.cumsum(sizes)))
@@ -171,16 +172,6 @@ def compared_groups(
     cells = GroupEncoding(codes, levels, np.asarray(counts, dtype=np.int64))
     is_present = cells.sums(sample_weight) > 0
     return ComparedGroups(cells, groups.levels, group, stratum, strata.names, is_present)
-
-
-def encode_strata(control_features: Any, n_samples: int, like: Any = None) -> GroupEncoding:
-    """Read control features as sensitive features are read; several are crossed."""
-    try:
-        return encode_groups(control_features, n_samples=n_samples, like=like)
-    except (TypeError, ValueError) as error:
-        message = str(error).replace("sensitive_feature", "control_feature")
-        message = message.replace("Sensitive attribute", "Control attribute")
-        raise type(error)(message) from error
 
 
 def checked_rows(

@@ -14,7 +14,7 @@ from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.groups.intervals import Intervals
-from skfair.metrics.compared_groups import encode_strata
+from skfair.groups.strata import read_strata
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
@@ -136,8 +136,7 @@ def _strata(control_features: Any, n_rows: int) -> IntArray:
     """Return the stratum of each row; without control features all rows are in one."""
     if control_features is None:
         return np.zeros(n_rows, np.int64)
-    (codes,) = encode_strata(control_features, n_rows).codes
-    return np.asarray(codes)
+    return read_strata(control_features, n_samples=n_rows).codes
 
 
 def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:

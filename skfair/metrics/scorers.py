@@ -253,7 +253,7 @@ class FairnessScorer(_BaseScorer):
                 f"The scorer got {param} and reads {_OPTIONS[param]} of X as well. Use one of the "
                 "two."
             )
-        return _take(X, columns)
+        return _take(X, columns, f"{kind}_columns")
 
     def _pos_label(self, estimator: Any) -> Any:
         """Return the positive class to score, None for what has no classes."""
@@ -279,11 +279,11 @@ def _call(estimator: Any, method: str, X: Any, pos_label: Any = None) -> Any:
     return get_response(estimator, X, method, pos_label=pos_label)
 
 
-def _take(X: Any, columns: Any) -> Any:
-    """Take the sensitive columns out of X, also out of a Dask collection."""
+def _take(X: Any, columns: Any, argument: str) -> Any:
+    """Take columns out of X, also out of a Dask collection."""
     if not is_lazy(X):
-        return take_columns(X, columns)
-    positions = column_positions(meta_of(X), columns)
+        return take_columns(X, columns, argument)
+    positions = column_positions(meta_of(X), columns, argument)
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 

@@ -219,18 +219,13 @@ class MLPScore(ScoreModel):
 
 
 def mlp_scores(
-    coefs: Sequence[NDArray[Any]], intercepts: Sequence[NDArray[Any]], X: Any
+    coefs: Sequence[NDArray[Any]],  # (fan_in, fan_out): weights of each layer
+    intercepts: Sequence[NDArray[Any]],  # (fan_out,): intercepts of each layer
+    # (n_samples, n_features): the rows, float32 or float64; the network computes in that
+    # precision
+    X: Any,
 ) -> FloatArray:
     """Return the scores of a multilayer perceptron with one output, block by block.
-
-    Parameters
-    ----------
-    coefs : sequence of ndarray of shape (fan_in, fan_out)
-        Weights of each layer.
-    intercepts : sequence of ndarray of shape (fan_out,)
-        Intercepts of each layer.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows, float32 or float64; the network computes in that precision.
 
     Returns
     -------

@@ -67,8 +67,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the model.
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features. They are numbers and stay in the model.
 
@@ -104,14 +102,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
         Objective, violation and CPU seconds of each step.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------

@@ -113,18 +113,14 @@ class CurvatureBounds(NamedTuple):
     jacobian: float  # M_G
 
 
-def curvature_bounds(problem: Problem, at: Evaluation) -> CurvatureBounds:
+def curvature_bounds(
+    problem: Problem,  # the problem
+    at: Evaluation,  # the point, evaluated
+) -> CurvatureBounds:
     """Estimate the largest curvature of the objective and the norm of the Jacobian of G.
 
     Power iteration on differences of gradients and of values: about 20 times two evaluations and
     two pull-backs. They hold near one point and may be too small elsewhere.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    at : Evaluation
-        The point, evaluated.
 
     Returns
     -------

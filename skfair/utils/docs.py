@@ -2,7 +2,8 @@
 
 A docstring describes the parameters that are its own. ``@documented`` adds the others of the
 signature, in its order: from a base class that describes them, from the paragraphs of a vocabulary,
-or from another method of the class. ``help`` and the reference pages then show complete sections.
+or from another method of the class. A class also inherits what its bases say of fitted attributes.
+``help`` and the reference pages then show complete sections.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     Whether several attributes are crossed, or limited one by one (their groups overlap).""",
     "sensitive_columns": """sensitive_columns : str, int or list of them, default=None
     Columns of X that hold the attributes, for work without metadata routing.""",
+    "drop_sensitive": """drop_sensitive : bool, default=True
+    Whether these columns are kept out of the model.""",
     "random_state": """random_state : int, RandomState instance or None, default=None
     Seed.""",
     "fit.Returns": """self : {owner}
@@ -71,7 +74,11 @@ def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Th
 def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
     """Complete the docstrings of a class and of its public methods."""
     bases = cls.__mro__[:0:-1]
-    members = {name: getattr(member, "__func__", member) for name, member in vars(cls).items()}
+    # Class methods, and methods that scikit-learn makes available under a condition, are wrapped.
+    members = {
+        name: getattr(member, "__func__", getattr(member, "fn", member))
+        for name, member in vars(cls).items()
+    }
     methods = {
         name: member
         for name, member in members.items()
@@ -82,7 +89,10 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
         inherited = [vars(base)[name] for base in bases if name in vars(base)]
         known = siblings | {**shared} | _all_described(inherited)
         _complete(method, known, _ends_of(method, shared))
-    _complete(cls, {**shared} | _all_described(bases), {})
+    own, of_bases = _described(cls, "Attributes"), _all_described(bases, "Attributes")
+    fitted = {name: text for name, text in of_bases.items() if name.endswith("_")}
+    attributes = "\n".join(dict.fromkeys([*own.values(), *(fitted | own).values()]))
+    _complete(cls, {**shared} | _all_described(bases), {"Attributes": attributes})
 
 
 def _ends_of(function: Any, shared: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +110,8 @@ def _complete(thing: Any, known: Mapping[str, str], ends: Mapping[str, str]) -> 
     names = inspect.signature(thing).parameters
     listed = dict.fromkeys(own.get(name) or known.get(name) for name in names)
     complete = {"": sections.pop(""), "Parameters": "\n".join(filter(None, listed)), **ends}
-    sections.pop("Parameters", None)
+    for section in ("Parameters", "Attributes"):
+        sections.pop(section, None)
     thing.__doc__ = "\n\n".join(
         f"{name}\n{'-' * len(name)}\n{body}" if name else body
         for name, body in (complete | sections).items()
@@ -116,18 +127,18 @@ def _sections(doc: str) -> dict[str, str]:
     return dict(zip(["", *parts[1::2]], bodies, strict=True))
 
 
-def _described(thing: Any) -> dict[str, str]:
-    """Return the paragraph of each parameter that a docstring describes."""
+def _described(thing: Any, section: str = "Parameters") -> dict[str, str]:
+    """Return the paragraph of each parameter, or attribute, that a docstring describes."""
     found = {}
-    for paragraph in re.split(r"\n(?=\S)", _sections(thing.__doc__ or "").get("Parameters", "")):
+    for paragraph in re.split(r"\n(?=\S)", _sections(thing.__doc__ or "").get(section, "")):
         for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
             found[name.lstrip("*")] = paragraph
     return found
 
 
-def _all_described(things: Iterable[Any]) -> dict[str, str]:
+def _all_described(things: Iterable[Any], section: str = "Parameters") -> dict[str, str]:
     """Return what any of several docstrings describes; later ones go first."""
-    return {name: text for thing in things for name, text in _described(thing).items()}
+    return {name: text for thing in things for name, text in _described(thing, section).items()}
 
 
 documented = documenter()

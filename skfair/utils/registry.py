@@ -17,14 +17,6 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """A name for each component of one kind.
 
-    Parameters
-    ----------
-    kind : str
-        What the components are, for error messages ("solver").
-    package : str
-        The package (or single module) whose files register them. They are imported when the
-        registry is first read, so a file that is added there is found without an import elsewhere.
-
     Examples
     --------
     >>> from skfair.utils.registry import Registry
@@ -38,7 +30,14 @@ class Registry(Generic[T]):
     0
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(
+        self,
+        kind: str,  # what the components are, for error messages ("solver")
+        # The package (or single module) whose files register them. They are imported when
+        # the registry is first read, so a file that is added there is found without an
+        # import elsewhere
+        package: str,
+    ) -> None:
         self._kind = kind
         self._package = package
         self._components: dict[str, T] = {}

@@ -40,20 +40,15 @@ def entrance(function: Function) -> Function:
     return function
 
 
-def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn as if from the innermost line outside this package and scikit-learn.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, what was received, what to do.
-    category : type, default=UserWarning
-        The kind of warning.
-    """
+def warn_user(
+    message: str,  # what is wrong, what was received, what to do
+    category: type[Warning] = UserWarning,  # the kind of warning
+) -> None:
+    """Warn as if from the innermost line outside this package and scikit-learn."""
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
     outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(_ROOTS))
-    warnings.warn(message, category, stacklevel=2 + next(outside, len(stack) - 1))
+    warnings.warn(message, category, stacklevel=next(outside, len(stack) - 1) + 2)
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:

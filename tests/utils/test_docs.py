@@ -97,3 +97,34 @@ def test_a_thing_without_a_docstring_stays_without():
         pass
 
     assert function.__doc__ is None
+
+
+def test_fitted_attributes_of_base_classes_come_last():
+    class Reader:
+        """Reader.
+
+        Attributes
+        ----------
+        groups_ : list
+            Names.
+        inner : int
+            Of no concern to users.
+        """
+
+    @documented
+    class Model(Reader):
+        """Model.
+
+        Attributes
+        ----------
+        coef_ : list
+            Weights.
+
+        Notes
+        -----
+        Short.
+        """
+
+    listed = "coef_ : list\n    Weights.\ngroups_ : list\n    Names."
+    notes = "Notes\n-----\nShort."
+    assert getdoc(Model) == f"Model.\n\nAttributes\n----------\n{listed}\n\n{notes}"

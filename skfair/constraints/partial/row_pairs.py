@@ -37,22 +37,18 @@ class Spline(NamedTuple):
 class RankedRows:
     """Rows sorted by score, and the masses that their ranks give them.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        Numbers of the rows.
-    scores : ndarray of shape (n_samples,)
-        Scores of all rows.
-    weights : ndarray of shape (n,)
-        Weights of these rows.
-
     Attributes
     ----------
     rows, scores, shares : ndarray of shape (n,)
         Numbers, scores and weights, by ascending score; the weights add up to 1.
     """
 
-    def __init__(self, rows: IntArray, scores: FloatArray, weights: FloatArray) -> None:
+    def __init__(
+        self,
+        rows: IntArray,  # (n,): numbers of the rows
+        scores: FloatArray,  # (n_samples,): scores of all rows
+        weights: FloatArray,  # (n,): weights of these rows
+    ) -> None:
         order = np.argsort(scores[rows])
         self.rows, weights = rows[order], weights[order]
         self.scores = scores[self.rows]

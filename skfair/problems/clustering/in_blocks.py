@@ -67,18 +67,14 @@ class PartitionedProblem(RepresentationProblem):
     """Points in blocks, their cells, and the rules that each cluster has to satisfy.
 
     ``X`` has no rows; ``cells`` and ``weights`` are those of the kinds of rows.
-
-    Parameters
-    ----------
-    training : Training
-        The blocks and the table of kinds.
-    rules : Rules
-        Rules in terms of groups.
-    n_clusters : int
-        Number of clusters.
     """
 
-    def __init__(self, training: Training, rules: Rules, n_clusters: int) -> None:
+    def __init__(
+        self,
+        training: Training,  # the blocks and the table of kinds
+        rules: Rules,  # rules in terms of groups
+        n_clusters: int,  # number of clusters
+    ) -> None:
         self._training = training
         spread = training.rows.total(_spread, combine=Spread.merged)
         super().__init__(

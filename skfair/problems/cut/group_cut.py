@@ -33,13 +33,6 @@ _NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 class GroupCut:
     """Normalised weights and the group constraint.
 
-    Parameters
-    ----------
-    weights : Weights
-        The weights between the rows.
-    groups : GroupEncoding
-        The groups of the rows; one group is no constraint.
-
     Attributes
     ----------
     scale : ndarray of shape (n_samples,)
@@ -54,7 +47,11 @@ class GroupCut:
         Number of columns that M was multiplied with.
     """
 
-    def __init__(self, weights: Weights, groups: GroupEncoding) -> None:
+    def __init__(
+        self,
+        weights: Weights,  # the weights between the rows
+        groups: GroupEncoding,  # the groups of the rows; one group is no constraint
+    ) -> None:
         self.weights = weights
         degrees = weights.degrees
         has_edges = degrees > _NO_DEGREE

@@ -18,16 +18,13 @@ class BatchSampler:
     Rows are drawn with replacement in proportion to their weights, so a batch is an unbiased
     sample of the mean loss and of every cell mean. Where the rows of the cells of a rule are
     already as good a (stratified) sample of the loss as ``n_loss`` rows, no others are drawn.
-
-    Parameters
-    ----------
-    rules : sequence of BoundConstraint
-        The rules.
-    loss_weights : ndarray of shape (n_samples,)
-        Weights of the rows in the mean loss.
     """
 
-    def __init__(self, rules: Sequence[BoundConstraint], loss_weights: FloatArray) -> None:
+    def __init__(
+        self,
+        rules: Sequence[BoundConstraint],  # the rules
+        loss_weights: FloatArray,  # (n_samples,): weights of the rows in the mean loss
+    ) -> None:
         one_cell = np.zeros(loss_weights.size, np.int64)
         self._for_loss = _CellSampler(one_cell, loss_weights, 1)
         self._for_cells = [_CellSampler(r.cells, r.row_weights, r.n_cells) for r in rules]

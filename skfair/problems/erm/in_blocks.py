@@ -218,19 +218,14 @@ class RulePiece(NamedTuple):
 
 
 class Piece:
-    """Some rows of a block; what they are to the problem is worked out when it is asked for.
+    """Some rows of a block; what they are to the problem is worked out when it is asked for."""
 
-    Parameters
-    ----------
-    block : RowBlock
-        The block.
-    rows : slice or ndarray
-        Which rows of it.
-    task : Task
-        The problem.
-    """
-
-    def __init__(self, block: RowBlock, rows: Any, task: Task) -> None:
+    def __init__(
+        self,
+        block: RowBlock,  # the block
+        rows: Any,  # which rows of it
+        task: Task,  # the problem
+    ) -> None:
         self._block, self._rows, self._task, self._table = block, rows, task, task.table
 
     def only(self, which: IntArray) -> Piece:

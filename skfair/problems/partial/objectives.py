@@ -22,16 +22,12 @@ class Objective(ABC):
     is_smooth: ClassVar[bool] = False  # whether descent can end where its gradient is zero
 
     @abstractmethod
-    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
-        """Return the value and its slopes by the scores.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            The scores.
-        part : {"whole", "plus", "minus"}
-            The function or one of its convex parts.
-        """
+    def evaluate(
+        self,
+        scores: FloatArray,  # (n_samples,): the scores
+        part: Part = "whole",  # the function or one of its convex parts
+    ) -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores."""
 
 
 class MeanLoss(Objective):

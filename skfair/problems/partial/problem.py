@@ -94,16 +94,13 @@ class PartialParityProblem(TwoSidedProblem):
         self.lower = np.concatenate([np.empty(0), *(low for low, _ in bounds)])
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
 
-    def limited(self, tolerance: float | None = None, surrogate: Surrogate | None = None) -> Self:
-        """Return the problem with another tolerance or other steps; the rows are shared.
-
-        Parameters
-        ----------
-        tolerance : float, default=None
-            The disparity allowed, as a share of the intervals; None for the same.
-        surrogate : Surrogate, default=None
-            The smooth steps; None for the same.
-        """
+    def limited(
+        self,
+        # The disparity allowed, as a share of the intervals; None for the same
+        tolerance: float | None = None,
+        surrogate: Surrogate | None = None,  # the smooth steps; None for the same
+    ) -> Self:
+        """Return the problem with another tolerance or other steps; the rows are shared."""
         other = copy(self)
         if surrogate is not None:
             other.rules = [rule.with_surrogate(surrogate) for rule in self.rules]

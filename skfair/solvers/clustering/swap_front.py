@@ -148,21 +148,14 @@ class SwapArchive:
 
     Labels, counts and sums of all of them lie in slots of three large arrays. Children are made in
     the slot of their parent and undone; what enters the list is written from the log of its moves.
-
-    Parameters
-    ----------
-    sample : SwapSample
-        The data, one group after the other.
-    rows : ndarray of shape (n_samples,)
-        Place of each row of the sample in the data of the user.
-    labels : ndarray of shape (n_starts, n_samples)
-        The first labellings.
-    max_points : int
-        Largest number of labellings after the first iteration.
     """
 
     def __init__(
-        self, sample: SwapSample, rows: IntArray, labels: NDArray[Any], max_points: int
+        self,
+        sample: SwapSample,  # the data, one group after the other
+        rows: IntArray,  # (n_samples,): place of each row of the sample in the data of the user
+        labels: NDArray[Any],  # (n_starts, n_samples): the first labellings
+        max_points: int,  # largest number of labellings after the first iteration
     ) -> None:
         from skfair._kernels import swap_rows, swaps
 

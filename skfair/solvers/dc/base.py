@@ -138,15 +138,6 @@ class Linearised:
 
     The last term is what is left of mu/2 |.|^2 in both parts, which Assumption 6.3A asks for.
 
-    Parameters
-    ----------
-    problem : PartialParityProblem
-        The problem.
-    parts : tuple of PartialEvaluation
-        Its convex parts at w, plus and minus.
-    mu : float, default=0.0
-        Strong convexity of the functions.
-
     Attributes
     ----------
     n : int
@@ -160,7 +151,12 @@ class Linearised:
     O(n_constraints n_parameters), a subgradient one pull-back.
     """
 
-    def __init__(self, problem: PartialParityProblem, parts: Parts, mu: float = 0.0) -> None:
+    def __init__(
+        self,
+        problem: PartialParityProblem,  # the problem
+        parts: Parts,  # its convex parts at w, plus and minus
+        mu: float = 0.0,  # strong convexity of the functions
+    ) -> None:
         self._problem, self._mu = problem, mu
         self._uppers = np.flatnonzero(np.isfinite(problem.upper))
         self._lowers = np.flatnonzero(np.isfinite(problem.lower))
