@@ -65,6 +65,11 @@ class PartialResult(NamedTuple):
     n_solves: int
     is_precise: bool
 
+    @property
+    def scores(self) -> FloatArray:
+        """The scores of the solution."""
+        return self.problem.evaluate(self.result.theta).scores
+
 
 class _Solved(NamedTuple):
     """A smooth problem, its solution, and what the scores of that are good for."""
@@ -90,7 +95,7 @@ class Target(NamedTuple):
     measure : callable
         Disparity of scores.
     quality : callable
-        Their accuracy.
+        Their accuracy, or their AUC where that is learned.
     max_disparity : float
         Largest disparity.
     """
@@ -98,6 +103,14 @@ class Target(NamedTuple):
     measure: Callable[[FloatArray], float]
     quality: Callable[[FloatArray], float]
     max_disparity: float
+
+    def excess(self, disparity: float) -> float:
+        """Return by how much a disparity is too large."""
+        return max(disparity - self.max_disparity - EXACT, 0.0)
+
+    def rank(self, scores: FloatArray, disparity: float) -> tuple[float, float]:
+        """Return what the better of two solutions has less of."""
+        return self.excess(disparity), -self.quality(scores)
 
 
 class _Tightened(Rounds[PartialParityProblem]):
@@ -126,7 +139,7 @@ class _Tightened(Rounds[PartialParityProblem]):
         """Measure the scores."""
         scores = problem.evaluate(result.theta).scores
         disparity = self.target.measure(scores)
-        excess = max(disparity - self.target.max_disparity - EXACT, 0.0)
+        excess = self.target.excess(disparity)
         quality = self.target.quality(scores)
         self.solved.append(_Solved(problem, result, excess, quality, disparity, _spread(scores)))
         return True

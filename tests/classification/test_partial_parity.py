@@ -12,13 +12,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
 from skfair import metrics
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.constraints.partial.rates import RateRule
+from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.solvers import SSG
+from tests.naive import row_pairs
 from tests.naive.partial import step
 
 RULES = [
@@ -374,6 +377,39 @@ def test_other_losses_rank_as_well(loss):
     with pytest.raises(AttributeError) as caught:
         model.predict_proba(X)
     assert "needs loss='log_loss'" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
+    rng = np.random.default_rng(seed)
+    X, y, group = people(seed, n=300)
+    X = np.c_[X > 0.5, rng.integers(0, 2, (300, 2))].astype(float)  # ties: blocks of rows
+    check_partial_auc(X, y, group)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("seed", range(6))
+def test_partial_auc_on_compas(seed):
+    data = load_local("compas")
+    rows = np.random.default_rng(seed).choice(len(data.data), 2000, replace=False)
+    X = pd.get_dummies(data.data).to_numpy(dtype=float)[rows]
+    X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
+    check_partial_auc(X, data.target.to_numpy()[rows], data.sensitive_features["sex"].iloc[rows])
+
+
+def check_partial_auc(X, y, group):
+    """By loops over all pairs: the loss, and the share of pairs in the right order."""
+    found, objectives = {}, {}
+    for loss in ("partial_auc", "log_loss"):
+        model = fit((0.1, 0.5), max_disparity=0.1, loss=loss, data=(X, y, np.asarray(group)))
+        scores = model.decision_function(X)
+        gap = disparity("statistical_parity", "conditional", y, scores, group, (0.1, 0.5))
+        assert gap <= 0.1 + 1e-9
+        given = (scores, np.where(y, 1.0, -1.0), np.ones(len(y)), [(0.1, 0.5)])
+        found[loss] = row_pairs.pairwise_loss(*given, lambda x: np.heaviside(x, 0.5))
+        objectives[loss] = row_pairs.pairwise_loss(*given, row_pairs.LOSSES["squared_hinge"])
+    assert found["partial_auc"] >= found["log_loss"] - 1e-9
+    assert objectives["partial_auc"] <= 1.0  # that of constant scores
 
 
 # --- weights of groups ------------------------------------------------------------------------

@@ -21,11 +21,21 @@ class Objective(ABC):
 
     Attributes
     ----------
+    targets : ndarray of shape (n_samples,)
+        -1 and 1.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
     is_smooth : bool
         Whether descent can end where its gradient is zero.
+    uses_interval : bool
+        Whether it looks at an interval of ranks, and is given it. What counts then follows the
+        ranking, so that the function has kinks, and descent may end at any of them.
     """
 
+    targets: FloatArray
+    weights: FloatArray
     is_smooth: ClassVar[bool] = False
+    uses_interval: ClassVar[bool] = False
 
     @abstractmethod
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
@@ -37,6 +47,16 @@ class Objective(ABC):
             The scores.
         part : {"whole", "plus", "minus"}
             The function or one of its convex parts.
+        """
+
+    @abstractmethod
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the share of what is compared that scores get right, by which models are chosen.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores, with the decision threshold at 0.
         """
 
 
@@ -55,17 +75,13 @@ class MeanLoss(Objective):
         value, slope, _ = self.loss.parts(scores, self.targets)
         return float(self.weights @ value), slope * self.weights
 
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the accuracy."""
+        return float(self.weights @ ((scores > 0) == (self.targets > 0)))
+
 
 class PairObjective(Objective):
-    """A mean loss over pairs of rows, which is made by its name.
-
-    Attributes
-    ----------
-    uses_interval : bool
-        Whether it looks at an interval, and is given it.
-    """
-
-    uses_interval: ClassVar[bool] = False
+    """A mean loss over pairs of rows, which is made by its name."""
 
     @abstractmethod
     def __init__(

@@ -124,6 +124,12 @@ class PartialParityProblem(TwoSidedProblem):
             other._set_tolerance(tolerance)
         return other
 
+    def with_objective(self, objective: Objective) -> Self:
+        """Return the problem with another objective; rules and bounds are shared."""
+        other = copy(self)
+        other.objective = objective
+        return other
+
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)
