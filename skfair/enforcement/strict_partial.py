@@ -38,6 +38,8 @@ AIM = 0.96
 USED = 0.75
 # After so many rounds any solution within the bound will do.
 PATIENCE = 3
+# Violations of smooth rules that count as none.
+SLACK = 1e-3
 # Rounding of disparities.
 EXACT = 1e-9
 
@@ -85,6 +87,12 @@ class _Solved(NamedTuple):
     def rank(self) -> tuple[float, float]:
         """The smaller, the better."""
         return self.excess, -self.quality
+
+    @property
+    def smooth_rank(self) -> tuple[float, float]:
+        """The same for the smooth problem itself."""
+        at = self.problem.evaluate(self.result.theta)
+        return max(self.problem.violation(at) - SLACK, 0.0), at.objective
 
 
 class Target(NamedTuple):
@@ -168,6 +176,7 @@ def solve_partially(
     *,
     retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
+    by_smooth: bool = False,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the best solution whose measured disparity is within its bound.
@@ -188,6 +197,8 @@ def solve_partially(
         Problems that are solved while no solution within the bound is found.
     n_rounds : int, default=8
         Largest number of rounds per form; 1 for one solution of the smooth problem.
+    by_smooth : bool, default=False
+        Whether forms are compared by the smooth problems that they solve, not by what is measured.
     **params
         Passed to the solver.
 
@@ -208,7 +219,7 @@ def solve_partially(
         rounds = _Tightened(form, surrogate, width, target, spread, solved)
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
-    best = min(solved, key=lambda one: one.rank)
+    best = min(solved, key=lambda one: one.smooth_rank if by_smooth else one.rank)
     return PartialResult(best.problem, best.result, best.disparity, len(solved), solver.is_precise)
 
 

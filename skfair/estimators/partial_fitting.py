@@ -157,7 +157,11 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
         problems = build(surrogate, self.n_percentiles)
-        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
+        if self.enforce == "paper":
+            problems = problems[-1:]
+        return solve_partially(
+            problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
+        )
 
     def _solve_in_rounds(
         self,
@@ -293,7 +297,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.status_ = result.status
         self.history_ = result.history
         # Rounds go on where the last one ended; and a partial AUC has kinks, where descent ends.
-        is_final = self.enforce == "surrogate" or not problem.rules
+        is_final = self.enforce != "strict" or not problem.rules
         runs_to_the_end = found.is_precise and problem.objective.is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
             warn_user(

@@ -380,6 +380,21 @@ def test_other_losses_rank_as_well(loss):
     assert "needs loss='log_loss'" in str(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity"])
+def test_smooth_problems_are_compared_by_themselves(rule):
+    """Whichever form has the least loss within its smooth rule wins; the paper's can be had."""
+    models = {
+        enforce: fit((0.05, 0.3), rule, 0.01, solver="al_lbfgs", enforce=enforce)
+        for enforce in ("surrogate", "paper")
+    }
+    assert models["paper"].n_solves_ == 1
+    assert models["surrogate"].n_solves_ == 4
+    reached = {name: model.history_["max_violation"][-1] for name, model in models.items()}
+    if reached["paper"] <= 1e-3:
+        assert reached["surrogate"] <= 1e-3
+        assert models["surrogate"].objective_ <= models["paper"].objective_ + 1e-9
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
     rng = np.random.default_rng(seed)
@@ -413,7 +428,7 @@ def check_partial_auc(X, y, group):
         found[loss] = np.heaviside(above, 0.5).mean(axis=0) @ masses
         objectives[loss] = (np.maximum(1 - above, 0.0) ** 2).mean(axis=0) @ masses
     assert found["partial_auc"] >= found["log_loss"] - 1e-9
-    assert objectives["partial_auc"] <= 1.0  # that of constant scores
+    assert objectives["partial_auc"] <= 1.0 + 1e-3  # that of constant scores, or nearly
 
 
 # --- weights of groups ------------------------------------------------------------------------

@@ -98,9 +98,12 @@ class BoundPartialRule(ABC):
         Where it is imposed, as shares of the intervals; empty if it is not imposed at some only.
     surrogate : Surrogate
         The step that stands for "above the threshold".
+    penalty_unit : float
+        What a penalty of weight 1 on the disparity amounts to for the worst row.
     """
 
     row_names: tuple[str, ...]
+    penalty_unit: float = 1.0
     n_aux: int = 0
     percentiles: FloatArray = np.empty(0)
     surrogate: Surrogate
