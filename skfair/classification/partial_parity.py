@@ -58,7 +58,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     constraint : str, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
         "equal_opportunity", "equalized_odds": the same rates of decisions (among all rows, the
-        positives, each class), ranks within the rows that count. "group_auc": no group outranks
+        positives, each class), ranks within the rows that count: measure them by
+        ``rank_within="class"``, for the ranks in the whole group that :mod:`skfair.metrics` takes
+        by default (Definitions A.2 and A.3) are measured only. "group_auc": no group outranks
         another. "group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise": the
         comparators of the paper; they look at no interval, and ``max_disparity`` bounds their
         quadratic surrogate.
@@ -93,9 +95,10 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     n_percentiles : int, default=10
         Percentiles at which smooth statistical parity is imposed. More leave less between them and
         cost more.
-    enforce : {"strict", "surrogate"}, default="strict"
-        Whether the true training disparity is bounded, or the smooth problem is solved once (in
-        each of its forms), as in the paper.
+    enforce : {"strict", "surrogate", "paper"}, default="strict"
+        Whether the true training disparity is bounded, or the smooth problem is solved once: in
+        each of its forms, of which the one with the lowest objective within the smooth rule is
+        kept, or in the form of the paper only, (15), (21), (50) or (56).
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate one on the training
         data. ``decision_function`` subtracts it.
@@ -205,7 +208,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "surrogate": [StrOptions(set(WIDTHS)), Surrogate],
         "n_percentiles": [Interval(Integral, 1, None, closed="left")],
-        "enforce": [StrOptions({"strict", "surrogate"})],
+        "enforce": [StrOptions({"strict", "surrogate", "paper"})],
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
         "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],

@@ -232,6 +232,11 @@ def make_promise(
     if rule.by_class:
         classes = (targets > 0).astype(np.int64)
         groups.check_nonempty(classes, class_names, weights, list(rule.classes) or None)
+    if scale == "ccdf" and not rule.is_share:
+        raise ValueError(
+            f"scale='ccdf' has no meaning for constraint={name!r}, whose disparity is no share of "
+            "an interval. Use scale='conditional'."
+        )
     promise = Promise.of(name, interval, scale, max_disparity, groups, targets, weights, behind)
     intervals, is_ccdf = promise.intervals, promise.is_ccdf
     if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > 1e-12:

@@ -38,6 +38,8 @@ AIM = 0.96
 USED = 0.75
 # After so many rounds any solution within the bound will do.
 PATIENCE = 3
+# Violations of smooth rules that count as none.
+SLACK = 1e-3
 # Rounding of disparities.
 EXACT = 1e-9
 
@@ -50,6 +52,11 @@ class PartialResult(NamedTuple):
     disparity: float  # its measured disparity
     n_solves: int  # number of problems that were solved
     is_precise: bool  # whether its solver runs until it has converged
+
+    @property
+    def scores(self) -> FloatArray:
+        """The scores of the solution."""
+        return self.problem.evaluate(self.result.theta).scores
 
 
 class _Solved(NamedTuple):
@@ -67,13 +74,27 @@ class _Solved(NamedTuple):
         """The smaller, the better."""
         return self.excess, -self.quality
 
+    @property
+    def smooth_rank(self) -> tuple[float, float]:
+        """The same for the smooth problem itself."""
+        at = self.problem.evaluate(self.result.theta)
+        return max(self.problem.violation(at) - SLACK, 0.0), at.objective
+
 
 class Target(NamedTuple):
     """What is asked of scores, and what they are compared by."""
 
     measure: Callable[[FloatArray], float]  # disparity of scores
-    quality: Callable[[FloatArray], float]  # their accuracy
+    quality: Callable[[FloatArray], float]  # their accuracy, or their AUC where that is learned
     max_disparity: float  # largest disparity
+
+    def excess(self, disparity: float) -> float:
+        """Return by how much a disparity is too large."""
+        return max(disparity - self.max_disparity - EXACT, 0.0)
+
+    def rank(self, scores: FloatArray, disparity: float) -> tuple[float, float]:
+        """Return what the better of two solutions has less of."""
+        return self.excess(disparity), -self.quality(scores)
 
 
 class _Tightened(Rounds[PartialParityProblem]):
@@ -102,7 +123,7 @@ class _Tightened(Rounds[PartialParityProblem]):
         """Measure the scores."""
         scores = problem.evaluate(result.theta).scores
         disparity = self.target.measure(scores)
-        excess = max(disparity - self.target.max_disparity - EXACT, 0.0)
+        excess = self.target.excess(disparity)
         quality = self.target.quality(scores)
         self.solved.append(_Solved(problem, result, excess, quality, disparity, _spread(scores)))
         return True
@@ -131,6 +152,7 @@ def solve_partially(
     *,
     retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
+    by_smooth: bool = False,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the best solution whose measured disparity is within its bound.
@@ -151,6 +173,8 @@ def solve_partially(
         Problems that are solved while no solution within the bound is found.
     n_rounds : int, default=8
         Largest number of rounds per form; 1 for one solution of the smooth problem.
+    by_smooth : bool, default=False
+        Whether forms are compared by the smooth problems that they solve, not by what is measured.
     **params
         Passed to the solver.
 
@@ -171,7 +195,7 @@ def solve_partially(
         rounds = _Tightened(form, surrogate, width, target, spread, solved)
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
-    best = min(solved, key=lambda one: one.rank)
+    best = min(solved, key=lambda one: one.smooth_rank if by_smooth else one.rank)
     return PartialResult(best.problem, best.result, best.disparity, len(solved), solver.is_precise)
 
 

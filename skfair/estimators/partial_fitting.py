@@ -24,6 +24,7 @@ from skfair.enforcement.promise import Promise, make_promise
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
 from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
+from skfair.losses import LOSSES
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
@@ -45,6 +46,8 @@ SPREAD = 1.5
 ROUND_ITERATIONS = 300
 # Rounds of smooth problems before repair makes the promise exact.
 ROUNDS_BEFORE_REPAIR = 2
+# Factors on scores, where only their ranks count for the rule; 1 first, for it wins ties.
+FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -136,18 +139,30 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         check_needs(solver, free)
         target = Target(
             measure=lambda scores: promise.measure(scores - zero),
-            quality=lambda scores: float(shares @ ((scores > zero) == (targets > 0))),
+            quality=lambda scores: free.objective.share_right(scores - zero),
             max_disparity=promise.bound,
         )
         build = partial(self._problems, promise, free, solver)
         if self.enforce == "strict" and solver.can_continue:
-            return self._solve_in_rounds(free, solver, target, build, params)
+            if not free.objective.uses_interval:
+                return self._solve_in_rounds(free, solver, target, build, params)
+            unlimited = _fit_freely(free, params)
+            if target.excess(target.measure(unlimited.scores)) == 0:
+                return unlimited
+            easy = _with_log_loss(free)
+            build_easy = partial(self._problems, promise, easy, solver)
+            first = self._solve_in_rounds(easy, solver, target, build_easy, params)
+            return self._go_on(first, solver, target, build, params, can_scale=zero == 0)
         start = np.zeros(model.n_parameters)  # as in the paper
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
         problems = build(surrogate, self.n_percentiles)
-        return solve_partially(problems, solver, start, surrogate, target, n_rounds=1, **params)
+        if self.enforce == "paper":
+            problems = problems[-1:]
+        return solve_partially(
+            problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
+        )
 
     def _solve_in_rounds(
         self,
@@ -179,6 +194,43 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
+
+    def _go_on(
+        self,
+        first: PartialResult,
+        solver: Solver,
+        target: Target,
+        build: Callable[[Surrogate, int], list[PartialParityProblem]],
+        params: SolveOptions,
+        can_scale: bool,
+    ) -> PartialResult:
+        """Go on from the solution under a smooth loss; return the better of both.
+
+        Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
+        are multiplied rank the same, and a factor makes them no worse than constant ones.
+        """
+        surrogate = make_surrogate(self.surrogate, solver)
+        form = first.problem.with_objective(build(surrogate, 1)[0].objective)
+        factor = _best_factor(form, first.result.theta) if can_scale else 1.0
+        theta = factor * form.model_part(first.result.theta)
+        spread = float(form.model.forward(theta)[0].std())
+        if not isinstance(self.surrogate, Surrogate) and spread:
+            surrogate = surrogate.narrowed(spread / SPREAD)
+        found = solve_partially(
+            build(surrogate, self.n_percentiles),
+            solver,
+            theta,
+            surrogate,
+            target,
+            n_rounds=ROUNDS_BEFORE_REPAIR,
+            **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
+        )
+        both = [first._replace(problem=form, n_solves=0), found]
+        best = min(both, key=lambda one: target.rank(one.scores, one.disparity))
+        if can_scale:
+            factor = _best_factor(best.problem, best.result.theta)
+            best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
+        return best._replace(n_solves=first.n_solves + found.n_solves)
 
     def _make_solver(self) -> Solver | None:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
@@ -246,7 +298,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.status_ = result.status
         self.history_ = result.history
         # Rounds go on where the last one ended; and a partial AUC has kinks, where descent ends.
-        is_final = self.enforce == "surrogate" or not problem.rules
+        is_final = self.enforce != "strict" or not problem.rules
         runs_to_the_end = found.is_precise and problem.objective.is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
             warn_user(
@@ -265,6 +317,10 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
     """Fit the model without the rule, by Newton steps where the loss allows."""
     zeros, objective = np.zeros(problem.model.n_parameters), problem.objective
+    start = zeros
+    if objective.uses_interval:
+        easy = _fit_freely(_with_log_loss(problem), params)
+        start = _best_factor(problem, easy.result.theta) * easy.result.theta
     if isinstance(objective, MeanLoss) and zeros.size <= NEWTON_PARAMETERS:
         plain = LinearConstrainedERM(
             problem.model,
@@ -276,5 +332,15 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
         )
         result = ALNewton().solve(plain, zeros, **params)
     else:
-        result = ALLBFGS().solve(problem, zeros, **params)
+        result = ALLBFGS().solve(problem, start, **params)
     return PartialResult(problem, result, 0.0, 1, is_precise=True)
+
+
+def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
+    given = problem.objective
+    return problem.with_objective(MeanLoss(LOSSES["log_loss"](), given.targets, given.weights))
+
+
+def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
+    """Return the factor on the parameters that makes the objective least, on a grid."""
+    return min(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)

@@ -17,7 +17,8 @@ A solver writes down its steps, and the driver does the rest::
                 at = problem.evaluate(at.theta - self.rate * gradient)
 
 The driver records each step in the history, calls the callback, and ends the run when a step says
-so, when the callback asks for it, or after ``max_iter`` iterations. A solver never sees groups,
+so, when the callback asks for it, or after ``max_iter`` iterations. It returns the start where that
+keeps the constraints and the end is worse and keeps them no better. A solver never sees groups,
 rows or models, and never prints.
 """
 
@@ -256,7 +257,8 @@ class IterativeSolver(Solver, Generic[P]):
     ) -> SolverResult:
         tol = self.default_tol if tol is None else tol
         max_iter = self.default_max_iter if max_iter is None else max_iter
-        start = np.array(theta0, dtype=np.float64)
+        begin = np.array(theta0, dtype=np.float64)
+        start = begin.copy()
         given = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         history, step = History(), None
         status: Status = "max_iter"
@@ -280,13 +282,25 @@ class IterativeSolver(Solver, Generic[P]):
                 break
         if step is None:  # no iteration was asked for
             zeros = np.zeros(problem.n_constraints)
-            return SolverResult(start, zeros if given is None else given, 0, status, {})
+            return SolverResult(begin, zeros if given is None else given, 0, status, {})
         at, multipliers = step.at, step.multipliers
         if step.answer is not None:
             at, multipliers = step.answer()
             if status == "max_iter" and residual(problem, at, multipliers) <= tol:
                 status = "converged"
+        first = problem.evaluate(begin)
+        if _is_given_away(problem, first, at, tol):
+            at, multipliers = first, np.zeros(problem.n_constraints) if given is None else given
+            status = "max_iter" if status == "converged" else status
         return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
+
+
+def _is_given_away(problem: Problem, first: Evaluation, last: Evaluation, tol: float) -> bool:
+    """Whether the start keeps the constraints, and the end is worse and keeps them no better."""
+    before = problem.violation(first)
+    margin = tol * max(1.0, abs(first.objective))
+    is_lower = last.objective <= first.objective + margin  # false for nan
+    return before <= tol and not is_lower and not problem.violation(last) < before
 
 
 def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float:

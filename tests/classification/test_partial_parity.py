@@ -1,6 +1,7 @@
 """PartialParityClassifier: the promise, what is learned, and who may use it."""
 
 import inspect
+import os
 import re
 import warnings
 from functools import cache
@@ -12,13 +13,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
 from skfair import metrics
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.constraints.partial.rates import RateRule
+from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
 from skfair.solvers import SSG
+from tests import naive
 from tests.naive.partial import step
 
 RULES = [
@@ -374,6 +378,57 @@ def test_other_losses_rank_as_well(loss):
     with pytest.raises(AttributeError) as caught:
         model.predict_proba(X)
     assert "needs loss='log_loss'" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity"])
+def test_smooth_problems_are_compared_by_themselves(rule):
+    """Whichever form has the least loss within its smooth rule wins; the paper's can be had."""
+    models = {
+        enforce: fit((0.05, 0.3), rule, 0.01, solver="al_lbfgs", enforce=enforce)
+        for enforce in ("surrogate", "paper")
+    }
+    assert models["paper"].n_solves_ == 1
+    assert models["surrogate"].n_solves_ == 4
+    reached = {name: model.history_["max_violation"][-1] for name, model in models.items()}
+    if reached["paper"] <= 1e-3:
+        assert reached["surrogate"] <= 1e-3
+        assert models["surrogate"].objective_ <= models["paper"].objective_ + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
+    rng = np.random.default_rng(seed)
+    X, y, group = people(seed, n=300)
+    X = np.c_[X.round(), rng.integers(0, 2, (300, 2))]  # ties: blocks of rows
+    check_partial_auc(X, y, group)
+
+
+@pytest.mark.skipif("SKFAIR_DATA" not in os.environ, reason="needs the folder of data sets")
+@pytest.mark.data
+@pytest.mark.parametrize("seed", range(6))
+def test_partial_auc_on_compas(seed):
+    data = load_local("compas")
+    rows = np.random.default_rng(seed).choice(len(data.data), 2000, replace=False)
+    X = pd.get_dummies(data.data).to_numpy(dtype=float)[rows]
+    X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
+    check_partial_auc(X, data.target.to_numpy()[rows], data.sensitive_features["sex"].iloc[rows])
+
+
+def check_partial_auc(X, y, group):
+    """By all pairs: the loss, and the share of pairs in the right order."""
+    found, objectives = {}, {}
+    for loss in ("partial_auc", "log_loss"):
+        model = fit((0.1, 0.5), max_disparity=0.1, loss=loss, data=(X, y, np.asarray(group)))
+        scores = model.decision_function(X)
+        gap = disparity("statistical_parity", "conditional", y, scores, group, (0.1, 0.5))
+        assert gap <= 0.1 + 1e-9
+        negatives = scores[y == 0]
+        masses = naive.overlap_masses(negatives, np.ones(negatives.size), [(0.1, 0.5)])
+        above = scores[y == 1][:, None] - negatives
+        found[loss] = np.heaviside(above, 0.5).mean(axis=0) @ masses
+        objectives[loss] = (np.maximum(1 - above, 0.0) ** 2).mean(axis=0) @ masses
+    assert found["partial_auc"] >= found["log_loss"] - 1e-9
+    assert objectives["partial_auc"] <= 1.0 + 1e-3  # that of constant scores, or nearly
 
 
 # --- weights of groups ------------------------------------------------------------------------

@@ -69,6 +69,8 @@ def gap(scores, group=GROUP, interval=PAIR):
         ({"constraint": "parity"}, r"no constraint 'parity'.*'statistical_parity'"),
         ({"solver": "slsqp"}, r"no solver 'slsqp'.*'idca'"),
         ({"loss": "logistic"}, r"no loss 'logistic'.*'log_loss'"),
+        ({"constraint": "group_auc", "scale": "ccdf"}, r"no meaning.*scale='conditional'"),
+        ({"constraint": "group_auc_quadratic", "scale": "ccdf"}, r"no meaning.*'group_auc_quad"),
         ({"surrogate": "step"}, r"'surrogate' parameter.*Got 'step'"),
         ({"solver": "repair", "constraint": "group_auc_quadratic"}, "solver='al_lbfgs'"),
         ({"interval": {"a": PAIR, "b": PAIR}, "loss": "partial_auc"}, "same for all groups"),

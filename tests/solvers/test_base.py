@@ -142,3 +142,19 @@ def test_an_average_weighs():
     assert average.weight == pytest.approx(weights.sum())
     assert average.theta == pytest.approx(np.average(points, axis=0, weights=weights))
     assert average.multipliers == pytest.approx(np.average(multipliers, axis=0, weights=weights))
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ((2.0, 3.0), 2.0),  # worse, and feasible as the start was
+        ((2.0, np.nan), 2.0),
+        ((2.0, 1.5), 1.5),  # better
+        ((2.0, 0.5), 0.5),  # better, and infeasible: callers judge that
+        ((0.5, 3.0), 3.0),  # worse, but feasible where the start was not
+    ],
+)
+def test_a_feasible_start_is_not_given_away(points, expected):
+    found = Walk(points=points, ends={1: "converged"}).solve(Line(), np.array(points[:1]))
+    assert found.theta == expected
+    assert found.status == ("converged" if expected == points[1] else "max_iter")

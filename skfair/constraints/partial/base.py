@@ -64,6 +64,7 @@ class BoundPartialRule(ABC):
     """A rule on given rows."""
 
     row_names: tuple[str, ...]  # what each constraint row limits
+    penalty_unit: float = 1.0  # what a penalty of weight 1 amounts to for the worst row
     n_aux: int = 0  # number of auxiliary parameters
     # (n_percentiles,): where it is imposed, as shares of the intervals; empty if it is not
     # imposed at some only

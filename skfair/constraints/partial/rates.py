@@ -54,6 +54,9 @@ class _BoundRates(BoundPartialRule):
     ) -> None:
         n_groups = rows.n_groups
         self._form = form
+        # A row is a distance from a centre, the disparity a difference of two shares.
+        shortest = float(rows.intervals.lengths.min())
+        self.penalty_unit = 2.0 if form == "shares" else 2 / shortest
         self._n_groups = n_groups
         self._intervals = rows.intervals
         self._thetas = np.array([rows.threshold])

@@ -36,6 +36,8 @@ class _BoundStatisticalParity(BoundPartialRule):
         self.percentiles = rows.percentiles
         self.surrogate = surrogate
         self.n_aux = rows.percentiles.size
+        # A row is a distance in ranks from the middle, the disparity a difference in shares.
+        self.penalty_unit = 2 / float(rows.intervals.lengths.min())
         self.row_names = tuple(
             f"{name} at {share:.3g}" for share in rows.percentiles for name in rows.group_names
         )

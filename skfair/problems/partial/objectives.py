@@ -19,7 +19,12 @@ OBJECTIVES: Registry[type[PairObjective]] = Registry("objective", "skfair.proble
 class Objective(ABC):
     """A function of all scores, difference of two convex ones (the second is mostly zero)."""
 
+    targets: FloatArray  # (n_samples,): -1 and 1
+    weights: FloatArray  # (n_samples,)
     is_smooth: ClassVar[bool] = False  # whether descent can end where its gradient is zero
+    # Whether it looks at an interval of ranks, and is given it. What counts then follows the
+    # ranking, so that the function has kinks, and descent may end at any of them.
+    uses_interval: ClassVar[bool] = False
 
     @abstractmethod
     def evaluate(
@@ -28,6 +33,16 @@ class Objective(ABC):
         part: Part = "whole",  # the function or one of its convex parts
     ) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""
+
+    @abstractmethod
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the share of what is compared that scores get right, by which models are chosen.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores, with the decision threshold at 0.
+        """
 
 
 class MeanLoss(Objective):
@@ -45,11 +60,13 @@ class MeanLoss(Objective):
         value, slope, _ = self.loss.parts(scores, self.targets)
         return float(self.weights @ value), slope * self.weights
 
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the accuracy."""
+        return float(self.weights @ ((scores > 0) == (self.targets > 0)))
+
 
 class PairObjective(Objective):
     """A mean loss over pairs of rows, which is made by its name."""
-
-    uses_interval: ClassVar[bool] = False  # whether it looks at an interval, and is given it
 
     @abstractmethod
     def __init__(

@@ -108,6 +108,17 @@ class PartialParityProblem(TwoSidedProblem):
             other._set_tolerance(tolerance)
         return other
 
+    def with_objective(self, objective: Objective) -> Self:
+        """Return the problem with another objective; rules and bounds are shared."""
+        other = copy(self)
+        other.objective = objective
+        return other
+
+    @property
+    def penalty_unit(self) -> float:
+        """What a penalty of weight 1 on the disparity amounts to for the worst row."""
+        return max((rule.penalty_unit for rule in self.rules), default=1.0)
+
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)

@@ -81,6 +81,7 @@ class PairwiseLoss(PairObjective):
                 raise ValueError(f"The AUC compares rows of both classes; there is no {name} row.")
         self._intervals = check_interval((0.0, 1.0) if interval is None else interval)
         self._kind = kind
+        self.targets, self.weights = targets, weights
 
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores, O(n log n)."""
@@ -100,6 +101,18 @@ class PairwiseLoss(PairObjective):
         for term in terms:
             term.add_slopes(1.0, slopes)
         return sum(term.value() for term in terms), slopes
+
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the (partial) AUC: the share of pairs in the right order, ties counting half."""
+        positives = RankedRows(self._positives[0], scores, self._positives[1])
+        negatives = RankedRows(self._negatives[0], scores, self._negatives[1])
+        low, high, _ = negatives.masses(self._intervals)
+        below = np.concatenate([[0.0], np.cumsum(high - low)])
+        ends = [
+            below[np.searchsorted(negatives.scores, positives.scores, side=side)]
+            for side in ("left", "right")
+        ]
+        return float(positives.shares @ np.mean(ends, axis=0))
 
 
 @documented

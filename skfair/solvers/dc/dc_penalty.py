@@ -8,7 +8,7 @@ With tolerance 0 the violations are the distances of (114) from the percentiles 
 :math:`\rho = 2 \lambda / (\beta - \alpha)`; in (119), which compares pairs of shares in place of
 shares and their centre, :math:`\rho = 2 \lambda`.
 
-rho -> weight, eta -> length of a step.
+lambda -> lam, rho -> weight, eta -> length of a step.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ class DCPenalty(DCSolver):
 
     Parameters
     ----------
-    weight : float, default=0.3
-        Weight of the largest violation. From the sum of the multipliers on, minima of the penalised
-        objective keep the constraints; smaller ones give up some of them.
+    weight : float, default=None
+        Weight of the largest violation, in the unit of the constraint rows; None for that of
+        ``lam``. From the sum of the multipliers on, minima of the penalised objective keep the
+        constraints; smaller ones give up some of them.
     step : float, default=2e-3
         Factor on the subgradient in each step; the paper chooses among 5e-4 to 5e-3.
     output : {"last", "best"}, default="last"
         Which iterate is returned; the best has the lowest penalised objective. The paper takes the
         last.
+    lam : float, default=0.2
+        Weight of the disparity, lambda of (114) and (119), if there is no ``weight``; the paper's
+        values start at 0.2.
 
     See Also
     --------
@@ -66,9 +70,10 @@ class DCPenalty(DCSolver):
     0.002
     """
 
-    weight: NonNegative = 0.3
+    weight: NonNegative | None = None
     step: Positive = 2e-3
     output: Literal["last", "best"] = "last"
+    lam: NonNegative = 0.2
 
     ignores_tolerance: ClassVar[bool] = True  # it pays for any distance from parity
 
@@ -86,6 +91,7 @@ class DCPenalty(DCSolver):
         rows, zeros = OneSided(problem), np.zeros(problem.n_constraints)
         at = best = problem.evaluate(start)
         lowest, lengths = np.inf, StepLengths(rows.n)
+        rho = self.lam * problem.penalty_unit if self.weight is None else self.weight
 
         def answer() -> Answer:
             is_last = self.output == "last" and np.isfinite(value)
@@ -95,18 +101,18 @@ class DCPenalty(DCSolver):
             G = rows.values(at)
             worst = int(np.argmax(G)) if rows.n else OBJECTIVE
             violation = max(0.0, float(G[worst])) if rows.n else 0.0
-            value = at.objective + self.weight * violation
+            value = at.objective + rho * violation
             if not np.isfinite(value):  # steps of fixed length can diverge
                 yield Step(at, zeros, n_iter, "max_iter", answer=answer)
                 return
             if value < lowest:
                 lowest, best = value, at
-            gradient = at.gradient(self.weight * rows.unit(worst) if violation else None)
+            gradient = at.gradient(rho * rows.unit(worst) if violation else None)
             is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
             yield Step(at, zeros, n_iter, "converged" if is_flat else None, answer=answer)
             if n_iter == max_iter // 2:
                 lengths = StepLengths(rows.n)
             lengths.add(OBJECTIVE, self.step)
             if violation:
-                lengths.add(worst, self.step * self.weight)
+                lengths.add(worst, self.step * rho)
             at = problem.evaluate(at.theta - self.step * gradient)

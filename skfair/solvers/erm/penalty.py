@@ -5,6 +5,9 @@ r"""Stochastic gradient descent on a weighted sum of objective and violations.
 
 The regulariser that the paper on stochastic solvers compares with has this form. Nothing steers
 the weight, so how far the rules are kept is for the user to find out by trial.
+
+Slopes of the penalty and gradients of the constraints come from two batches, as in equation (10) of
+the paper: in one batch the noise of both is the same, and its square would count as violation.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ class Penalty(GradientSolver[TrainingState]):
 
     Notes
     -----
-    One evaluation and one pull-back of a batch per step. Squared violations end near
+    Two evaluations and one pull-back of a batch per step. Squared violations end near
     lambda / (2 weight), lambda being the multiplier of the constrained problem. Absolute ones end
     near 0 if the weight is above all multipliers. The multipliers returned are the derivatives of
     the penalty. The paper prints no values for this baseline, so there is no preset.
@@ -73,7 +76,8 @@ class Penalty(GradientSolver[TrainingState]):
         rng: np.random.RandomState,
     ) -> None:
         at = problem.evaluate(state.theta, problem.draw(rng, self.n_loss, n_per_cell))
-        self._descend(state, at.gradient(self._slopes(problem, at)))
+        other = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
+        self._descend(state, at.gradient(self._slopes(problem, other)))
 
     def _slopes(self, problem: StochasticProblem, at: Evaluation) -> FloatArray:
         """Return the derivatives of the penalty by the constraint values."""

@@ -2,7 +2,7 @@ r"""Stochastic smoothed and linearised augmented Lagrangian (SSL-ALM).
 
 Algorithm 2 of the paper that compares stochastic solvers: the augmented Lagrangian of
 ``alm.py`` plus a smoothing term :math:`\frac{\mu}{2} |x - z|^2` whose anchor z
-follows the iterates x. Unlike there the term also acts on the slack variables, if there are any.
+follows the iterates x. As there, x holds the slack variables too, if there are any.
 The default differs from the paper as :class:`~skfair.solvers.ALM` does; ``SSLALM.paper()`` is
 the algorithm as printed.
 

@@ -123,3 +123,14 @@ def test_registered_and_what_is_refused():
         PairwiseLoss(np.ones(3), np.ones(3))
     with pytest.raises(ValueError, match="kind must be one of"):
         PairwiseLoss(targets, weights, kind="logistic")
+
+
+@each_interval
+def test_the_share_in_the_right_order_is_that_of_all_pairs(interval):
+    targets, weights, scores = some_rows(4)
+    for given in (scores, scores.round(1), np.zeros(scores.size)):
+        found = PartialPairwiseLoss(targets, weights, interval).share_right(given)
+        expected = row_pairs.pairwise_loss(
+            given, targets, weights, interval or [(0, 1)], lambda x: np.heaviside(x, 0.5)
+        )
+        assert found == pytest.approx(expected, abs=1e-12)

@@ -7,6 +7,7 @@ import pytest
 
 from skfair.constraints.partial import Surrogate
 from skfair.problems.partial.problem import PartialParityProblem
+from skfair.problems.partial.ranking import PartialPairwiseLoss
 from skfair.solvers import DC_SOLVERS, SOLVERS
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.small_problems import optimum
@@ -90,3 +91,22 @@ def test_a_name_means_one_algorithm():
     names = [*SOLVERS, *DC_SOLVERS, *EIGEN_SOLVERS]
     assert len(names) == len(set(names))
     assert np.all([name.isidentifier() for name in names])
+
+
+ALL = {
+    **{name: SOLVERS[name] for name in SOLVERS},
+    **{name: DC_SOLVERS[name] for name in DC_SOLVERS},
+}
+FITTING = [name for name in ALL if not {"hessian", "draw"} & set(ALL[name].needs)]
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_no_solver_ends_below_a_feasible_start_of_an_objective_with_kinks(name):
+    easy = problem_of("group_auc", surrogate=Surrogate("smoothstep", 0.3))
+    given = easy.objective
+    harder = PartialPairwiseLoss(given.targets, given.weights, np.array([[0.1, 0.5]]))
+    problem = easy.with_objective(harder)
+    first = problem.evaluate(problem.start(np.zeros(problem.model.n_parameters)))
+    assert problem.violation(first) == 0  # constant scores keep the rule
+    found = problem.evaluate(ALL[name]().solve(problem, first.theta, max_iter=60).theta)
+    assert found.objective <= first.objective + 1e-3

@@ -492,6 +492,19 @@ def test_a_larger_penalty_violates_less():
     assert losses[0] < losses[1] < losses[2]
 
 
+@pytest.mark.parametrize(("rule", "form"), [(None, None), ("demographic_parity", "shares")])
+def test_lambda_weighs_the_disparity_as_in_the_paper(rule, form):
+    # (114): 2 / (b - a) times the distance in ranks; (119): twice the distance in shares.
+    problem = problem_of(tolerance=0.0) if rule is None else problem_of(rule, form, 0.0)
+    rho = 2 * 0.7 / (HIGH - LOW) if rule is None else 2 * 0.7
+    start = start_of(problem)
+    found, expected = (
+        solver.solve(problem, start, max_iter=50).theta
+        for solver in (DCPenalty(lam=0.7), DCPenalty(weight=rho))
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_the_penalty_method_stops_where_nothing_pulls():
     problem = problem_of()
     free = PartialParityProblem(problem.model, problem.objective, [], 0.1, alpha=ALPHA)

@@ -231,7 +231,8 @@ def scripted(walk, **options):
     )
     walk = np.array(walk, dtype=float)
     solver = Scripted(walk=tuple(walk), check_every=1, **options)
-    return solver.solve(problem, np.zeros(2), max_iter=len(walk))
+    start = np.array([9.0, 0.0])  # worse than all that follows, so that it is never the answer
+    return solver.solve(problem, start, max_iter=len(walk))
 
 
 def test_the_best_check_of_the_second_half_is_returned():
@@ -248,6 +249,34 @@ def test_the_best_check_of_the_second_half_is_returned():
         result = scripted(early + walk, averaging=None, **options)
         assert result.theta.tolist() == expected
         assert result.multipliers.tolist() == expected[:1]  # those of the same step
+
+
+def test_noise_of_batches_is_no_violation():
+    """The minimum of (x - 1)^2 / 2 + x^2 is 1 / 3; with the square of the noise added, 1 / 5."""
+
+    def evaluate(x, noise=0.0):
+        slope = 1.0 + noise
+        return SimpleNamespace(
+            theta=x,
+            objective=0.5 * (x[0] - 1) ** 2,
+            constraints=slope * x,
+            gradient=lambda nu: x - 1 + slope * nu,
+        )
+
+    problem = SimpleNamespace(
+        n_constraints=1,
+        n_cells=1,
+        offers=frozenset({"draw"}),
+        lower=np.zeros(1),
+        upper=np.zeros(1),
+        draw=lambda rng, n_loss, n_per_cell: rng.choice([-1.0, 1.0]),
+        evaluate=evaluate,
+        violation=lambda at: abs(at.constraints[0]),
+        kkt_residual=lambda at, multipliers: {"all": 1.0},
+    )
+    solver = Penalty(weight=1.0, optimizer="sgd", learning_rate=0.05)
+    result = solver.solve(problem, np.ones(1), max_iter=4000, random_state=0)
+    assert result.theta[0] == pytest.approx(1 / 3, abs=0.03)
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 3.0])
