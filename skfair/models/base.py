@@ -32,10 +32,13 @@ class ScoreModel(ABC):
         Whether it has :meth:`pullback_cells`.
     reads_single_rows : bool
         Whether the scores of a few rows take less time than those of all.
+    has_curvature : bool
+        Whether it has :meth:`gram` and :meth:`penalty_curvature`.
     """
 
     pulls_back_cells: ClassVar[bool] = False
     reads_single_rows: ClassVar[bool] = False
+    has_curvature: ClassVar[bool] = False
 
     X: Any
     units: Units

@@ -57,7 +57,9 @@ def check_score_model(model: ScoreFunction, X: Any, *, random_state: int = 0) ->
     theta = theta + 0.1 * rng.standard_normal(theta.size)
     scores = _check_forward(model, theta, X, rng)
     single = scores.dtype == np.float32
-    _check_gradient(model, theta, X, rng, step=1e-2 if single else 1e-5, tol=3e-2 if single else 1e-4)
+    _check_gradient(
+        model, theta, X, rng, step=1e-2 if single else 1e-5, tol=3e-2 if single else 1e-4
+    )
     _check_tapes(model, theta, X, rng)
     again = deepcopy(model).forward(theta, X)[0]
     assert np.array_equal(again, scores), "a copy (copy.deepcopy) has other scores"

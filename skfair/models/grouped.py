@@ -45,6 +45,8 @@ class GroupedLinearScore(ScoreModel):
         Weights of the rows in means and deviations of the columns.
     """
 
+    has_curvature = True
+
     def __init__(
         self,
         X: Any,

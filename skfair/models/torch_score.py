@@ -162,7 +162,9 @@ class TorchScore:
         import torch
 
         given = torch.from_numpy(np.ascontiguousarray(slopes)).to(self.device, self._dtype)
-        parts = torch.autograd.grad(tape.scores, tape.leaves, given, retain_graph=True)
+        parts = torch.autograd.grad(
+            tape.scores, tape.leaves, given, retain_graph=True, materialize_grads=True
+        )
         return np.concatenate([part.cpu().numpy().ravel() for part in parts]).astype(np.float64)
 
     def state_dict(self, theta: FloatArray) -> dict[str, torch.Tensor]:
@@ -215,7 +217,8 @@ class TorchScore:
 
         flat = torch.tensor(theta, dtype=self._dtype, device=self.device)
         parts = [
-            part.view(shape) for part, shape in zip(flat.split(self._sizes), self._shapes, strict=True)
+            part.view(shape)
+            for part, shape in zip(flat.split(self._sizes), self._shapes, strict=True)
         ]
         return [part.requires_grad_() for part in parts] if needs_gradient else parts
 
