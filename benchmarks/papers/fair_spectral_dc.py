@@ -40,6 +40,7 @@ from benchmarks.papers._fair_spectral_data import (
     digits,
     label_figures,
 )  # fmt: skip
+from benchmarks.papers._fair_spectral_peers import table_4, table_4_runs
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import labels_by_kmeans
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
@@ -67,12 +68,9 @@ def msbm(quick: bool) -> dict[str, Any]:
 
 def real(quick: bool) -> dict[str, Any]:
     """Tables 2 and 3: LastFM and Census; and what rounding to fair labels makes of LastFM."""
-    k, n = (2, 500) if quick else (25, 5000)
-    graph = load_local("lastfm")
-    data: dict[str, Any] = {LASTFM: (graph.adjacency, graph.sensitive_features, None)}
-    data[CENSUS] = (*census(n), 0.0)
+    k, _ = sizes(quick)
     results = {}
-    for name, (W, groups, shift) in data.items():
+    for name, (W, groups, shift) in real_data(quick).items():
         names = (*SOLVERS, PLAIN) if name == LASTFM and not quick else (*WITHOUT_O_FSC, PLAIN)
         rounds = 1 if quick else 5 if name == LASTFM else 2
         rows = compare(W, groups, k, names=names, rounds=rounds, shift=shift)
@@ -83,6 +81,25 @@ def real(quick: bool) -> dict[str, Any]:
         sample = balance_score(np.zeros(W.shape[0], int), sensitive_features=groups)
         results[name] = {"n": W.shape[0], "k": k, "balance": digits(sample), "rows": rows}
     return results
+
+
+def sizes(quick: bool) -> tuple[int, int]:
+    """Return the number of clusters of the real data, and the rows of Census."""
+    return (2, 500) if quick else (25, 5000)
+
+
+def real_data(quick: bool) -> dict[str, tuple[Any, Any, float | None]]:
+    """Return weights, groups and the shift of DC-ADMM of LastFM and Census."""
+    graph = load_local("lastfm")
+    return {
+        LASTFM: (graph.adjacency, graph.sensitive_features, None),
+        CENSUS: (*census(sizes(quick)[1]), 0.0),
+    }
+
+
+def peers(quick: bool) -> dict[str, Any]:
+    """Table 4: FFSC and UFSC."""
+    return table_4_runs(real_data(quick), sizes(quick)[0])
 
 
 def sensitivity(quick: bool) -> list[dict[str, Any]]:
@@ -151,8 +168,9 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     print("   tables 5 and 6: RandLaplace", flush=True)
     has_data = data_folder() is not None
     results["tables 2 and 3"] = real(quick) if has_data else NO_DATA
+    results["table 4"] = peers(quick) if has_data else NO_DATA
     results["table 9"] = facebook(quick) if has_data else NO_DATA
-    print("   tables 2, 3, 9: networks and Census", flush=True)
+    print("   tables 2, 3, 4, 9: networks and Census", flush=True)
     return results
 
 
@@ -185,7 +203,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     }
     real_results, networks = results["tables 2 and 3"], results["table 9"]
     if "skipped" in real_results:
-        slugs = ("table-2", "table-3", "table-9-time", "table-9-quality")
+        slugs = ("table-2", "table-3", "table-4", "table-9-time", "table-9-quality")
         return shown | {slug: Table(slug, ("skipped",), [(NO_DATA["skipped"],)]) for slug in slugs}
     shown["table-2"] = times(
         "Table 2: real data, CPU seconds",
@@ -195,6 +213,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         ],
     )
     shown["table-3"] = table_3(real_results)
+    shown["table-4"] = table_4(results["table 4"])
     shown["table-9-time"] = times(
         "Table 9: FacebookNet, CPU seconds",
         [(f"k = {k}", rows, TABLE_9[int(k)]) for k, rows in networks.items()],

@@ -28,6 +28,7 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
 from skfair.estimators.erm_problem import LossChoice, RuleChoice, SolverChoice
+from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
 
@@ -64,11 +65,12 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         ``C=1`` of LogisticRegression.
     hidden_layer_sizes : tuple of int, default=()
         Sizes of hidden layers of rectified linear units; none for a linear model.
+    model : object, default=None
+        A :class:`~skfair.models.ScoreFunction` of your own, such as ``TorchScore(module)``.
     fit_intercept : bool, default=True
         Whether scores have an intercept.
     solver : str or solver object, default="auto"
-        - "auto": "al_newton" for linear models of up to 1000 columns, "al_lbfgs" beyond, "alm" with
-          hidden layers.
+        - "auto": "al_newton" for linear models (1000 columns and more: "al_lbfgs"), else "alm".
         - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
         - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
         - "plada_stochastic", "multiplier_model": for very many rules, on batches.
@@ -109,6 +111,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Intercept of a linear model, with the threshold that strict enforcement chose.
     coefs_, intercepts_ : list of ndarray
         Weights and intercepts of the layers, if there are hidden ones.
+    model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
+        With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_ : float
         Strict disparity on the training data, the largest of all rules.
     train_disparities_ : dict of str to float
@@ -194,6 +198,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         loss: LossChoice = "log_loss",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
+        model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
         enforce: str = "strict",
@@ -214,6 +219,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.loss = loss
         self.alpha = alpha
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.model = model
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.enforce = enforce

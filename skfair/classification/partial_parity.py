@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import FloatArray, IntArray, Rows, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -26,6 +26,7 @@ from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
+from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 
@@ -87,6 +88,10 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     interactions : bool or "auto", default="auto"
         Whether groups of a group-aware model have weights of their own, as deviations from shared
         ones. "auto": those with at least 10 rows per feature.
+    model : object, default=None
+        A score model of your own in place of linear scores, for example ``TorchScore(module)`` of
+        :mod:`skfair.models`; see :class:`~skfair.models.ScoreFunction`. It uses the group in maps
+        of scores only.
     alpha : float, default=None
         Weight of the penalty on weights, ten times that on the deviations of groups; None for
         1 / n_samples, the default of ``LogisticRegression``.
@@ -123,6 +128,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Weights, of each group if the model is group-aware.
     intercept_ : ndarray of shape (1,) or (n_groups,)
         Intercepts.
+    model_, parameters_ : object, ndarray
+        With ``model``: scores before maps are ``model_.forward(parameters_, X)[0]``.
     is_group_aware_ : bool
         Whether predictions use the group.
     thresholds_ : ndarray of shape (n_groups,)
@@ -205,6 +212,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "loss": [str, Loss],
         "group_aware": ["boolean", StrOptions({"auto"})],
         "interactions": ["boolean", StrOptions({"auto"})],
+        "model": [HasMethods(["start", "forward", "pullback"]), None],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "surrogate": [StrOptions(set(WIDTHS)), Surrogate],
         "n_percentiles": [Interval(Integral, 1, None, closed="left")],
@@ -228,6 +236,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         loss: Any = "log_loss",
         group_aware: Any = "auto",
         interactions: Any = "auto",
+        model: ScoreFunction | None = None,
         alpha: float | None = None,
         surrogate: Any = "smoothstep",
         n_percentiles: int = 10,
@@ -249,6 +258,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.loss = loss
         self.group_aware = group_aware
         self.interactions = interactions
+        self.model = model
         self.alpha = alpha
         self.surrogate = surrogate
         self.n_percentiles = n_percentiles
@@ -291,10 +301,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta)
         ) as callback:
             found = self._optimise(data, promise, model, callback)
+        for name in ("coef_", "intercept_", "model_", "parameters_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.__dict__.update(self._state(model, found.result.theta))
         self._store_solution(found)
         codes = data.groups.codes[0] if self.is_group_aware_ else None
-        scores = group_scores(self.coef_, self.intercept_, data.X, codes)
+        scores = self._scores_of(data.X, codes)
         min_gap = model.rounding(found.result.theta[: model.n_parameters])
         self._settle(promise, scores, is_repaired=self._is_repaired(), min_gap=min_gap)
         if self.enforce == "strict" and not self.certified_:
@@ -303,7 +315,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
         """Return the scores of rows before they are repaired."""
-        X = self._read_features(X, **_CHECKS)
+        return self._scores_of(self._read_features(X, **_CHECKS), codes)
+
+    def _scores_of(self, X: Rows, codes: IntArray | None) -> FloatArray:
+        if hasattr(self, "parameters_"):
+            return plugged_scores(self.model_, self.parameters_, X)
         return group_scores(self.coef_, self.intercept_, X, codes)
 
     @available_if(has_probabilities)

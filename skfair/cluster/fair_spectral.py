@@ -97,10 +97,12 @@ class FairSpectralClustering(
         - "dense", ``DenseEigh()``: exact, O(n^3); for factored affinities O(n n_landmarks^2).
         - "arpack", ``Arpack()``: one vector at a time, to machine precision (the s-FSC algorithm).
         - "dc_admm", ``DCADMM()``: Algorithm 1 of [1]_, a reproduction. It enforces F'MH = 0 instead
-          of F'H = 0 and warns if the constraint is missed.
+          of F'H = 0 and warns if that is missed.
+        - "ufsc", "ffsc" (``UFSC()``, ``FFSC()``): peers, reconstructed, that also find labels.
         - "auto", ``AutoEigen()``: "dense" up to 1000 rows and for factors, else "lanczos".
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
-        How the embedding becomes labels. Only "fair" keeps the limits.
+        How the embedding becomes labels. Only "fair" keeps the limits. Labels that a solver has
+        found stand in for those of k-means.
     min_balance : float or None, default=0.8
         Smallest balance of a cluster, in [0, 1], for "fair" labels. None for no limit, needed
         together with ``share_bounds``.
@@ -328,8 +330,7 @@ class FairSpectralClustering(
             embedding = embed(problem, n_vectors, solver, rng, callback)
         self._store_embedding(problem, embedding)
         rounding = Rounding(self.n_clusters, self.assign_labels, self.row_normalize, self.n_init)
-        spare = embedding.found.spare
-        cut = rounding.cut(problem, self.embedding_, spare, data.groups, rules, rng)
+        cut = rounding.cut(problem, self.embedding_, embedding.found, data.groups, rules, rng)
         self._store_labels(cut, data.groups, rules)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:

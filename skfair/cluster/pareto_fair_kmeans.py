@@ -62,21 +62,24 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     balances : int or array-like, default=41
         Number of balances that are asked for, evenly spread, or these balances themselves as shares
         of the balance of the sample, in [0, 1]. The ends 0 and 1 are always among them.
-    solver : {"prices", "swap"} or object, default="prices"
+    solver : {"prices", "swap", "variational"} or object, default="prices"
         A name, or an object such as ``Swap(max_points=50)``.
 
         - "prices", :class:`~skfair.solvers.Prices`: a warm-started sweep of the method of
           :class:`FairKMeans`.
         - "swap", :class:`~skfair.solvers.Swap`: a list of labellings improved by k-means
           steps and swaps, Algorithm 3 of safairkm, for ``max_iter`` iterations; ``balances``,
-          ``init`` and ``n_init`` are not used. One attribute, no sample weights.
+          ``init`` and ``n_init`` are not used. One attribute, no sample weights. The object takes
+          the options of that algorithm: pairs, starts, length of the list, target, candidates.
+        - "variational", :class:`~skfair.solvers.Variational`: a run per weight of its penalty,
+          ``Variational(front_weights=...)``; ``balances`` are not used. One attribute.
     init : {"k-means++", "random"}, default="k-means++"
         How plain k-means, where the sweeps start, is seeded.
     n_init : int, default=2
         Number of runs; each sweeps from plain k-means and from k-means on the points relative to
         their group's mean.
     max_iter : int, default=500
-        Number of iterations of "swap".
+        Number of iterations of "swap", and of each run of "variational".
 
     Attributes
     ----------

@@ -22,6 +22,7 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
+from skfair.solvers.eigen.base import EigenResult
 
 # Runs of k-means on the embeddings of further starts.
 _FURTHER_RUNS = 3
@@ -40,16 +41,19 @@ class Rounding:
         self,
         problem: GroupCut,
         embedding: NDArray[Any],
-        spare: NDArray[Any] | None,
+        found: EigenResult,
         groups: GroupEncoding,
         rules: Rules,
         rng: np.random.RandomState,
     ) -> Cut:
-        """Turn an embedding into labels that keep the rules; ``spare`` are further eigenvectors."""
+        """Turn an embedding into labels that keep the rules, with what else the solver found."""
+        spare = found.spare
         largest = float(np.abs(embedding).max())
         points = self._points(embedding, largest)
         if self.assign_labels == "cluster_qr":
             labels = labels_by_pivots(points, self.n_clusters)
+        elif found.labels is not None and embedding.shape[1] == self.n_clusters:
+            labels = found.labels
         else:
             labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
         if not rules.matrix.size:

@@ -34,6 +34,7 @@ from skfair.estimators.erm_problem import (
 from skfair.estimators.stream import Stream, begin, check_advances
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
+from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.models.units import product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver
@@ -59,6 +60,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "model": [HasMethods(["start", "forward", "pullback"]), None],
         "fit_intercept": ["boolean"],
         "solver": [str, HasMethods("solve")],
         "enforce": [StrOptions({"strict", "surrogate"})],
@@ -75,6 +77,11 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
     _stream: Stream
     coef_: FloatArray
     intercept_: FloatArray
+    model: ScoreFunction | None
+    model_: ScoreFunction
+    parameters_: FloatArray
+    score_scale_: float
+    score_shift_: float
     coefs_: list[FloatArray]
     intercepts_: list[FloatArray]
     multipliers_: FloatArray
@@ -90,6 +97,11 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         if any(not isinstance(size, Integral) or size < 1 for size in layers):
             raise ValueError(
                 f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}."
+            )
+        if layers and self.model is not None:
+            raise ValueError(
+                f"model and hidden_layer_sizes={self.hidden_layer_sizes!r} were both given. A "
+                "model has its own layers: leave hidden_layer_sizes empty."
             )
         return tuple(int(size) for size in layers)
 
@@ -115,7 +127,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             task,
             active_rules(self.constraint, self._task, data),
             self.max_disparity,
-            ModelOptions(self._layers(), self.fit_intercept, self.alpha),
+            ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model),
             n_earlier=n_earlier,
         )
 
@@ -174,11 +186,12 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         scale: float = 1.0,
     ) -> dict[str, object]:
         """Return the attributes that prediction needs, of ``scale * (scores + shift)``."""
+        w, scale = problem.model_part(theta), task.scale.spread * scale
+        shift = task.scale.middle + scale * shift
+        if self.model is not None:
+            return erm_report.plugged_model(self.model, w, scale, shift)
         of_model = erm_report.network if self._layers() else erm_report.linear_model
-        scale = task.scale.spread * scale
-        return of_model(
-            problem.model, problem.model_part(theta), scale, task.scale.middle + scale * shift
-        )
+        return of_model(problem.model, w, scale, shift)
 
     def _store_model(self, attributes: dict[str, object]) -> None:
         """Store a model; nothing is left of one of the other kind that was fitted before."""
@@ -190,6 +203,9 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         """Return the scores of validated rows."""
         if hasattr(self, "coef_"):
             return product(rows, self.coef_[0]) + float(self.intercept_[0])
+        if hasattr(self, "parameters_"):
+            scores = plugged_scores(self.model_, self.parameters_, rows)
+            return self.score_scale_ * scores + self.score_shift_
         return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
 
     def _own_scores(self, data: TrainingData, task: Task) -> FloatArray | LinearScores:

@@ -21,7 +21,8 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
 from skfair.losses import Loss
-from skfair.models import LinearScore, MLPScore
+from skfair.models import LinearScore, MLPScore, ScoreFunction
+from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_blocks import PartitionedERM
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
@@ -77,11 +78,15 @@ class Task(NamedTuple):
 
 
 class ModelOptions(NamedTuple):
-    """How scores are made of columns: hidden layers, intercept, weight of the penalty."""
+    """How scores are made of columns: hidden layers, intercept, weight of the penalty.
+
+    ``function`` is a model of the user's, in place of layers.
+    """
 
     layers: tuple[int, ...]
     fit_intercept: bool
     alpha: float | None
+    function: ScoreFunction | None = None
 
 
 def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
@@ -137,10 +142,14 @@ def _in_memory(
     rows: Rows, task: Task, bound: list[BoundConstraint], options: ModelOptions, alpha: float
 ) -> Problem:
     weights, has_intercept = task.loss_weights, options.fit_intercept
-    if options.layers:
-        network = MLPScore(rows, options.layers, fit_intercept=has_intercept, sample_weight=weights)
+    if options.layers or options.function is not None:
+        scores = (
+            MLPScore(rows, options.layers, fit_intercept=has_intercept, sample_weight=weights)
+            if options.function is None
+            else PlugInScore(options.function, rows)
+        )
         return ConstrainedERM(
-            network, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha
+            scores, task.loss, task.targets, bound, sample_weight=weights, alpha=alpha
         )
     model = LinearScore(rows, fit_intercept=has_intercept, sample_weight=weights)
     return LinearConstrainedERM(
@@ -156,9 +165,10 @@ def _in_blocks(
     options: ModelOptions,
     alpha: float,
 ) -> Problem:
-    if options.layers:
+    if options.layers or options.function is not None:
+        said = "hidden_layer_sizes" if options.function is None else "model"
         raise ValueError(
-            "hidden_layer_sizes is not for Dask collections: networks are trained on batches. "
+            f"{said} is not for Dask collections: networks are trained on batches. "
             "Use partial_fit on parts of the rows, or a linear model."
         )
     assert task.loss_weights is not None

@@ -12,6 +12,7 @@ from skfair._typing import FloatArray
 from skfair.enforcement.judge import StrictResult
 from skfair.estimators.erm_problem import Problem, TargetScale
 from skfair.models.base import ScoreModel
+from skfair.models.plug_in import ScoreFunction
 from skfair.problems.erm.problem import Decisions
 from skfair.utils.warn import warn_user
 
@@ -19,7 +20,10 @@ from skfair.utils.warn import warn_user
 NEARLY_CONSTANT = 0.05
 
 Attributes = dict[str, object]
-MODEL_ATTRIBUTES = ("coef_", "intercept_", "coefs_", "intercepts_")
+MODEL_ATTRIBUTES = (
+    *("coef_", "intercept_", "coefs_", "intercepts_"),
+    *("model_", "parameters_", "score_scale_", "score_shift_"),
+)
 
 
 def linear_model(model: ScoreModel, theta: FloatArray, scale: float, shift: float) -> Attributes:
@@ -41,6 +45,19 @@ def network(model: ScoreModel, theta: FloatArray, scale: float, shift: float) ->
         "_last_model": (model.n_parameters, raw),
         "coefs_": [layer.astype(model.X.dtype) for layer in coefs],
         "intercepts_": [layer.astype(model.X.dtype) for layer in intercepts],
+    }
+
+
+def plugged_model(
+    function: ScoreFunction, theta: FloatArray, scale: float, shift: float
+) -> Attributes:
+    """Return the attributes of the scores of a user's model, times ``scale`` plus ``shift``."""
+    return {
+        "_last_model": (theta.size, (theta.copy(), None)),
+        "model_": function,
+        "parameters_": theta.copy(),
+        "score_scale_": float(scale),
+        "score_shift_": float(shift),
     }
 
 

@@ -27,6 +27,7 @@ from skfair.estimators.partial_options import make_objective, make_surrogate, so
 from skfair.losses import LOSSES
 from skfair.models.grouped import GroupedLinearScore
 from skfair.models.linear import LinearScore
+from skfair.models.plug_in import PlugInScore, ScoreFunction
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
@@ -34,7 +35,7 @@ from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import Solver, check_needs
 from skfair.utils.warn import warn_user
 
-Model = LinearScore | GroupedLinearScore
+Model = LinearScore | GroupedLinearScore | PlugInScore
 
 # A group has weights of its own from so many rows per feature on.
 ROWS_PER_FEATURE = 10
@@ -51,7 +52,9 @@ FACTORS = (1.0, *(2.0**power for power in range(-10, 11) if power))
 
 
 class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
-    """Finds the parameters of a linear model under a rule within percentile intervals."""
+    """Finds the parameters of a model under a rule within percentile intervals."""
+
+    model: ScoreFunction | None
 
     # --- what is promised and by which model ----------------------------------------------------
 
@@ -95,6 +98,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         return bool(aware)
 
     def _make_model(self, data: TrainingData) -> Model:
+        if self.model is not None:
+            return PlugInScore(self.model, data.X)
         if not self.is_group_aware_:
             return LinearScore(data.X, sample_weight=data.sample_weight)
         groups = data.groups
@@ -153,7 +158,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             build_easy = partial(self._problems, promise, easy, solver)
             first = self._solve_in_rounds(easy, solver, target, build_easy, params)
             return self._go_on(first, solver, target, build, params, can_scale=zero == 0)
-        start = np.zeros(model.n_parameters)  # as in the paper
+        # Zeros for linear scores, as in the paper.
+        start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
@@ -273,10 +279,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
     def _state(self, model: Model, theta: FloatArray) -> dict[str, Any]:
         """Return the attributes that prediction needs."""
-        coef, intercept = model.raw(theta[: model.n_parameters])
+        weights, intercept = model.raw(theta[: model.n_parameters])
+        of_model: dict[str, Any] = {"model_": self.model, "parameters_": weights}
+        if intercept is not None:
+            of_model = {"coef_": np.atleast_2d(weights), "intercept_": np.atleast_1d(intercept)}
         return {
-            "coef_": np.atleast_2d(coef),
-            "intercept_": np.atleast_1d(intercept),
+            **of_model,
             "thresholds_": np.full(self._group_levels.n_groups, self._fixed_threshold()),
             "calibration_": None,
         }
@@ -297,9 +305,11 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self.n_solves_ = found.n_solves
         self.status_ = result.status
         self.history_ = result.history
-        # Rounds go on where the last one ended; and a partial AUC has kinks, where descent ends.
+        # Rounds go on where the last one ended. A partial AUC has kinks, where descent ends, and so
+        # may a user's model.
         is_final = self.enforce != "strict" or not problem.rules
-        runs_to_the_end = found.is_precise and problem.objective.is_smooth
+        is_smooth = problem.objective.is_smooth and problem.model.has_curvature
+        runs_to_the_end = found.is_precise and is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
             warn_user(
                 f"The solver stopped after {result.n_iter} steps with a residual of "
@@ -316,12 +326,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
     """Fit the model without the rule, by Newton steps where the loss allows."""
-    zeros, objective = np.zeros(problem.model.n_parameters), problem.objective
-    start = zeros
+    model, objective = problem.model, problem.objective
+    start = model.start(check_random_state(params["random_state"]))
     if objective.uses_interval:
         easy = _fit_freely(_with_log_loss(problem), params)
         start = _best_factor(problem, easy.result.theta) * easy.result.theta
-    if isinstance(objective, MeanLoss) and zeros.size <= NEWTON_PARAMETERS:
+    is_small = model.n_parameters <= NEWTON_PARAMETERS
+    if isinstance(objective, MeanLoss) and model.has_curvature and is_small:
         plain = LinearConstrainedERM(
             problem.model,
             objective.loss,
@@ -330,7 +341,7 @@ def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialR
             sample_weight=objective.weights,
             alpha=problem.alpha,
         )
-        result = ALNewton().solve(plain, zeros, **params)
+        result = ALNewton().solve(plain, start, **params)
     else:
         result = ALLBFGS().solve(problem, start, **params)
     return PartialResult(problem, result, 0.0, 1, is_precise=True)

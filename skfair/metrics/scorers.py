@@ -253,7 +253,7 @@ class FairnessScorer(_BaseScorer):
                 f"The scorer got {param} and reads {_OPTIONS[param]} of X as well. Use one of the "
                 "two."
             )
-        return _take(X, columns, f"{kind}_columns")
+        return _take(X, columns, _OPTIONS[param])
 
     def _pos_label(self, estimator: Any) -> Any:
         """Return the positive class to score, None for what has no classes."""

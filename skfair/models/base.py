@@ -21,6 +21,8 @@ class ScoreModel(ABC):
     pulls_back_cells: ClassVar[bool] = False  # whether it has :meth:`pullback_cells`
     # Whether the scores of a few rows take less time than those of all
     reads_single_rows: ClassVar[bool] = False
+    # Whether it has :meth:`gram` and :meth:`penalty_curvature`
+    has_curvature: ClassVar[bool] = False
 
     X: Any  # the rows
     units: Units  # columns are standardised by them, implicitly

@@ -33,6 +33,8 @@ POOLING = 10.0
 class GroupedLinearScore(ScoreModel):
     """Linear scores with partially pooled weights of groups."""
 
+    has_curvature = True
+
     def __init__(
         self,
         X: Any,  # (n_samples, n_features): the rows, float32 or float64

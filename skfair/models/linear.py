@@ -25,6 +25,7 @@ class LinearScore(ScoreModel):
 
     pulls_back_cells: ClassVar[bool] = True
     reads_single_rows: ClassVar[bool] = True
+    has_curvature: ClassVar[bool] = True
 
     def __init__(
         self,

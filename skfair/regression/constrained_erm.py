@@ -25,6 +25,7 @@ from skfair.estimators.erm_problem import (
     Task,
 )
 from skfair.losses import make_loss
+from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_numbers
 
@@ -53,6 +54,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge.
     hidden_layer_sizes : tuple of int, default=()
         Sizes of hidden layers of rectified linear units; none for a linear model.
+    model : object, default=None
+        A score model of your own in place of linear or hidden layers, for example
+        ``TorchScore(module)`` of :mod:`skfair.models`; see :class:`~skfair.models.ScoreFunction`.
     fit_intercept : bool, default=True
         Whether predictions have an intercept.
     solver : str or solver object, default="auto"
@@ -78,6 +82,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Intercept of a linear model.
     coefs_, intercepts_ : list of ndarray
         Weights and intercepts of the layers, if there are hidden ones.
+    model_, parameters_, score_scale_, score_shift_ : object, ndarray, float, float
+        With ``model``: scores are ``scale * model_.forward(parameters_, X)[0] + shift``.
     train_disparity_ : float
         Disparity on the training data, the largest of all rules.
     train_disparities_ : dict of str to float
@@ -143,6 +149,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         loss: LossChoice = "squared_error",
         alpha: float | None = None,
         hidden_layer_sizes: Any = (),
+        model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
         enforce: str = "strict",
@@ -160,6 +167,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.loss = loss
         self.alpha = alpha
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.model = model
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.enforce = enforce

@@ -29,7 +29,9 @@ from skfair.solvers.eigen.auto import AutoEigen
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
 from skfair.solvers.eigen.dc_admm import DCADMM
 from skfair.solvers.eigen.dense import DenseEigh
+from skfair.solvers.eigen.ffsc import FFSC
 from skfair.solvers.eigen.lanczos import Lanczos
+from skfair.solvers.eigen.ufsc import UFSC
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
 from skfair.solvers.erm.alm import ALM
@@ -75,6 +77,8 @@ __all__ = [
     "Arpack",
     "DCADMM",
     "AutoEigen",
+    "UFSC",
+    "FFSC",
     "EigenResult",
     "EIGEN_SOLVERS",
     # clustering: our own, and those of safairkm and its peers

@@ -8,6 +8,8 @@ from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, local_datasets, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
 from skfair.metrics import balance_score, kmeans_cost, nondominated
+from skfair.solvers import Swap, Variational
+from skfair.solvers.clustering.swap_front import swap_front
 from tests.cluster.test_fair_kmeans import segregated
 
 
@@ -221,3 +223,73 @@ def test_a_group_smaller_than_the_number_of_clusters(solver):
     X = np.random.default_rng(0).normal(size=(63, 2))
     with pytest.raises(ValueError, match=r"some groups are smaller: 'rare' \(3 rows\)"):
         ParetoFairKMeans(4, solver=solver).fit(X, sensitive_features=groups)
+
+
+def test_the_variational_front_holds_a_run_per_weight():
+    X, groups = segregated()
+    weights = (0.0, 0.3, 3.0)
+    front = ParetoFairKMeans(
+        3, solver=Variational(front_weights=weights), n_init=1, max_iter=200, random_state=0
+    ).fit(X, sensitive_features=groups)
+    # Its points are runs of the one-point estimator from the same centres, without the dominated.
+    start = ParetoFairKMeans(3, solver=Variational(front_weights=(0.0,)), n_init=1, random_state=0)
+    plain = start.fit(X, sensitive_features=groups)
+    assert front.costs_[0] == pytest.approx(plain.costs_[0])
+    assert front.costs_[0] <= KMeans(3, n_init=3, random_state=0).fit(X).inertia_ * 1.02
+    assert 2 <= front.costs_.size <= 2 * len(weights)
+    assert nondominated(front.costs_, front.balances_).all()
+    for labels, cost, balance in zip(front.labels_, front.costs_, front.balances_, strict=True):
+        assert cost == pytest.approx(kmeans_cost(X, labels))
+        assert balance == balance_score(labels, sensitive_features=groups, n_clusters=3)
+    model = front.select(index=-1)
+    assert np.mean(model.predict(X, sensitive_features=groups) == model.labels_) > 0.9
+
+
+def test_more_weights_make_a_better_variational_front():
+    X, groups = segregated()
+    weights = [(0.0,), (0.0, 0.1, 1.0), (0.0, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)]
+    volumes = [
+        ParetoFairKMeans(3, solver=Variational(front_weights=w), random_state=0)
+        .fit(X, sensitive_features=groups)
+        .hypervolume()
+        for w in weights
+    ]
+    assert volumes == sorted(volumes)
+    assert volumes[-1] > volumes[0]
+
+
+@pytest.mark.parametrize("weights", [(), (-1.0,), (np.nan,), ("much",)])
+def test_bad_weights_of_a_front(weights):
+    X, groups = segregated()
+    with pytest.raises(ValueError, match="front_weights"):
+        ParetoFairKMeans(3, solver=Variational(front_weights=weights)).fit(
+            X, sensitive_features=groups
+        )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"pairs": [(30, 0), (4, 4)]},
+        {"n_starts": 6},
+        {"max_points": 5},
+        {"swap_target": "global"},
+        {"swap_candidates": 3},
+    ],
+)
+def test_all_options_of_algorithm_3(options):
+    """A front of the estimator is that of the algorithm with the same options and seed."""
+    X, groups = segregated(levels=("a", "b"))
+    codes = np.unique(groups, return_inverse=True)[1]
+    front, usual = (
+        ParetoFairKMeans(3, solver=Swap(**chosen), max_iter=20, random_state=0).fit(
+            X, sensitive_features=groups
+        )
+        for chosen in (options, {})
+    )
+    scaled = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
+    alone = swap_front(scaled, codes, 3, 2, max_iter=20, random_state=0, **options)
+    assert front.balances_ == pytest.approx(alone.balances)
+    assert np.mean(front.labels_ == alone.labels) > 0.99
+    assert not np.array_equal(front.costs_, usual.costs_)
+    assert front.costs_.size <= options.get("max_points", 200)

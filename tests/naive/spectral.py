@@ -133,3 +133,96 @@ def dc_admm(W, attributes, k, shift, V, n_iter, gtol, ftol):
         elif S > 10 * R:
             alpha /= 2
     return H, np.array(log)
+
+
+def group_surplus(groups):
+    """Members of each group minus the group's share, one column per group."""
+    return np.array([(groups == g) - np.mean(groups == g) for g in sorted(set(groups))]).T
+
+
+def ffsc_objective(W, groups, labels, k, weight):
+    """Cut plus weighted surplus of groups over the volume, by the indicators of the clusters."""
+    L, F = np.diag(W.sum(axis=1)) - W, group_surplus(groups)
+    total = 0.0
+    for c in range(k):
+        y = (labels == c).astype(float)
+        total += (y @ L @ y + weight * np.sum((F.T @ y) ** 2)) / (y @ W.sum(axis=1))
+    return total
+
+
+def ffsc(W, groups, k, weight, rng, max_iter=100):
+    """Coordinate descent that computes the whole objective for every move that it considers."""
+    n = len(W)
+    labels = np.zeros(n, int)
+    labels[rng.permutation(n)] = np.arange(n) % k
+    path = []
+    for _ in range(max_iter):
+        n_moved = 0
+        for i in rng.permutation(n):
+            values = []
+            for c in range(k):
+                moved = labels.copy()
+                moved[i] = c
+                values.append(ffsc_objective(W, groups, moved, k, weight))
+            c = int(np.argmin(values))
+            if values[c] < values[labels[i]] - 1e-10 and np.sum(labels == labels[i]) > 1:
+                labels[i] = c
+                n_moved += 1
+        path.append(ffsc_objective(W, groups, labels, k, weight))
+        if n_moved == 0:
+            break
+    return labels, path
+
+
+def ufsc(W, groups, labels, alpha, beta, mu, gamma, n_rounds):
+    """UFSC with full matrices, a null-space basis Z and U = Z Y, from the labels of its start.
+
+    Yields the graph that was learned, U and the labels of each round.
+    """
+    n, k = len(W), max(labels) + 1
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if W[i, j] > 0]
+    off_diagonal = W - np.diag(np.diag(W))
+    distances = 1 - off_diagonal / off_diagonal.max()
+    S = np.zeros((n, len(edges)))
+    for e, (i, j) in enumerate(edges):
+        S[i, e] = S[j, e] = 1
+    Z = null_space(group_surplus(groups).T, rcond=1e-10)
+    Lipschitz = (S > 0).sum(axis=1).max() / beta
+    dual = np.zeros(n)
+
+    def learn(z, dual):
+        t, last, ahead, w = 1.0, dual, dual, np.zeros(len(edges))
+        for _ in range(1000):
+            before, w = w, np.maximum((S.T @ ahead - 2 * z) / (2 * beta), 0)
+            x = S @ w - Lipschitz * ahead
+            new = ahead - (S @ w - (x + np.sqrt(x**2 + 4 * alpha * Lipschitz)) / 2) / Lipschitz
+            t, t_before = (1 + np.sqrt(1 + 4 * t**2)) / 2, t
+            ahead, last = new + (t_before - 1) / t * (new - last), new
+            if np.linalg.norm(w - before) < 1e-4 * np.linalg.norm(before):
+                break
+        return np.where(w < 1e-4, 0, w), last
+
+    def laplacian(w):
+        A = np.zeros((n, n))
+        for (i, j), weight in zip(edges, w, strict=True):
+            A[i, j] = A[j, i] = weight
+        return np.diag(A.sum(axis=1)) - A
+
+    w, dual = learn(np.array([distances[edge] for edge in edges]), dual)
+    Y = np.linalg.eigh(Z.T @ laplacian(w) @ Z)[1][:, :k]
+    Q = np.eye(k)[labels]
+    A, _, B = np.linalg.svd(Q.T @ Z @ Y)
+    R = (A @ B).T
+    for _ in range(n_rounds):
+        U = Z @ Y
+        z = [distances[i, j] + mu / 2 * np.sum((U[i] - U[j]) ** 2) for i, j in edges]
+        w, dual = learn(np.array(z), dual)
+        L = laplacian(w)
+        s = 2 * np.diag(L).max()
+        for _ in range(10):
+            Y = polar(mu * Z.T @ ((s * np.eye(n) - L) @ Z @ Y) + gamma * Z.T @ Q @ R.T)[0]
+        A, _, B = np.linalg.svd(Q.T @ Z @ Y)
+        R = (A @ B).T
+        labels = np.argmax(Z @ Y @ R, axis=1)
+        Q = np.eye(k)[labels]
+        yield w, Z @ Y, labels

@@ -59,22 +59,31 @@ class GroupCut:
         self.n_connected = int(np.count_nonzero(has_edges))
         cells = groups.cells()
         self.cells = cells.codes
-        self.projector = self._projector(cells.membership.toarray().T, has_edges)
+        self._owners: FloatArray = cells.membership.toarray().T  # (n_cells, n_groups)
+        self.projector = self._projector(self._centred(has_edges))
         basis = self.projector[self.cells] * self.scale[:, None]
         self.basis = np.asfortranarray(basis, dtype=weights.dtype)
         self._column = self.scale.astype(weights.dtype)[:, None]
         self.n_products = 0
 
-    def _projector(self, owners: FloatArray, has_edges: NDArray[np.bool_]) -> FloatArray:
+    def _centred(self, has_edges: NDArray[np.bool_]) -> FloatArray:
+        """Return, per cell, which groups it is in minus the groups' shares of rows with edges."""
+        sizes = np.bincount(self.cells[has_edges], minlength=self._owners.shape[0])
+        centred: FloatArray = self._owners - sizes @ self._owners / max(1, sizes.sum())
+        return centred
+
+    def centred_groups(self) -> FloatArray:
+        """Return ``G - 1 z'``, (n_samples, n_groups); zero for rows without edges."""
+        has_edges = self.scale > 0
+        return self._centred(has_edges)[self.cells] * has_edges[:, None]
+
+    def _projector(self, centred: FloatArray) -> FloatArray:
         """Find the combinations of the centred group columns that make an orthonormal basis.
 
         ``F'F`` is a sum over cells, so all that follows is small; dependent columns (the last group
         of an attribute, attributes that determine each other) drop out.
         """
-        n_cells = owners.shape[0]
-        sizes = np.bincount(self.cells[has_edges], minlength=n_cells)
-        mass = np.bincount(self.cells, weights=self.scale**2, minlength=n_cells)
-        centred = owners - sizes @ owners / max(1, sizes.sum())
+        mass = np.bincount(self.cells, weights=self.scale**2, minlength=centred.shape[0])
         roots = np.sqrt(mass)[:, None]
         left, lengths, _ = np.linalg.svd(roots * centred, full_matrices=False)
         kept = lengths > _RANK_TOL * max(lengths.max(initial=0.0), np.finfo(float).tiny)

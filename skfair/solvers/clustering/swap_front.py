@@ -2,11 +2,12 @@
 
 Each labelling of the list has a child per pair (n_a, n_b), one iteration of Algorithm 2
 (``swap.py``); the list keeps what no other labelling dominates. Changed against the
-paper: dominance is strict in one objective only and equal points count once, so the front has no
-weakly dominated points; a list that grows too long loses the points of least hypervolume; the
-children of a labelling draw candidates for their swaps from the same places (fronts are as good,
-and at 100,000 rows a child takes a seventh less time). If they shared the rows of their k-means
-steps, too, the fairest end would need more iterations.
+paper: one half of the first labellings comes from k-means++ seeds instead of random labels;
+dominance is strict in one objective only and equal points count once, so the front has no weakly
+dominated points; a list that grows too long loses the points of least hypervolume; the children of
+a labelling draw candidates for their swaps from the same places (fronts are as good, and at 100,000
+rows a child takes a seventh less time). If they shared the rows of their k-means steps, too, the
+fairest end would need more iterations.
 """
 
 from __future__ import annotations

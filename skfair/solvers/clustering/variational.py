@@ -44,45 +44,38 @@ times the constant above, V -> total variance, t -> ratio of a count to the one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.special import rel_entr
-from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Callback, FloatArray, IntArray
-from skfair.problems.clustering.points import RepresentationProblem, squared_distances
+from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.base import Clustering, ClusteringSolver, of_labels, register
+from skfair.solvers.clustering.base import (
+    Clustering,
+    ClusteringSolver,
+    FrontPoint,
+    RulesOf,
+    Starts,
+    go_on,
+    of_labels,
+    register,
+)
+from skfair.solvers.clustering.soft_assignment import SoftAssignment
 from skfair.utils.history import History
-
-# Numbers of rows times clusters handled at a time: 0.5 MB, which stays in the cache of one core.
-_CHUNK = 1 << 16
-# Logarithm of the smallest assignment; a cluster comes back from it in at most 100 updates.
-_FLOOR = -100.0
-# Rounding errors of the counts, in units of 1: the check of the bound allows for them.
-_ROUNDING = 1e-13
-# Counts below this are raised to it, so that groups without rows and tiny weights divide safely.
-_SMALLEST = 1e-150
-# What the multiples of the constants L_j shrink by after an update whose bound held. Without it
-# Adult (K=10, weight 0.5) needs 1050 updates instead of 230, and ends in a worse minimum.
-_RELAX = 0.8
-# A cluster of less mass is empty: its centre stays where it is.
-_EMPTY = 1e-30
-# The least softness of a step: rows then go to their cheapest clusters alone.
-_HARDEST = 1e-300
-# Weights beyond it leave nothing of the cost, and would overflow.
-_LARGEST_WEIGHT = 1e50
-
+from skfair.utils.validation import check_numbers
 
 # Objectives settle before centres do: the share of ``tol`` that an iteration has to gain.
 _SHARE_OF_TOL = 0.1
+# From plain k-means to where the penalty is nearly all: what the authors' script tries, and 0.
+FRONT_WEIGHTS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0)
+# The tolerance of the runs of a front.
+_FRONT_TOL = 1e-4
 
 
 class SoftClustering(NamedTuple):
@@ -127,10 +120,13 @@ class Variational(ClusteringSolver):
     lipschitz : float, default=1.0
         Multiple of the constant of the bound with which the updates start. Larger ones make smaller
         steps; it is adapted in every update.
+    front_weights : sequence of float, default=(0, 0.001, 0.01, 0.03, 0.1, 0.2, 0.5, 1, 3, 10)
+        On a front, the weights that are tried in place of ``fairness_weight``, each from the same
+        starts.
 
     See Also
     --------
-    skfair.cluster.FairKMeans : Takes it as ``solver``.
+    skfair.cluster.FairKMeans, skfair.cluster.ParetoFairKMeans : Take it as ``solver``.
 
     Notes
     -----
@@ -173,8 +169,10 @@ class Variational(ClusteringSolver):
     target_shares: Annotated[ArrayLike | None, "array-like", None] = None
     n_updates: Annotated[int, Interval(Integral, 1, None, closed="left")] = 10
     lipschitz: Annotated[float, Interval(Real, 0, np.inf, closed="neither")] = 1.0
+    front_weights: Annotated[Sequence[float], "array-like"] = FRONT_WEIGHTS
 
     name = "variational"
+    has_front = True
     trades_by = "fairness_weight"
 
     def run(
@@ -203,6 +201,41 @@ class Variational(ClusteringSolver):
             prices=soft.offsets,
             objective=float(soft.history["objective"][-1]),
         )
+
+    def front(
+        self,
+        problem: RepresentationProblem,
+        rules_of: RulesOf,
+        targets: FloatArray,
+        starts: Starts,
+        *,
+        max_iter: int,
+        random_state: np.random.RandomState,
+        callback: Callback,
+    ) -> list[FrontPoint]:
+        # It keeps no balance that could be asked for: weights lead it.
+        weights = check_numbers(self.front_weights, "front_weights")
+        if not (weights.size and (weights >= 0).all()):
+            raise ValueError(
+                f"front_weights must be at least 0, got {self.front_weights!r}. Pass at least one."
+            )
+        no_rules = rules_of(0.0)
+        free = problem.with_rules(no_rules)
+        points: list[FrontPoint] = []
+        for start in starts(random_state):
+            for weight in weights:
+                found = replace(self, fairness_weight=float(weight)).run(
+                    free,
+                    start,
+                    max_iter=max_iter,
+                    tol=_FRONT_TOL,
+                    random_state=random_state,
+                    callback=go_on,
+                )
+                points.append(FrontPoint(0.0, no_rules, found))
+                if callback(found.centers):
+                    return points
+        return points
 
     def soft_clustering(
         self,
@@ -233,7 +266,12 @@ class Variational(ClusteringSolver):
         clustering : SoftClustering
             Soft assignments, centres and offsets.
         """
-        soft = _SoftAssignment(problem, self)
+        soft = SoftAssignment(
+            problem,
+            weight=self.fairness_weight,
+            target_shares=self.target_shares,
+            lipschitz=self.lipschitz,
+        )
         soft.measure(centers)
         soft.start()
         history = History()
@@ -264,156 +302,3 @@ class Variational(ClusteringSolver):
             status=status,
             history=history.as_dict(),
         )
-
-
-def _target(target_shares: Any, shares: FloatArray) -> FloatArray:
-    """Return the wanted shares; raise where they are not shares or ask for an absent group."""
-    if target_shares is None:
-        return shares
-    target = np.asarray(target_shares, dtype=np.float64)
-    if target.shape != shares.shape or not (target >= 0).all() or not target.sum() > 0:
-        raise ValueError(
-            f"target_shares must be {shares.size} numbers, at least 0 and not all 0, one per "
-            f"group; got {target_shares!r}."
-        )
-    absent = np.flatnonzero((target > 0) & (shares == 0))
-    if absent.size:
-        raise ValueError(
-            f"target_shares asks for a share of group {absent[0]}, which has no rows. Set it to 0."
-        )
-    return np.asarray(target / target.sum())
-
-
-class _SoftAssignment:
-    """The soft assignments with everything that depends on them: counts, bound, means, values.
-
-    ``counts`` and ``slopes`` have one row per group, as rows of X look them up by their group.
-    """
-
-    def __init__(self, problem: RepresentationProblem, solver: Variational) -> None:
-        n, n_clusters, n_groups = problem.n_samples, problem.n_clusters, problem.n_groups
-        self.problem, self.codes, self.masses = problem, problem.codes, problem.masses
-        shares = np.bincount(self.codes, weights=self.masses, minlength=n_groups)
-        target = _target(solver.target_shares, shares.astype(np.float64))
-        is_one_group = np.count_nonzero(shares) == 1  # the divergence is 0 whatever the clusters
-        self.weight = 0.0 if is_one_group else min(float(solver.fairness_weight), _LARGEST_WEIGHT)
-        self.target = target[:, None]
-        self.logs = np.zeros((n, n_clusters))  # logarithms of the assignments
-        self.next_logs = np.empty((n, n_clusters))
-        self.distances = np.empty((n, n_clusters))
-        self.factors = np.full(target.size, float(solver.lipschitz))  # of the constants L_j
-        self.chunks = [
-            (rows, _members(self.codes[rows], self.masses[rows], target.size))
-            for rows in gen_batches(n, max(1, _CHUNK // n_clusters))
-        ]
-
-    def measure(self, centers: FloatArray) -> None:
-        """Compute the distances to the centres and the cost that they make."""
-        self.cost = 0.0
-        for rows, _ in self.chunks:
-            self.distances[rows] = squared_distances(self.problem.in_full_precision(rows), centers)
-            self.cost += self._chunk_cost(rows, np.exp(self.logs[rows]))
-
-    def start(self) -> None:
-        """Spread each row over the centres as a Gibbs distribution of its distances."""
-        unit = float(self.masses @ self.distances.min(axis=1)) if self.weight else 0.0
-        self._step(np.zeros((self.target.size, 1)), unit)
-        self._accept()
-
-    def update(self, n_updates: int, tol: float) -> int:
-        """Make updates of the bound until they gain little; return how many."""
-        if not self.weight:
-            self._step(np.zeros((self.target.size, 1)), 0.0)
-            self._accept()
-            return 1
-        n_done = 0
-        gain = np.inf
-        while n_done < n_updates and gain > tol * abs(self.objective()):
-            n_done += 1
-            slopes, constants = self.slopes(), self._pull().max(axis=1)
-            while True:
-                self._step(slopes, self.weight * self.factors * constants)
-                ratios = self.next_counts / self.counts
-                growth = (self.target * (ratios - 1 - np.log(ratios))).sum(axis=1)
-                is_low = growth > self.factors * constants * self.divergences + _ROUNDING
-                if not is_low.any():
-                    break
-                self.factors[is_low] *= 2
-            before = self.objective()
-            self._accept()
-            self.factors *= _RELAX
-            gain = before - self.objective()
-        return n_done
-
-    def slopes(self) -> FloatArray:
-        """Return the derivative of the penalty by the count of each group in each cluster."""
-        return np.asarray(self.weight * (1 / self.counts.sum(axis=0) - self._pull()))
-
-    def objective(self) -> float:
-        """Return the value that is minimised."""
-        return self.cost + self.weight * self.fairness_error()
-
-    def fairness_error(self) -> float:
-        """Return the sum of the divergences of the clusters' shares from the target."""
-        shares = self.counts / self.counts.sum(axis=0)
-        return max(0.0, float(rel_entr(self.target, shares).sum()))
-
-    def means(self, centers: FloatArray) -> FloatArray:
-        """Return the weighted means of the rows; a cluster without rows keeps its centre."""
-        sums = np.zeros_like(centers)
-        for rows, _ in self.chunks:
-            sums += (
-                np.exp(self.logs[rows]) * self.masses[rows, None]
-            ).T @ self.problem.in_full_precision(rows)
-        sizes = self.counts.sum(axis=0)[:, None]
-        return np.where(sizes > _EMPTY, sums / sizes, centers)
-
-    def _pull(self) -> FloatArray:
-        """Return u_j / n_kj, the slope of the convex part of the penalty."""
-        return np.asarray(self.target / self.counts)
-
-    def _step(self, slopes: FloatArray, softness: Any) -> None:
-        """Write the minimiser of the bound, its counts, cost and divergences from the current one.
-
-        Where the softness is 0 the bound is linear and a row goes to its cheapest clusters.
-        """
-        n_groups, n_clusters = self.target.size, self.logs.shape[1]
-        self.next_counts = np.zeros((n_groups, n_clusters))
-        self.divergences = np.zeros(n_groups)
-        self.next_cost = 0.0
-        softness = np.maximum(np.broadcast_to(softness, n_groups), _HARDEST)[:, None]
-        for rows, members in self.chunks:
-            codes = self.codes[rows]
-            z = self.distances[rows] + slopes[codes]
-            z -= z.min(axis=1, keepdims=True)
-            with np.errstate(over="ignore"):
-                z /= softness[codes]
-            np.subtract(self.logs[rows], z, out=z)
-            z -= z.max(axis=1, keepdims=True)
-            np.maximum(z, _FLOOR, out=z)
-            assigned = np.exp(z)
-            sums = assigned.sum(axis=1, keepdims=True)
-            assigned /= sums
-            z -= np.log(sums)
-            self.next_logs[rows] = z
-            z -= self.logs[rows]
-            self.next_counts += members @ assigned
-            self.divergences += members @ np.einsum("ik,ik->i", assigned, z)
-            self.next_cost += self._chunk_cost(rows, assigned)
-        np.maximum(self.next_counts, _SMALLEST, out=self.next_counts)
-        # Rounding makes divergences of tiny steps negative; no constant, however large, would then
-        # satisfy the bound.
-        np.maximum(self.divergences, 0.0, out=self.divergences)
-
-    def _accept(self) -> None:
-        """Make the step the current assignment."""
-        self.logs, self.next_logs = self.next_logs, self.logs
-        self.counts, self.cost = self.next_counts, self.next_cost
-
-    def _chunk_cost(self, rows: slice, assigned: FloatArray) -> float:
-        return float(self.masses[rows] @ np.einsum("ik,ik->i", assigned, self.distances[rows]))
-
-
-def _members(codes: IntArray, masses: FloatArray, n_groups: int) -> Any:
-    """Return the matrix (groups x rows) that sums rows by group."""
-    return sparse.csc_array((masses, codes, np.arange(codes.size + 1)), (n_groups, codes.size))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.base import Status
 from skfair.solvers.parameters import check_parameters
@@ -37,6 +37,8 @@ class Pairs(NamedTuple):
     vectors: NDArray[Any]
     # The vectors that follow, as far as they came for free: approximate, or none.
     spare: NDArray[Any] | None = None
+    # Cluster of each row, of a solver that finds labels with the vectors.
+    labels: IntArray | None = None
 
 
 class Step(NamedTuple):
@@ -76,6 +78,8 @@ class EigenResult(NamedTuple):
         The vectors that follow, as far as they came for free: approximate, or none.
     residual : float
         ``|Q'H|``: how far the vectors are from the group constraint.
+    labels : ndarray of shape (n_samples,) or None
+        Cluster of each row, of a solver that finds labels with the vectors.
     """
 
     vectors: NDArray[Any]
@@ -85,6 +89,7 @@ class EigenResult(NamedTuple):
     history: dict[str, NDArray[Any]]
     spare: NDArray[Any] | None = None
     residual: float = 0.0
+    labels: IntArray | None = None
 
 
 @documented
@@ -144,15 +149,16 @@ class EigenSolver(ABC):
             if is_stopped or step.is_converged:
                 break
             history.record(**step.columns)
-        values, vectors, spare = step.pairs()
+        values, vectors, spare, labels = step.pairs()
         if is_stopped or step.is_converged:
             history.record(**{"trace": float(values.sum()), **step.columns})
         residual = problem.residuals(vectors.astype(np.float64))[0]
         status: Status = "stopped" if is_stopped else "max_iter"
         if step.is_converged:
             status = "converged" if residual <= KEPT else "infeasible"
-        columns = history.as_dict()
-        return EigenResult(vectors, values, len(history), status, columns, spare, residual)
+        return EigenResult(
+            vectors, values, len(history), status, history.as_dict(), spare, residual, labels
+        )
 
 
 # The class of each solver; the name is its shorthand.

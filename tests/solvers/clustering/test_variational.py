@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.metrics import balance_score, kl_fairness_error, kmeans_cost
-from skfair.solvers.clustering import variational
+from skfair.solvers.clustering import soft_assignment
 from skfair.solvers.clustering.base import clustering_solver
 from skfair.solvers.clustering.variational import Variational
 from tests.clustering_problems import free_problem, soft_run
@@ -211,7 +211,7 @@ def test_float32_is_read_without_a_copy_of_another_type():
 def test_chunks_do_not_matter(monkeypatch):
     X, codes, centers = sample()
     found = run(X, codes, centers)
-    monkeypatch.setattr("skfair.solvers.clustering.variational._CHUNK", 28)
+    monkeypatch.setattr("skfair.solvers.clustering.soft_assignment._CHUNK", 28)
     assert np.allclose(run(X, codes, centers).assignment, found.assignment, atol=1e-9)
 
 
@@ -301,13 +301,13 @@ def test_tiny_groups_do_not_stall_an_update(monkeypatch, seed):
     X = rng.normal(size=(60, 1))
     codes = np.r_[np.arange(20), rng.integers(0, 20, 40)]
     n_steps = itertools.count()
-    step = variational._SoftAssignment._step
+    step = soft_assignment.SoftAssignment._step
 
     def counted(*arguments):
         assert next(n_steps) < 3000, "an update goes on for ever"
         step(*arguments)
 
-    monkeypatch.setattr(variational._SoftAssignment, "_step", counted)
+    monkeypatch.setattr(soft_assignment.SoftAssignment, "_step", counted)
     centers = X[rng.permutation(60)[:4]]
     found = run(X, codes, centers, n_groups=20, weight=1.0)
     assert (np.diff(found.history["objective"]) <= 1e-12).all()

@@ -1,0 +1,161 @@
+"""Score models of users: any differentiable function of rows, and its place among our own.
+
+A user's model says how parameters and rows make scores, and how slopes of the scores make a
+gradient; it keeps no rows. :class:`PlugInScore` holds the rows of a fit and hands them over.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray, Rows
+from skfair.models.base import ScoreModel
+from skfair.models.units import Units
+
+
+class ScoreFunction(Protocol):
+    """What ``model=`` of an estimator must have; :func:`check_score_model` tries it.
+
+    Attributes
+    ----------
+    n_parameters : int
+        Length of the parameter vector.
+
+    Examples
+    --------
+    Scores that are linear in the squares of the columns:
+
+    >>> class Squares:
+    ...     n_parameters = 3
+    ...
+    ...     def start(self, rng):
+    ...         return np.zeros(3)
+    ...
+    ...     def forward(self, theta, X):
+    ...         return X**2 @ theta, X  # X is the tape: all that pullback needs
+    ...
+    ...     def pullback(self, tape, slopes):
+    ...         return slopes @ tape**2
+    >>> from skfair.models import check_score_model
+    >>> check_score_model(Squares(), np.random.default_rng(0).normal(size=(20, 3)))
+    """
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the parameter vector."""
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return parameters to start from.
+
+        Parameters
+        ----------
+        rng : RandomState
+            Source of random numbers: the same one gives the same parameters.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+            A new array.
+        """
+
+    def forward(self, theta: FloatArray, X: Any) -> tuple[NDArray[Any], Any]:
+        """Return the scores of rows, and what :meth:`pullback` needs.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            The parameters.
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+            Some rows, as the estimator was given them.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            A score depends on its row and the parameters alone.
+        tape : object
+            Handed to :meth:`pullback`, once, several times, or never; also after later passes.
+        """
+
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
+
+        Parameters
+        ----------
+        tape : object
+            Of a forward pass.
+        slopes : ndarray of shape (n_rows,)
+            Derivatives by the scores.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+            Derivatives by the parameters.
+        """
+
+
+class PlugInScore(ScoreModel):
+    """Scores of fixed rows by a user's model; the penalty is on all parameters."""
+
+    def __init__(self, function: ScoreFunction, X: Rows) -> None:
+        self.function, self.X = function, X
+        self.n_samples, n_features = X.shape
+        self.n_parameters = function.n_parameters
+        self._dtype = np.dtype(np.float64)  # of the scores
+        # Columns are handed over as they are.
+        self.units = Units(
+            np.zeros(n_features), np.ones(n_features), np.zeros(n_features, np.bool_)
+        )
+
+    def use_units(self, units: Units) -> None:
+        """Do nothing: a user's model sees columns as they are."""
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return the model's own start."""
+        theta = np.array(self.function.start(rng), dtype=np.float64)
+        if theta.shape != (self.n_parameters,):
+            raise ValueError(
+                f"{type(self.function).__name__}.start returned parameters of shape {theta.shape}, "
+                f"but n_parameters is {self.n_parameters}. Try skfair.models.check_score_model."
+            )
+        return theta
+
+    def raw(self, theta: FloatArray) -> tuple[FloatArray, None]:
+        """Return the parameters; they have no intercept apart."""
+        return theta.copy(), None
+
+    def standardised(self, weights: Any, intercepts: Any) -> FloatArray:
+        """Return the parameters as they are."""
+        return np.array(weights)
+
+    def forward(self, theta: FloatArray, rows: IntArray | None = None) -> tuple[FloatArray, Any]:
+        """Return the scores of all or some rows, and the model's tape."""
+        X = self.X if rows is None else self.X[rows]
+        scores, tape = self.function.forward(theta, X)
+        scores = np.asarray(scores)
+        if scores.shape != (X.shape[0],):
+            raise ValueError(
+                f"{type(self.function).__name__}.forward returned scores of shape {scores.shape} "
+                f"for {X.shape[0]} rows. Try skfair.models.check_score_model."
+            )
+        self._dtype = scores.dtype
+        return scores.astype(np.float64), tape
+
+    def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return the model's gradient."""
+        return np.asarray(self.function.pullback(tape, slopes), dtype=np.float64)
+
+    def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return half the squared norm of all parameters, and its gradient."""
+        return 0.5 * float(theta @ theta), theta
+
+    def rounding(self, theta: FloatArray) -> float:
+        """Return how far scores of the precision of the model may be apart."""
+        return 1e4 * float(np.finfo(self._dtype).eps)
+
+
+def plugged_scores(function: ScoreFunction, theta: FloatArray, X: Rows) -> FloatArray:
+    """Return the scores of rows."""
+    return PlugInScore(function, X).forward(theta)[0]

@@ -1,0 +1,228 @@
+"""Modules of PyTorch as score models.
+
+PyTorch is imported when a :class:`TorchScore` is made, never before (extra ``torch``).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray
+
+if TYPE_CHECKING:
+    import torch
+
+
+class _Tape(NamedTuple):
+    """What a pass leaves behind: its scores and the leaves that they were made of."""
+
+    scores: torch.Tensor
+    leaves: list[torch.Tensor]
+
+
+class TorchScore:
+    """Scores by a module of PyTorch, for ``model=`` of estimators.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Turns rows, (n_rows, n_features) in the type of its parameters, into one score each: an
+        output of shape (n_rows,) or (n_rows, 1). It is copied, and used in its evaluation mode:
+        dropout is off, and batch norms keep their statistics.
+    start : {"random", "module"}, default="random"
+        Where a fit starts: at parameters that the layers draw anew, by the seed of the estimator,
+        or at those that the module has.
+    device : str, default="cpu"
+        Where it computes.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        The copy. Fits leave its parameters as they are; see :meth:`module_with`.
+    n_parameters : int
+        Number of parameters that need gradients, all tensors together.
+
+    See Also
+    --------
+    skfair.models.check_score_model : Tries whether a model keeps what is asked of it.
+
+    Notes
+    -----
+    Parameters that need no gradient (``requires_grad_(False)``) stay as they are, for fine-tuning.
+    For strict bounds that are close, use ``module.double()``: thresholds keep a distance from the
+    scores that covers the rounding of single precision.
+
+    Examples
+    --------
+    >>> import torch  # doctest: +SKIP
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> from skfair.models import TorchScore
+    >>> module = torch.nn.Sequential(
+    ...     torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)
+    ... )  # doctest: +SKIP
+    >>> model = ConstrainedERMClassifier(model=TorchScore(module))  # doctest: +SKIP
+    >>> model.fit(X, y, sensitive_features=sex)  # doctest: +SKIP
+    >>> model.model_.state_dict(model.parameters_)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        *,
+        start: Literal["random", "module"] = "random",
+        device: str = "cpu",
+    ) -> None:
+        if start not in ("random", "module"):
+            raise ValueError(f"start must be 'random' or 'module', got {start!r}.")
+        self.module = deepcopy(module).to(device).eval()
+        self.starts_from, self.device = start, device
+        kept = {name: one for name, one in self.module.named_parameters() if one.requires_grad}
+        if not kept:
+            raise ValueError("The module has no parameters that need gradients.")
+        self._names = list(kept)
+        self._shapes = [one.shape for one in kept.values()]
+        self._sizes = [one.numel() for one in kept.values()]
+        self._dtype = next(iter(kept.values())).dtype
+        self.n_parameters = sum(self._sizes)
+
+    def start(self, rng: np.random.RandomState) -> FloatArray:
+        """Return parameters to start from.
+
+        Parameters
+        ----------
+        rng : RandomState
+            Gives PyTorch its seed; PyTorch's own generator stays as it is.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+            The parameters, tensor after tensor.
+        """
+        import torch
+
+        if self.starts_from == "module":
+            return self._flat(self.module)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.randint(2**31 - 1)))
+            drawn = deepcopy(self.module)
+            for part in drawn.modules():
+                draw = getattr(part, "reset_parameters", None)  # PyTorch's layers that have any
+                if draw is not None:
+                    draw()
+        return self._flat(drawn)
+
+    def forward(self, theta: FloatArray, X: NDArray[Any]) -> tuple[NDArray[Any], _Tape]:
+        """Return the scores of rows, and what :meth:`pullback` needs.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            The parameters.
+        X : ndarray of shape (n_rows, n_features)
+            Dense rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+            In the precision of the module.
+        tape : object
+            For :meth:`pullback`.
+        """
+        import torch
+
+        if not isinstance(X, np.ndarray):
+            raise TypeError("TorchScore needs dense rows, got a sparse matrix. Use X.toarray().")
+        leaves = self._tensors(theta, needs_gradient=True)
+        rows = torch.from_numpy(np.ascontiguousarray(X)).to(self.device, self._dtype)
+        given = dict(zip(self._names, leaves, strict=True))
+        scores = torch.func.functional_call(self.module, given, (rows,))
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        return scores.detach().cpu().numpy(), _Tape(scores, leaves)
+
+    def pullback(self, tape: _Tape, slopes: FloatArray) -> FloatArray:
+        """Return the gradient of a function whose derivatives by the scores are ``slopes``.
+
+        Parameters
+        ----------
+        tape : object
+            Of a forward pass.
+        slopes : ndarray of shape (n_rows,)
+            Derivatives by the scores.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+            Derivatives by the parameters.
+        """
+        import torch
+
+        given = torch.from_numpy(np.ascontiguousarray(slopes)).to(self.device, self._dtype)
+        parts = torch.autograd.grad(
+            tape.scores, tape.leaves, given, retain_graph=True, materialize_grads=True
+        )
+        return np.concatenate([part.cpu().numpy().ravel() for part in parts]).astype(np.float64)
+
+    def state_dict(self, theta: FloatArray) -> dict[str, torch.Tensor]:
+        """Return parameters as the module's state.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            For example ``parameters_`` of a fitted estimator.
+
+        Returns
+        -------
+        state : dict of str to tensor
+            For ``load_state_dict`` of a module like this one.
+        """
+        tensors = self._tensors(theta, needs_gradient=False)
+        state = {name: value.clone() for name, value in self.module.state_dict().items()}
+        return state | dict(zip(self._names, tensors, strict=True))
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Take the parameters of a state; fits start from them.
+
+        Parameters
+        ----------
+        state : dict of str to tensor
+            Of a module like this one.
+        """
+        self.module.load_state_dict(state)
+        self.starts_from = "module"
+
+    def module_with(self, theta: FloatArray) -> torch.nn.Module:
+        """Return a copy of the module with other parameters.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            For example ``parameters_`` of a fitted estimator.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            In its evaluation mode.
+        """
+        module = deepcopy(self.module)
+        module.load_state_dict(self.state_dict(theta))
+        return module
+
+    def _tensors(self, theta: FloatArray, *, needs_gradient: bool) -> list[torch.Tensor]:
+        import torch
+
+        flat = torch.tensor(theta, dtype=self._dtype, device=self.device)
+        parts = [
+            part.view(shape)
+            for part, shape in zip(flat.split(self._sizes), self._shapes, strict=True)
+        ]
+        return [part.requires_grad_() for part in parts] if needs_gradient else parts
+
+    def _flat(self, module: torch.nn.Module) -> FloatArray:
+        given = dict(module.named_parameters())
+        parts = [given[name].detach().cpu().numpy().ravel() for name in self._names]
+        return np.concatenate(parts).astype(np.float64)

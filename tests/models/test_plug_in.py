@@ -1,0 +1,236 @@
+"""Score models of users: the contract, its check, and fits that are those of our own models."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
+from skfair.metrics import demographic_parity_difference, partial_statistical_parity_gap
+from skfair.models import check_score_model
+from skfair.models.linear import LinearScore
+from skfair.models.plug_in import PlugInScore
+from skfair.regression import ConstrainedERMRegressor
+
+
+class Affine:
+    """Linear scores with an intercept, as a user would write them."""
+
+    def __init__(self, n_features):
+        self.n_parameters = n_features + 1
+
+    def start(self, rng):
+        return np.zeros(self.n_parameters)
+
+    def forward(self, theta, X):
+        return X @ theta[:-1] + theta[-1], X
+
+    def pullback(self, tape, slopes):
+        return np.append(tape.T @ slopes, slopes.sum())
+
+
+class Waves(Affine):
+    """Scores that are not linear in the parameters: a sine per column."""
+
+    def start(self, rng):
+        return rng.normal(size=self.n_parameters)
+
+    def forward(self, theta, X):
+        return np.sin(X * theta[:-1]).sum(axis=1) + theta[-1], (theta, X)
+
+    def pullback(self, tape, slopes):
+        theta, X = tape
+        return np.append(slopes @ (np.cos(X * theta[:-1]) * X), slopes.sum())
+
+
+def people(n=400, seed=0):
+    """Columns of mean 0 and deviation 1, so that our linear scores have the user's coordinates."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1.0, 0, 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.3
+    return X, y, sex
+
+
+@pytest.mark.parametrize("model", [Affine(3), Waves(3)])
+def test_sound_models_pass(model):
+    check_score_model(model, people(30)[0])
+    check_score_model(model, people(30)[0].astype(np.float32))
+
+
+def changed(**methods):
+    return type("Changed", (Waves,), methods)(3)
+
+
+def spoil(self, theta, X):
+    theta[0] += 1
+    return Affine.forward(self, theta, X)
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ({"start": lambda self, rng: np.zeros(2)}, "n_parameters says"),
+        ({"start": lambda self, rng: [0.0] * 4}, "must return an array"),
+        ({"start": lambda self, rng: np.random.default_rng().random(4)}, "for the same seed"),
+        ({"start": lambda self, rng: np.full(4, np.nan)}, "not finite"),
+        ({"forward": lambda self, t, X: (X, X)}, "scores of shape"),
+        ({"forward": lambda self, t, X: (X[:, 0] - X[:, 0].mean() + t[0], 0)}, "rows beside"),
+        ({"forward": spoil}, "changes the parameters"),
+        ({"pullback": lambda self, tape, s: np.zeros(4)}, "not the derivative"),
+        ({"pullback": lambda self, tape, s: np.zeros(3)}, "pullback has the shape"),
+        ({"pullback": lambda self, tape, s: np.ones(4)}, "twice the slopes"),
+    ],
+)
+def test_unsound_models_are_caught(methods, message):
+    with pytest.raises(AssertionError, match=message):
+        check_score_model(changed(**methods), people(30)[0])
+
+
+def test_a_tape_that_does_not_last_is_caught():
+    class Forgetful(Waves):
+        def forward(self, theta, X):
+            scores, self.tape = super().forward(theta, X)
+            return scores, None
+
+        def pullback(self, tape, slopes):
+            return super().pullback(self.tape, slopes[: len(self.tape[1])])
+
+    with pytest.raises(AssertionError):
+        check_score_model(Forgetful(3), people(30)[0])
+
+
+def test_wrong_number_of_parameters():
+    class Wrong(Waves):
+        n_parameters = 0
+
+        def __init__(self): ...
+
+    with pytest.raises(AssertionError, match="at least 1"):
+        check_score_model(Wrong(), people(30)[0])
+
+
+@pytest.mark.parametrize("solver", ["alm", "ssl_alm", "plada", "al_lbfgs"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
+def test_linear_scores_of_a_user_are_our_own(solver, constraint):
+    X, y, sex = people()
+    params = {
+        "constraint": constraint,
+        "solver": solver,
+        "alpha": 0.0,
+        "max_iter": 60,
+        "enforce": "surrogate",
+        "random_state": 0,
+    }
+    own = ConstrainedERMClassifier(**params)
+    user = ConstrainedERMClassifier(model=Affine(3), **params)
+    for model in (own, user):
+        with pytest.warns() if solver in ("plada",) else np.errstate():
+            model.fit(X, y, sensitive_features=sex)
+    expected = np.append(own.coef_[0], own.intercept_)
+    assert_allclose(user.parameters_, expected, atol=1e-6)
+    assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
+    assert user.objective_ == pytest.approx(own.objective_, abs=1e-8)
+
+
+def test_the_parts_are_those_of_linear_scores():
+    X, _, _ = people()
+    ours, theirs = LinearScore(X), PlugInScore(Affine(3), X)
+    theta, slopes = np.array([0.3, -1, 2, 0.5]), np.random.default_rng(0).normal(size=50)
+    rows = np.arange(50)[::-1]
+    for which in (None, rows):
+        (a, tape), (b, other) = ours.forward(theta, which), theirs.forward(theta, which)
+        assert_allclose(a, b, atol=1e-12)
+        given = slopes if which is not None else np.resize(slopes, len(X))
+        assert_allclose(ours.pullback(tape, given), theirs.pullback(other, given), atol=1e-10)
+    assert theirs.penalty_parts(theta)[0] == pytest.approx(0.5 * np.sum(theta**2))
+
+
+def test_strict_bounds_hold_for_predictions():
+    X, y, sex = people()
+    model = ConstrainedERMClassifier(
+        "demographic_parity", 0.03, model=Waves(3), max_iter=300, random_state=0
+    )
+    model.fit(X, y, sensitive_features=sex)
+    predicted = model.predict(X)
+    gap = demographic_parity_difference(y, predicted, sensitive_features=sex)
+    assert gap <= 0.03
+    assert model.train_disparity_ == pytest.approx(gap)
+    assert np.mean(predicted == y) > 0.6
+    scores = model.score_scale_ * Waves(3).forward(model.parameters_, X)[0] + model.score_shift_
+    assert_allclose(model.decision_function(X), scores)
+    for other in (
+        pickle.loads(pickle.dumps(model)),
+        clone(model).fit(X, y, sensitive_features=sex),
+    ):
+        assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
+def test_regression():
+    X, _, sex = people()
+    y = 50 + 10 * (X[:, 0] + X[:, 1]) + np.random.default_rng(0).normal(size=len(X))
+    model = ConstrainedERMRegressor(
+        "mean_score_parity", 1.0, model=Affine(3), max_iter=400, random_state=0
+    ).fit(X, y, sensitive_features=sex)
+    predicted = model.predict(X)
+    assert abs(predicted[sex == "f"].mean() - predicted[sex == "m"].mean()) <= 1.0 + 1e-9
+    assert np.corrcoef(predicted, y)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("group_aware", [False, True])
+def test_partial_parity(group_aware):
+    X, y, sex = people()
+    model = PartialParityClassifier(
+        (0.1, 0.6),
+        max_disparity=0.2,
+        model=Affine(3),
+        group_aware=group_aware,
+        alpha=1e-3,
+        random_state=0,
+    ).fit(X, y, sensitive_features=sex)
+    given = {"sensitive_features": sex} if group_aware else {}
+    scores = model.decision_function(X, **given)
+    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
+    assert gap == pytest.approx(model.train_disparity_, abs=1e-9)
+    assert gap <= 0.2 + 1e-9
+    assert not hasattr(model, "coef_")
+    assert hasattr(model.set_params(model=None).fit(X, y, sensitive_features=sex), "coef_")
+    assert not hasattr(model, "parameters_")
+
+
+def test_warm_start_and_streams_go_on():
+    X, y, sex = people()
+    model = ConstrainedERMClassifier(
+        model=Waves(3), max_iter=50, warm_start=True, enforce="surrogate", random_state=0
+    ).fit(X, y, sensitive_features=sex)
+    first = model.objective_
+    assert model.fit(X, y, sensitive_features=sex).objective_ <= first + 1e-3
+    stream = ConstrainedERMClassifier(model=Affine(3), random_state=0)
+    for part in np.split(np.arange(400), 4):
+        stream.partial_fit(X[part], y[part], classes=[False, True], sensitive_features=sex[part])
+    assert stream.score(X, y) > 0.6
+
+
+def test_sparse_rows_reach_the_model_as_they_are():
+    X, y, sex = people()
+    rows = sparse.csr_array(np.where(np.abs(X) > 0.8, X, 0.0))
+    model = ConstrainedERMClassifier(model=Affine(3), max_iter=30, random_state=0)
+    model.fit(rows, y, sensitive_features=sex)
+    assert model.decision_function(rows).shape == (400,)
+
+
+def test_mistakes():
+    X, y, sex = people()
+    with pytest.raises(ValueError, match="both given"):
+        ConstrainedERMClassifier(model=Affine(3), hidden_layer_sizes=4).fit(
+            X, y, sensitive_features=sex
+        )
+    with pytest.raises(ValueError, match="'model' parameter"):
+        ConstrainedERMClassifier(model="mlp").fit(X, y, sensitive_features=sex)
+    flat = type("Flat", (Affine,), {"forward": lambda self, t, X: (np.zeros(3), X)})(3)
+    with pytest.raises(ValueError, match=r"scores of shape \(3,\)"):
+        ConstrainedERMClassifier(model=flat).fit(X, y, sensitive_features=sex)

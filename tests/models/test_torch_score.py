@@ -1,0 +1,237 @@
+"""Modules of PyTorch as score models; skipped where PyTorch is not installed."""
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+from sklearn.datasets import load_digits  # noqa: E402
+
+from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
+from skfair.metrics import (  # noqa: E402
+    demographic_parity_difference,
+    partial_statistical_parity_gap,
+)
+from skfair.models import TorchScore, check_score_model  # noqa: E402
+from skfair.regression import ConstrainedERMRegressor  # noqa: E402
+from skfair.solvers import ALM, SGD, SSLALM, Ghost, Penalty, SSw  # noqa: E402
+from tests.models.test_plug_in import people  # noqa: E402
+
+nn = torch.nn
+
+
+def network(n_features=3):
+    return nn.Sequential(nn.Linear(n_features, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def zero_linear(n_features=3):
+    module = nn.Linear(n_features, 1).double()
+    for one in module.parameters():
+        nn.init.zeros_(one)
+    return module
+
+
+def convolutions():
+    """A small net for the digits of scikit-learn, 64 columns each."""
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)),
+        nn.Conv2d(1, 6, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(6 * 16, 1),
+    )
+
+
+@pytest.mark.parametrize("module", [network(), network().double(), nn.Linear(3, 1)])
+def test_the_contract(module):
+    check_score_model(TorchScore(module), people(30)[0])
+
+
+def test_the_contract_of_convolutions():
+    check_score_model(TorchScore(convolutions().double()), load_digits().data[:20] / 16)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "loss_parity"])
+def test_a_linear_module_is_linear_scores(constraint):
+    X, y, sex = people()
+    params = {
+        "constraint": constraint,
+        "solver": "alm",
+        "alpha": 0.0,
+        "max_iter": 200,
+        "enforce": "surrogate",
+        "random_state": 0,
+    }
+    own = ConstrainedERMClassifier(**params).fit(X, y, sensitive_features=sex)
+    module = TorchScore(zero_linear(), start="module")
+    user = ConstrainedERMClassifier(model=module, **params).fit(X, y, sensitive_features=sex)
+    expected = np.append(own.coef_[0], own.intercept_)
+    assert_allclose(user.parameters_, expected, atol=1e-6)
+    assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [ALM(), SSLALM(), Ghost(), SSw(), Penalty(), SGD()], ids=repr)
+def test_every_stochastic_solver(solver):
+    X, y, sex = people()
+    model = ConstrainedERMClassifier(
+        "demographic_parity",
+        0.1,
+        model=TorchScore(network()),
+        solver=solver,
+        max_iter=40,
+        enforce="surrogate",
+        random_state=0,
+    )
+    model.fit(X, y, sensitive_features=sex)
+    start = model.model_.start(np.random.RandomState(0))
+    assert not np.array_equal(model.parameters_, start)
+    assert model.decision_function(X).shape == (400,)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds", "loss_parity"])
+def test_rules_are_kept_strictly(constraint):
+    X, y, sex = people()
+    model = ConstrainedERMClassifier(
+        constraint, 0.06, model=TorchScore(network()), max_iter=300, random_state=0
+    ).fit(X, y, sensitive_features=sex)
+    assert model.train_disparity_ <= 0.06 + 1e-9
+    if constraint == "demographic_parity":
+        gap = demographic_parity_difference(y, model.predict(X), sensitive_features=sex)
+        assert gap <= 0.06 + 1e-9
+        assert np.mean(model.predict(X) == y) > 0.6
+
+
+def test_regression_and_partial_parity():
+    X, y, sex = people()
+    target = 10 * X[:, 0] + 5 * X[:, 1]
+    model = ConstrainedERMRegressor(
+        "mean_score_parity", 1.0, model=TorchScore(network()), max_iter=300, random_state=0
+    ).fit(X, target, sensitive_features=sex)
+    predicted = model.predict(X)
+    assert abs(predicted[sex == "f"].mean() - predicted[sex == "m"].mean()) <= 1.0 + 1e-6
+    partial = PartialParityClassifier(
+        (0.1, 0.6),
+        max_disparity=0.2,
+        model=TorchScore(network().double()),
+        group_aware=True,
+        random_state=0,
+    ).fit(X, y, sensitive_features=sex)
+    scores = partial.decision_function(X, sensitive_features=sex)
+    gap = partial_statistical_parity_gap(y, scores, sensitive_features=sex, interval=(0.1, 0.6))
+    assert gap <= 0.2 + 1e-9
+
+
+def test_seeds_and_the_generator_of_torch():
+    X, y, sex = people()
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    fits = [
+        ConstrainedERMClassifier(model=TorchScore(network()), max_iter=30, random_state=seed).fit(
+            X, y, sensitive_features=sex
+        )
+        for seed in (0, 0, 1)
+    ]
+    state_after_modules = torch.random.get_rng_state()
+    assert_array_equal(fits[0].parameters_, fits[1].parameters_)
+    assert not np.array_equal(fits[0].parameters_, fits[2].parameters_)
+    torch.set_rng_state(before)
+    for _ in range(3):
+        network()  # only these have drawn from it
+    assert torch.equal(torch.random.get_rng_state(), state_after_modules)
+
+
+def test_states_go_in_and_out():
+    X, y, sex = people()
+    module = network()
+    given = deepcopy(module.state_dict())
+    score = TorchScore(module)
+    model = ConstrainedERMClassifier(model=score, max_iter=50, random_state=0)
+    model.fit(X, y, sensitive_features=sex)
+    for name, value in module.state_dict().items():  # the user's module is as it was
+        assert torch.equal(value, given[name])
+    module.load_state_dict(score.state_dict(model.parameters_))
+    with torch.no_grad():
+        theirs = module(torch.from_numpy(X).float()).numpy()[:, 0]
+    ours = (model.decision_function(X) - model.score_shift_) / model.score_scale_
+    assert_allclose(ours, theirs, atol=1e-5)
+    copied = score.module_with(model.parameters_)
+    with torch.no_grad():
+        assert_allclose(copied(torch.from_numpy(X).float()).numpy()[:, 0], theirs, atol=1e-6)
+    other = TorchScore(network())
+    other.load_state_dict(module.state_dict())
+    assert_allclose(other.start(np.random.RandomState(0)), model.parameters_, rtol=1e-6)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_frozen_parameters_stay():
+    X, y, sex = people()
+    module = network()
+    module[0].requires_grad_(False)
+    score = TorchScore(module)
+    assert score.n_parameters == 9
+    model = ConstrainedERMClassifier(model=score, max_iter=20, random_state=0)
+    model.fit(X, y, sensitive_features=sex)
+    state = score.state_dict(model.parameters_)
+    assert torch.equal(state["0.weight"], module[0].weight)
+
+
+def test_batches_of_a_data_loader():
+    X, y, sex = people()
+    codes = torch.from_numpy((sex == "m").astype(np.int64))
+    data = torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(y), codes)
+    generator = torch.Generator().manual_seed(0)
+    loader = torch.utils.data.DataLoader(data, batch_size=100, shuffle=True, generator=generator)
+    model = ConstrainedERMClassifier(model=TorchScore(network()), random_state=0)
+    for _ in range(3):
+        for rows, labels, groups in loader:
+            model.partial_fit(
+                rows.numpy(),
+                labels.numpy(),
+                classes=[False, True],
+                sensitive_features=groups.numpy(),
+            )
+    assert model.score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("interval", [(0.2, 0.4), (0.0, 1.0)])
+def test_convolutions_on_digits(interval):
+    """The form of figure 12 of partial_fairness_idca: a net under statistical parity in ranks."""
+    digits = load_digits()
+    X, y = digits.data[:600] / 16, digits.target[:600] >= 5
+    group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
+    model = PartialParityClassifier(
+        interval,
+        max_disparity=0.1,
+        model=TorchScore(convolutions().double()),
+        group_aware=True,
+        max_iter=60,
+        random_state=0,
+    )
+    model.fit(X, y, sensitive_features=group)
+    scores = model.decision_function(X, sensitive_features=group)
+    gap = partial_statistical_parity_gap(y, scores, sensitive_features=group, interval=interval)
+    assert gap <= 0.1 + 1e-9
+    assert model.score(X, y, sensitive_features=group) > 0.75
+
+
+def test_mistakes():
+    X, y, sex = people()
+    from scipy import sparse
+
+    model = ConstrainedERMClassifier(model=TorchScore(network()), max_iter=5)
+    with pytest.raises(TypeError, match="needs dense rows"):
+        model.fit(sparse.csr_array(X), y, sensitive_features=sex)
+    with pytest.raises(ValueError, match="scores of shape"):
+        ConstrainedERMClassifier(model=TorchScore(nn.Linear(3, 2))).fit(
+            X, y, sensitive_features=sex
+        )
+    with pytest.raises(ValueError, match="start must be"):
+        TorchScore(network(), start="zero")
+    with pytest.raises(ValueError, match="no parameters"):
+        TorchScore(nn.ReLU())
