@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks._erm_data import Part, communities
 from skfair.constraints import LossParity
 from skfair.constraints.base import TrainingRows
+from skfair.constraints.comparisons import Bounded
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.models import MLPScore, mlp_scores
@@ -153,7 +154,13 @@ def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
     def problem(matrix: Any, bound: float) -> ConstrainedERM:
         names = tuple(map(str, range(matrix.shape[0])))
         rule = replace(  # one side only, so that the groups' losses may be lower than the mean
-            parity, rates=matrix, rate_names=names, comparison="bounded", max_disparity=bound
+            parity,
+            rates=sparse.csr_array(matrix),
+            overall=sparse.csr_array(matrix.shape),
+            rate_names=names,
+            blocks=np.zeros(len(names), np.int64),
+            comparison=Bounded(),
+            max_disparity=bound,
         )
         return ConstrainedERM(model, loss, targets, [rule], alpha=1 / targets.size)
 

@@ -101,8 +101,7 @@ class FairSpectralClustering(
         - "ufsc", "ffsc" (``UFSC()``, ``FFSC()``): peers, reconstructed, that also find labels.
         - "auto", ``AutoEigen()``: "dense" up to 1000 rows and for factors, else "lanczos".
     assign_labels : {"fair", "kmeans", "cluster_qr"}, default="fair"
-        How the embedding becomes labels. Only "fair" keeps the limits. Labels that a solver has
-        found stand in for those of k-means.
+        How the embedding becomes labels; only "fair" keeps the limits. Labels of a solver stay.
     min_balance : float or None, default=0.8
         Smallest balance of a cluster, in [0, 1], for "fair" labels. None for no limit, needed
         together with ``share_bounds``.

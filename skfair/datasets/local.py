@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._sparse import _align_api_if_sparse
 
+from skfair.datasets._acs import PERSON_FILES, load_acs_income
 from skfair.datasets._packing import checks, pack_dataset
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     Parameters
     ----------
     name : str
-        A name listed by :func:`local_datasets`.
+        A name listed by :func:`local_datasets`; or "acs_income" for ACSIncome from the Census
+        Bureau's person file ``psam_p40.csv`` (Oklahoma, 2018) in the folder.
     folder : str, path-like or None, default=None
         The folder with ``datasets.json``; None takes the environment variable
         ``SKFAIR_DATA``. Rules in that file are run by ``pandas.DataFrame.eval``: load only
@@ -106,6 +108,10 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
     """
     import pandas as pd
 
+    if name in PERSON_FILES:
+        dataset = load_acs_income(_named_folder(folder)[0] / PERSON_FILES[name])
+        parts = dataset.data, dataset.target, dataset.sensitive_features
+        return parts if return_X_y else dataset
     path, entries = _read_index(folder)
     if name not in entries:
         raise ValueError(
@@ -165,8 +171,8 @@ def local_datasets(folder: _Folder = None) -> list[str]:
     return list(_read_index(folder)[1])
 
 
-def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
-    """Return the folder and the entries of its datasets.json."""
+def _named_folder(folder: _Folder) -> tuple[Path, str]:
+    """Return the folder, and what has named it; raise if there is none."""
     given = os.environ.get(_VARIABLE) if folder is None else os.fspath(folder)
     source = f"the environment variable {_VARIABLE}" if folder is None else "folder"
     if not given:
@@ -181,9 +187,15 @@ def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
             f"{source} names {given!r}, which is no folder. Pass one that holds {_INDEX} and "
             "the parquet files it names."
         )
+    return path, f"{source} names {given!r}"
+
+
+def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
+    """Return the folder and the entries of its datasets.json."""
+    path, named = _named_folder(folder)
     if not (path / _INDEX).is_file():
         raise FileNotFoundError(
-            f"{source} names {given!r}, which holds no {_INDEX}. Write one that describes its "
+            f"{named}, which holds no {_INDEX}. Write one that describes its "
             "data sets (see skfair.datasets.load_local), or pass another folder."
         )
     entries: dict[str, Any] = json.loads((path / _INDEX).read_text(encoding="utf-8"))
