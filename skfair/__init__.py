@@ -19,6 +19,7 @@ _SUBPACKAGES = (
     "metrics",
     "model_selection",
     "regression",
+    "report",
     "solvers",
 )
 
@@ -34,6 +35,7 @@ __all__ = [
     "metrics",
     "model_selection",
     "regression",
+    "report",
     "solvers",
 ]
 

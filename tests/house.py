@@ -49,6 +49,7 @@ MAY_IMPORT = {
     "datasets": GROUND,
     "model_selection": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
+    "report": READING | {"metrics", "inspection"},
     "enforcement": ENFORCEMENT,
     "base": READING,
     "estimators": ENFORCEMENT | {"base", "enforcement"},
@@ -57,6 +58,10 @@ MAY_IMPORT = {
     | {"solvers", "solvers.clustering", "solvers.eigen"},
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "regression": RULES | {"base", "estimators"},
+    # The shell: it sees what users see.
+    "command": READING
+    | {"metrics", "report", "datasets", "cluster", "classification", "regression", "solvers"},
+    "__main__": {"command"},
 }
 
 
