@@ -60,7 +60,8 @@ MAY_IMPORT = {
     "regression": RULES | {"base", "estimators"},
     # The shell: it sees what users see.
     "command": READING
-    | {"metrics", "report", "datasets", "cluster", "classification", "regression", "solvers"},
+    | {"metrics", "report", "datasets", "cluster", "classification", "regression"}
+    | {"constraints", "solvers"},
     "__main__": {"command"},
 }
 

@@ -66,7 +66,7 @@ def run_audit(given: argparse.Namespace) -> int:
     """Audit a file; return 1 if a condition holds."""
     conditions = [read_condition(text) for text in given.fail_if]
     suffix = "" if given.out is None else Path(given.out).suffix.lower()
-    if suffix and suffix not in _WRITERS or given.out is not None and not suffix:
+    if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
         raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
     check_probability(given.confidence, "--confidence")
     for name in ("depth", "min_size", "block_rows"):
@@ -164,6 +164,11 @@ def _survey(table: Table) -> Survey | None:
             groups[name].update(block[name].unique())
             check_levels(name, groups[name])
         ranged = columns.score or (columns.prediction if has_fractions else None)
+        if has_fractions and False in are_numbers:
+            raise ValueError(
+                f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
+                "Pass scores as --score."
+            )
         if ranged is not None and len(block):
             ends = range_of_scores(check_scores(block[ranged], ranged))
             low, high = min(low, ends[0]), max(high, ends[1])

@@ -25,7 +25,9 @@ def run_data(name: str | None, out: str | None) -> int:
         sys.stdout.write("\n".join(lines) + "\n")
         return 0
     if name not in (_SIMULATED, *local):
-        raise ValueError(f"There is no data set {name!r}. There are {', '.join([_SIMULATED, *local])}.")
+        raise ValueError(
+            f"There is no data set {name!r}. There are {', '.join([_SIMULATED, *local])}."
+        )
     if out is None:
         raise ValueError(f"Name a file to write: python -m skfair data {name} --out {name}.csv")
     if Path(out).suffix not in (".csv", ".parquet"):

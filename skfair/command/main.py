@@ -73,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser("python -m skfair", description="Fairness audits and more.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    audit = _command(commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES)
+    audit = _command(
+        commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
+    )
     _add_audit(audit)
     audit.set_defaults(run=_audit)
     data = _command(commands, "data", "list the data sets, or write one to a file", _DATA_EXAMPLES)
@@ -108,7 +110,9 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     columns.add_argument("--target", help="true labels or numbers")
     columns.add_argument("--prediction", help="predicted labels or numbers")
     columns.add_argument("--score", help="scores, larger for the positive class")
-    columns.add_argument("--groups", required=True, help="sensitive attributes, separated by commas")
+    columns.add_argument(
+        "--groups", required=True, help="sensitive attributes, with commas between"
+    )
     columns.add_argument("--before", help="predictions of an earlier model")
     columns.add_argument("--within", help="what may explain a difference, such as a department")
     columns.add_argument("--weight", help="weights of the rows")
@@ -126,7 +130,7 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
     reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
     result = audit.add_argument_group("result")
-    result.add_argument("--out", help="file to write: .html, .md or .json; default: print a summary")
+    result.add_argument("--out", help="file to write: .html, .md or .json; default: none")
     result.add_argument("--title", help="title of the report")
     result.add_argument("--metrics", help="names of gaps to report, separated by commas")
     result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +79,7 @@ class Table(NamedTuple):
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""
         edges = [f"{edge:g}" for edge in self.bins[name]]
-        between = [f"{low} to under {high}" for low, high in zip(edges, edges[1:], strict=False)]
+        between = [f"{low} to under {high}" for low, high in pairwise(edges)]
         return [f"under {edges[0]}", *between, f"{edges[-1]} and over"]
 
     @property

@@ -44,7 +44,7 @@ class Audit(AuditTables):
     """What predictions do to groups; made by :func:`audit`.
 
     All tables are plain DataFrames. ``view`` is an attribute, or several crossed
-    (``"sex × age"``); the empty view holds all rows.
+    (``"sex x age"``); the empty view holds all rows.
 
     Parameters
     ----------
@@ -179,7 +179,12 @@ class Audit(AuditTables):
         models = list(path.estimators)
         check_number(selected, "selected", -len(models), len(models) - 1, Integral)
         found = cls.from_estimator(
-            models[selected], X, y, before=models[0], sensitive_features=sensitive_features, **options
+            models[selected],
+            X,
+            y,
+            before=models[0],
+            sensitive_features=sensitive_features,
+            **options,
         )
         pos_label = options.get("pos_label")
         if pos_label is None and len(getattr(models[0], "classes_", ())) == 2:

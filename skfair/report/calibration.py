@@ -43,13 +43,17 @@ class ScoreTables:
         share = (total - self.weight.sum(axis=0) / 2) / total[-1]
         bin_of = np.minimum((share * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1)
         _, bin_of = np.unique(bin_of, return_inverse=True)
-        weight, target, score = (_merged(one, bin_of) for one in (self.weight, self.target, self.score))
+        weight, target, score = (
+            _merged(one, bin_of) for one in (self.weight, self.target, self.score)
+        )
         records = []
         with np.errstate(invalid="ignore", divide="ignore"):
             mean_target, mean_score = target / weight, score / weight
         low, high = mean_target, mean_target
         if self.is_share:
-            low, high = wilson(mean_target, np.where(weight > 0, weight * self.per_weight, np.nan), confidence)
+            low, high = wilson(
+                mean_target, np.where(weight > 0, weight * self.per_weight, np.nan), confidence
+            )
         for g, b in zip(*np.nonzero(weight > 0), strict=True):
             records.append(
                 {

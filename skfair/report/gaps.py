@@ -113,7 +113,7 @@ def measure_gaps(
 
 def _of_blocks(moments: Moments, groups: ComparedGroups) -> Moments:
     """Return for each cell the moments of all cells that it is compared with."""
-    return Moments(*(groups.block_sums(one) for one in moments[:4]), moments.is_share)
+    return Moments.of_sums((groups.block_sums(one) for one in moments[:4]), moments.is_share)
 
 
 def _measured(
@@ -137,11 +137,13 @@ def _measured(
     simulated = simulated[np.isfinite(simulated)]
     # The unlucky end: the largest difference, or the smallest ratio, that chance would show.
     level = 1 - confidence if gap.is_ratio else confidence
-    mean, upper = (simulated.mean(), np.quantile(simulated, level)) if simulated.size else [np.nan] * 2
+    mean, upper = (
+        (simulated.mean(), np.quantile(simulated, level)) if simulated.size else [np.nan] * 2
+    )
     first, second = _worst_pair(gap, means, pairs, names)
     undefined = np.isnan(np.concatenate(means)).any(axis=0) & groups.is_present
     left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-    return MeasuredGap(value, low, high, float(mean), float(upper), first, second, left_out)
+    return MeasuredGap(value, low, high, mean, upper, first, second, left_out)
 
 
 def _interval(
@@ -192,4 +194,3 @@ def _worst_pair(
     pair = [int(side[place % n_pairs]) for side in pairs]
     first, second = sorted(pair, key=lambda cell: float(of_measure[cell]))
     return names[first], names[second]
-

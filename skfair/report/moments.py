@@ -7,6 +7,7 @@ read in blocks and cells can be merged without another pass over the rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -62,12 +63,21 @@ class Moments(NamedTuple):
         numbers = values.astype(np.float64)
         product = numbers if weights is None else weights * numbers
         total = summed(product)
-        return cls(total, total if is_share else summed(product * numbers), weight, squares, is_share)
+        return cls(
+            total, total if is_share else summed(product * numbers), weight, squares, is_share
+        )
+
+    @classmethod
+    def of_sums(cls, sums: Iterable[FloatArray], is_share: bool) -> Moments:
+        """Put four sums together, in the order of the attributes."""
+        total, second, weight, squares = sums
+        return cls(total, second, weight, squares, is_share)
 
     def merged(self, codes: IntArray, n_cells: int) -> Moments:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
-        sums = [np.bincount(codes, one, n_cells) for one in self[:4]]
-        return Moments(*sums, self.is_share)
+        return Moments.of_sums(
+            (np.bincount(codes, one, n_cells) for one in self[:4]), self.is_share
+        )
 
     @property
     def means(self) -> FloatArray:
@@ -108,7 +118,9 @@ class Moments(NamedTuple):
     def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the interval of each mean: Wilson's for shares, else Student's."""
         if self.is_share:
-            return wilson(self.means, np.where(self.weight > 0, self.n_effective, np.nan), confidence)
+            return wilson(
+                self.means, np.where(self.weight > 0, self.n_effective, np.nan), confidence
+            )
         half = stats.t.ppf(0.5 + confidence / 2, np.maximum(self.n_effective - 1, 1))
         half = half * self.standard_errors
         return self.means - half, self.means + half
@@ -140,5 +152,5 @@ class Moments(NamedTuple):
 
 def added(parts: list[Moments]) -> Moments:
     """Put the cells of several samples one after the other."""
-    sums = [np.concatenate([part[i] for part in parts]) for i in range(4)]
-    return Moments(*sums, parts[0].is_share)
+    sums = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    return Moments.of_sums(sums, parts[0].is_share)

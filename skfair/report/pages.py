@@ -16,6 +16,7 @@ from skfair._version import __version__
 from skfair.report.pictures import calibration_picture, density_picture
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, is_beyond_chance, number
+from skfair.report.tasks import BEFORE
 from skfair.report.words import LIMITS, measure_words, metric_words
 
 if TYPE_CHECKING:
@@ -38,16 +39,20 @@ MOST_LINES = 8
 
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template with the numbers of an audit."""
-    return _environment().get_template(template).render(
-        audit=tables,
-        version=__version__,
-        findings=findings_of(tables),
-        whole=_rows(tables.rates, tables.rates["view"] == ""),
-        views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
-        subgroups=_subgroups(tables),
-        steps=_steps(tables.path),
-        words=_glossary(tables),
-        limits=LIMITS,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            audit=tables,
+            version=__version__,
+            findings=findings_of(tables),
+            whole=_whole(tables.rates[tables.rates["view"] == ""]),
+            views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
+            subgroups=_subgroups(tables),
+            steps=_steps(tables.path),
+            words=_glossary(tables),
+            limits=LIMITS,
+        )
     )
 
 
@@ -86,11 +91,18 @@ def _rows(table: pd.DataFrame, is_kept: pd.Series | None = None) -> list[Any]:
     return list((table if is_kept is None else table[is_kept]).itertuples(index=False))
 
 
+def _whole(rates: pd.DataFrame) -> dict[str, Any]:
+    """Return the measures of all rows, and those of the model before by name."""
+    is_before = rates["measure"].str.startswith(BEFORE)
+    before = {row.measure.removeprefix(BEFORE): row for row in _rows(rates, is_before)}
+    return {"rows": _rows(rates, ~is_before), "before": before}
+
+
 def _view(tables: AuditTables, name: str) -> dict[str, Any]:
     """Return what is shown of one attribute or crossing."""
     rates = tables.rates[tables.rates["view"] == name]
-    measures = [m for m in dict.fromkeys(rates["measure"]) if not m.startswith("before:")]
-    before = {m.removeprefix("before:") for m in rates["measure"] if m.startswith("before:")}
+    measures = [m for m in dict.fromkeys(rates["measure"]) if not m.startswith(BEFORE)]
+    before = {m.removeprefix(BEFORE) for m in rates["measure"] if m.startswith(BEFORE)}
     table = {
         group: {row.measure: row for row in _rows(rates, rates["group"] == group)}
         for group in dict.fromkeys(rates["group"])
@@ -124,7 +136,7 @@ def _whiskers(
     """Return a picture of one measure: a dot with its interval for each group, on one scale."""
     rows = rates[rates["measure"] == measure]
     ends = rows[["value", "value_low", "value_high"]].to_numpy(float)
-    then = rates[rates["measure"] == f"before:{measure}"].set_index("group")["value"]
+    then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]
     every = np.concatenate([ends.ravel(), then.to_numpy(float), [overall[measure]]])
     every = every[np.isfinite(every)]
     is_share = measure not in ("mean_residual", "mean_absolute_error", "mean_prediction")
@@ -183,12 +195,12 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
     if not len(path):
         return None
     measures = list(dict.fromkeys(path["measure"]))
-    wide = path.pivot_table(
-        index=["limit", "view", "group"], columns="measure", values="value", sort=False
-    )
+    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in _rows(path):
+        found.setdefault((row.limit, row.view, row.group), {})[row.measure] = row.value
     rows = [
-        {"limit": limit, "view": view, "group": group, "values": [row[m] for m in measures]}
-        for (limit, view, group), row in wide.iterrows()
+        {"limit": limit, "view": view, "group": group, "values": [values[m] for m in measures]}
+        for (limit, view, group), values in found.items()
     ]
     return {"measures": measures, "rows": rows, "limits": list(dict.fromkeys(path["limit"]))}
 
@@ -196,7 +208,7 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
 def _glossary(tables: AuditTables) -> list[Any]:
     """Return the words for every measure and metric of an audit, each once."""
     measures = [measure_words(name.partition("[")[0]) for name in tables.rates["measure"]]
-    gaps = tables.gaps["metric"] if len(tables.gaps) else []
+    gaps = tables.gaps["metric"].tolist() if len(tables.gaps) else []
     metrics = [metric_words(name.partition("[")[0]) for name in gaps]
     metrics = [one._replace(name=one.name.rpartition(" (")[0] + ", gap") for one in metrics]
     return list(dict.fromkeys([*measures, *metrics]))

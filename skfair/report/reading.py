@@ -10,8 +10,14 @@ from skfair.blocks.partitions import is_lazy
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import listed
-from skfair.utils.validation import check_labels, check_number, check_rows, check_scores
-from skfair.utils.validation import check_weights, positive_codes
+from skfair.utils.validation import (
+    check_labels,
+    check_number,
+    check_rows,
+    check_scores,
+    check_weights,
+    positive_codes,
+)
 
 TaskName = Literal["auto", "binary", "classes", "numbers"]
 
@@ -115,8 +121,8 @@ def read_rows(given: Given, task: Task, threshold: float | None) -> Rows:
     n_rows = next(len(one) for one in (true, predicted, score) if one is not None)
     if score is not None and true is not None:
         task.targets(true[:0])  # raises where a single score means nothing
-    if score is None and not task.classes:
-        score = predicted  # predictions of numbers are calibrated like scores
+    if score is None and predicted is not None and not task.classes:
+        score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
     weights = check_weights(sample_weight, n_rows)
     earlier = None if before is None else task.codes(before, "before")
     return Rows(true, predicted, earlier, score, weights)

@@ -46,7 +46,7 @@ class AuditTables:
         metric : str
             A name in the column ``metric`` of ``gaps``.
         view : str, default=None
-            An attribute, or a crossing such as ``"sex × age"``; None takes the worst of all.
+            An attribute, or a crossing such as ``"sex x age"``; None takes the worst of all.
 
         Returns
         -------
@@ -98,15 +98,12 @@ class AuditTables:
                 f"The audit was written in schema version {version}, but this release reads "
                 f"{SCHEMA_VERSION}. Read it with the release that wrote it."
             )
-        tables = cls.schema()["properties"]
-        return cls(
-            **{
-                field.name: _table(plain[field.name])
-                if tables[field.name].get("x-table")
-                else plain[field.name]
-                for field in fields(cls)
-            }
-        )
+        kinds = cls.schema()["properties"]
+        found: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        for name, values in found.items():
+            if kinds[name].get("x-table"):
+                found[name] = _table(values)
+        return cls(**found)
 
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON text.

@@ -21,6 +21,7 @@ HEADLINES = (
     "accuracy_parity_difference",
 )
 N_HEADLINES = 3
+_PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
 
 
 def is_beyond_chance(gap: Any) -> bool:
@@ -33,7 +34,7 @@ def is_beyond_chance(gap: Any) -> bool:
 def number(value: float, digits: int = 3) -> str:
     """Write a number; an undefined one is a dash."""
     if value is None or not np.isfinite(value):
-        return "–"
+        return "-"
     size = abs(value)
     text = f"{value:.{digits}f}" if size < 100 else f"{value:,.0f}"
     return f"{value:.2g}" if 0 < size < 0.5 * 10**-digits else text
@@ -42,9 +43,13 @@ def number(value: float, digits: int = 3) -> str:
 def gap_sentence(gap: Any, confidence: float) -> str:
     """Say what a gap is, between whom, how certain, and what chance alone would show."""
     words, plain = metric_words(gap.metric), gap.metric.partition("[")[0]
-    means = LABEL_METRICS[plain].what if plain in LABEL_METRICS else f"{words.name.split(' (')[0]}s"
+    means = f"{words.name.split(' (')[0]}s"
+    if plain in LABEL_METRICS:
+        means = LABEL_METRICS[plain].what
     of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
-    apart = f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
+    apart = (
+        f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
+    )
     ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
     verdict = "beyond" if is_beyond_chance(gap) else "within"
     return (
@@ -76,28 +81,31 @@ def change_sentences(tables: AuditTables) -> list[str]:
     """Say what the change of the model cost, who moved, and whether groups were levelled down."""
     whole = tables.rates[tables.rates["view"] == ""].set_index("measure")
     found = []
-    if "accuracy_change" in whole.index:
-        row = whole.loc["accuracy_change"]
-        what = "mean absolute error" if "mean_absolute_error" in whole.index else "accuracy"
-        ends = f"{number(row['value_low'])} to {number(row['value_high'])}"
-        found.append(f"Against the model before, {what} changed by {number(row['value'])} ({ends}).")
+    for measure, what in _PRICES.items():
+        if measure in whole.index:
+            row = whole.loc[measure].to_dict()
+            ends = f"{number(row['value_low'])} to {number(row['value_high'])}"
+            change = number(row["value"])
+            found.append(f"Against the model before, {what} changed by {change} ({ends}).")
     if "moved_up" in whole.index:
-        up, down = whole.loc["moved_up", "value"], whole.loc["moved_down", "value"]
-        found.append(f"{number(100 * up, 1)} % of the rows moved up, {number(100 * down, 1)} % down.")
+        up, down = (
+            number(100 * value, 1) for value in whole["value"][["moved_up", "moved_down"]].tolist()
+        )
+        found.append(f"{up} % of the rows moved up, {down} % down.")
     return found + levelling_down(tables.rates)
 
 
 def levelling_down(rates: pd.DataFrame) -> list[str]:
-    """Name the attributes of which no group is selected more often than before."""
+    """Name the attributes whose groups came closer while none is selected more often."""
     found = []
     for view in dict.fromkeys(rates["view"]):
         own = rates[rates["view"] == view].pivot(index="group", columns="measure", values="value")
         if not view or not {"selection_rate", "before:selection_rate"} <= set(own.columns):
             continue
-        change = own["selection_rate"] - own["before:selection_rate"]
-        if (change <= 0).all() and (change < 0).any():
+        now, then = own["selection_rate"], own["before:selection_rate"]
+        if (now <= then).all() and np.ptp(now) < np.ptp(then):
             found.append(
-                f"{view}: no group is selected more often than before. The gap was narrowed by "
-                "selecting fewer people (levelling down)."
+                f"{view}: the groups came closer by selecting fewer people of each (levelling "
+                "down); no group is selected more often than before."
             )
     return found

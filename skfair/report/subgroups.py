@@ -123,17 +123,18 @@ def _searched(
 ) -> pd.DataFrame:
     """Measure each subgroup and everybody else, and how extreme the difference is."""
     whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
-    inside = Moments(*(candidates.cells @ one for one in moments[:4]), moments.is_share)
-    outside = Moments(
-        *(every - one for every, one in zip(whole[:4], inside[:4], strict=True)), moments.is_share
-    )
+    inside = Moments.of_sums((candidates.cells @ one for one in moments[:4]), moments.is_share)
+    others = (every - one for every, one in zip(whole[:4], inside[:4], strict=True))
+    outside = Moments.of_sums(others, moments.is_share)
     kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
     with np.errstate(invalid="ignore", divide="ignore"):
         # The standard error of the difference, in standard deviations of the values.
         scale = np.sqrt(1 / inside.n_effective[kept] + 1 / outside.n_effective[kept])
     difference = (inside.means - outside.means)[kept]
     extreme = np.abs(difference) / scale
-    largest = np.sort(_largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, rng))
+    largest = np.sort(
+        _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, rng)
+    )
     extreme = np.nan_to_num(extreme / np.sqrt(whole.variances[0])) if kept.size else extreme
     n_beaten = n_simulations - np.searchsorted(largest, extreme - 1e-12)
     return pd.DataFrame(
@@ -171,7 +172,9 @@ def _largest_by_chance(
         totals = np.nan_to_num(means) * moments.weight
         overall = totals.sum(axis=1)
         rates = overall / whole.weight[0]
-        variances = rates * (1 - rates) if moments.is_share else np.full(n_draws, whole.variances[0])
+        variances = (
+            rates * (1 - rates) if moments.is_share else np.full(n_draws, whole.variances[0])
+        )
         inside = cells @ totals.T  # (n_subgroups, n_draws)
         apart = np.abs(inside / weight - (overall - inside) / (whole.weight[0] - weight))
         with np.errstate(invalid="ignore", divide="ignore"):

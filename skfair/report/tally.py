@@ -89,9 +89,7 @@ def tally_rows(
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(one) for one in rows if one is not None)
-    groups = encode_groups(
-        sensitive_features, n_samples=n_samples, intersectional=False, like=like
-    )
+    groups = encode_groups(sensitive_features, n_samples=n_samples, intersectional=False, like=like)
     codes, levels = list(groups.codes - groups.offsets[:-1, None]), list(groups.levels.levels)
     sensitive, control = list(groups.levels.attributes), []
     if conditional_on is not None:
@@ -105,7 +103,9 @@ def tally_rows(
         levels += list(strata.levels.levels)
     names = [*sensitive, *control]
     if len(set(names)) < len(names):
-        raise ValueError(f"The attributes {', '.join(names)} must have different names. Rename one.")
+        raise ValueError(
+            f"The attributes {', '.join(names)} must have different names. Rename one."
+        )
     shape = np.array([len(one) for one in levels])
     cells, found = number_tuples(codes, shape)
     n_cells = len(found)
@@ -144,9 +144,14 @@ def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None =
     scores = None
     if first.scores is not None:
         bins = [one.scores for one in tallies if one.scores is not None]
-        stacked = (sparse.vstack([one[i] for one in bins], "csr") for i in (1, 2, 3))
-        scores = ScoreBins(first.scores.edges, *stacked).merged(cells, n_cells)
-    n_rows = np.bincount(cells, np.concatenate([one.n_rows for one in tallies]), n_cells)
+        scores = ScoreBins(
+            first.scores.edges,
+            sparse.csr_array(sparse.vstack([one.weight for one in bins])),
+            sparse.csr_array(sparse.vstack([one.target for one in bins])),
+            sparse.csr_array(sparse.vstack([one.score for one in bins])),
+        ).merged(cells, n_cells)
+    of_blocks = np.concatenate([one.n_rows for one in tallies])
+    n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
     return Tally(first.sensitive, first.control, levels, found, n_rows, moments, scores)
 
 

@@ -6,8 +6,10 @@ reported. Everything after that is the same for all tasks, see :mod:`skfair.repo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap, differences, ratios, totals
 from skfair.utils.text import listed
-from skfair.utils.validation import check_scores, one_dimensional
+from skfair.utils.validation import check_labels, check_scores, one_dimensional
 
 # Measures of the model before a change bear this prefix.
 BEFORE = "before:"
@@ -35,38 +37,46 @@ class Rows(NamedTuple):
 Value = tuple[str, FloatArray | BoolArray, BoolArray | None]  # measure, values, rows that count
 
 
-class Task(Protocol):
-    """What kind of predictions is audited."""
+@dataclass(frozen=True)
+class Task(ABC):
+    """What kind of predictions is audited.
 
-    kind: ClassVar[str]
+    Attributes
+    ----------
+    classes : tuple
+        The labels; empty for numbers.
+    """
+
     classes: tuple[Any, ...]
-    accuracy: ClassVar[str]  # the measure that says how good the model is
-    is_accuracy_better_larger: ClassVar[bool]
+    kind: ClassVar[str]
 
+    @abstractmethod
     def codes(self, labels: Any, name: str) -> IntArray | FloatArray:
         """Read labels or numbers."""
 
+    @abstractmethod
     def targets(self, true: IntArray | FloatArray) -> FloatArray:
         """Return what a calibrated score would equal on average."""
 
+    @abstractmethod
     def values(self, rows: Rows) -> Iterator[Value]:
         """Yield each measure with its values."""
 
+    @abstractmethod
     def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
         """Return the differences and ratios to report, of those that can be computed."""
 
+    @abstractmethod
     def searched(self, measures: set[str]) -> list[str]:
         """Return the measures whose worst subgroups are searched."""
 
 
-class Binary(NamedTuple):
+@dataclass(frozen=True)
+class Binary(Task):
     """Decisions: one class counts as positive."""
 
-    classes: tuple[Any, ...]
     positive: Any
     kind: ClassVar[str] = "binary"
-    accuracy: ClassVar[str] = "accuracy"
-    is_accuracy_better_larger: ClassVar[bool] = True
     defaults: ClassVar[tuple[str, ...]] = (
         "demographic_parity_difference",
         "demographic_parity_ratio",
@@ -79,7 +89,8 @@ class Binary(NamedTuple):
 
     def codes(self, labels: Any, name: str) -> IntArray:
         """Return 1 for the positive class and 0 for the other one."""
-        return (class_codes(labels, name, self.classes) == self.classes.index(self.positive)) * 1
+        is_positive = class_codes(labels, name, self.classes) == self.classes.index(self.positive)
+        return np.asarray(is_positive, dtype=np.int64)
 
     def targets(self, true: IntArray | FloatArray) -> FloatArray:
         """Return 1 for the positive class: a calibrated score is a probability."""
@@ -116,13 +127,11 @@ class Binary(NamedTuple):
         return [name for name in wanted if name in measures]
 
 
-class Classes(NamedTuple):
+@dataclass(frozen=True)
+class Classes(Task):
     """Predictions of one of several classes."""
 
-    classes: tuple[Any, ...]
     kind: ClassVar[str] = "classes"
-    accuracy: ClassVar[str] = "accuracy"
-    is_accuracy_better_larger: ClassVar[bool] = True
 
     def codes(self, labels: Any, name: str) -> IntArray:
         """Return the number of the class of each row."""
@@ -170,13 +179,12 @@ class Classes(NamedTuple):
         return ["accuracy"] if "accuracy" in measures else [s for s in shares if s in measures]
 
 
-class Numbers(NamedTuple):
+@dataclass(frozen=True)
+class Numbers(Task):
     """Predictions of a number."""
 
     classes: tuple[Any, ...] = ()
     kind: ClassVar[str] = "numbers"
-    accuracy: ClassVar[str] = "mean_absolute_error"
-    is_accuracy_better_larger: ClassVar[bool] = False
 
     def codes(self, labels: Any, name: str) -> FloatArray:
         """Return the numbers."""
@@ -189,38 +197,39 @@ class Numbers(NamedTuple):
     def values(self, rows: Rows) -> Iterator[Value]:
         """Yield means of targets, predictions, residuals and errors."""
         if rows.true is not None:
-            yield "mean_target", rows.true, None
+            yield "mean_target", rows.true.astype(np.float64), None
         for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
             if predicted is not None:
-                yield f"{prefix}mean_prediction", predicted, None
+                yield f"{prefix}mean_prediction", predicted.astype(np.float64), None
                 if rows.true is not None:
                     residual = rows.true - predicted
-                    yield f"{prefix}mean_residual", residual, None
+                    yield f"{prefix}mean_residual", residual.astype(np.float64), None
                     yield f"{prefix}mean_absolute_error", np.abs(residual), None
         if rows.before is not None and rows.predicted is not None:
             yield "moved_up", rows.predicted > rows.before, None
             yield "moved_down", rows.predicted < rows.before, None
             if rows.true is not None:
                 now, then = np.abs(rows.true - rows.predicted), np.abs(rows.true - rows.before)
-                yield "accuracy_change", now - then, None
+                yield "error_change", now - then, None
 
     def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
         """Compare means of predictions, residuals and errors."""
         names = ("mean_prediction", "mean_residual", "mean_absolute_error")
-        known = {f"{one}_difference": Gap(f"{one}_difference", differences, (one,)) for one in names}
+        known = {
+            f"{one}_difference": Gap(f"{one}_difference", differences, (one,)) for one in names
+        }
         wanted = list(known) if metrics is None else metrics
         return _chosen(known, wanted, measures, metrics is not None)
 
     def searched(self, measures: set[str]) -> list[str]:
         """Return residuals and errors, or without true numbers the predictions."""
-        errors = [name for name in ("mean_residual", "mean_absolute_error") if name in measures]
+        wanted = ("mean_residual", "mean_absolute_error")
+        errors: list[str] = [name for name in wanted if name in measures]
         return errors or ["mean_prediction"]
 
 
 def class_codes(labels: Any, name: str, classes: tuple[Any, ...]) -> IntArray:
     """Return the number of the class of each row, whatever the type of the labels."""
-    from skfair.utils.validation import check_labels
-
     found = check_labels(labels, name)
     numbers = {label: i for i, label in enumerate(classes)}
     unknown = [level for level in found.levels if level not in numbers]

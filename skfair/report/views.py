@@ -47,7 +47,7 @@ def views_of(tally: Tally) -> list[View]:
     for attributes in wanted:
         groups = compared_groups(tally.columns(attributes), n_samples=tally.n_rows.size).cells
         if len(attributes) == 1 or groups.n_groups <= MOST_CROSSED:
-            name = " × ".join(attributes)
+            name = " x ".join(attributes)
             views.append(View(name, attributes, list(groups.names), groups.codes[0]))
     return views
 
@@ -148,7 +148,8 @@ def score_report(tally: Tally, views: list[View], task: Task, confidence: float)
             rates.append(pd.DataFrame({**columns, **ends}))
         if not is_share or (bins.edges[0], bins.edges[-1]) == (0.0, 1.0):
             errors = {"measure": "calibration_error", "value": tables.calibration_errors()}
-            rates.append(pd.DataFrame({**columns, **errors, "value_low": np.nan, "value_high": np.nan}))
+            rates.append(
+                pd.DataFrame({**columns, **errors, "value_low": np.nan, "value_high": np.nan})
+            )
     frames = (pd.concat(one, ignore_index=True) for one in (calibration, densities, rates))
     return ScoreReport(*frames)
-

@@ -84,7 +84,12 @@ MEASURES: dict[str, Words] = {
     ),
     "accuracy_change": Words(
         "Change of accuracy",
-        "Accuracy now minus accuracy before, of the same rows (for numbers: of the error).",
+        "Accuracy now minus accuracy before, of the same rows.",
+        "Whether the change is worth it.",
+    ),
+    "error_change": Words(
+        "Change of error",
+        "Mean absolute error now minus that before, of the same rows.",
         "Whether the change is worth it.",
     ),
     "moved_up": Words(
@@ -97,7 +102,7 @@ MEASURES: dict[str, Words] = {
         "The share that was decided positively (or predicted higher) before and is not now.",
         "Whether those who moved are truly negative.",
     ),
-    "changed": Words("Changed", "The share whose class is another one now.", "For better or worse."),
+    "changed": Words("Changed", "The share whose class is another one now.", "Whether rightly."),
     "share_predicted": Words(
         "Share predicted", "How often the class is predicted.", "Whether rightly."
     ),
@@ -175,7 +180,9 @@ LIMITS = (
     "The report describes these rows. It says nothing about people who are not in them.",
     "Labels are taken as the truth. If they were recorded differently by group, so are all errors.",
     "An interval covers one number. Among many intervals some miss their number.",
-    "A difference within what chance shows is not proof of equal treatment: small groups hide much.",
+    "A difference within what chance shows does not prove equal treatment: small groups hide much.",
+    "With groups of few rows the interval of a gap is cautious: it may reach 0 though the gap is "
+    "beyond chance.",
     "Rates do not say why they differ, and no number here decides whether a difference is just.",
 )
 
