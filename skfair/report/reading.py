@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from skfair.blocks.partitions import is_lazy
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
@@ -50,15 +51,13 @@ def check_given(given: Given, sensitive_features: Any, conditional_on: Any) -> i
             "audit reads rows in memory, got a Dask collection. Pass collection.compute(), or "
             "audit a file of any size in blocks: python -m skfair audit FILE."
         )
-    named = given.named()
-    name, first = next(iter(named.items()))
-    if not hasattr(first, "__len__"):
-        raise TypeError(f"{name} must be array-like with one value per row, got {first!r}.")
-    n_rows = len(first)
-    for name, one in named.items():
-        if not hasattr(one, "__len__"):
+    n_rows: int | None = None
+    for name, one in given.named().items():
+        if sparse.issparse(one) or not hasattr(one, "__len__"):
             raise TypeError(f"{name} must be array-like with one value per row, got {one!r}.")
         check_rows(len(one), name, n_rows)
+        n_rows = len(one)
+    assert n_rows is not None
     return n_rows
 
 
