@@ -20,6 +20,7 @@ _SUBPACKAGES = (
     "model_selection",
     "ranking",
     "regression",
+    "report",
     "solvers",
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "model_selection",
     "ranking",
     "regression",
+    "report",
     "solvers",
 ]
 

@@ -49,6 +49,7 @@ MAY_IMPORT = {
     "datasets": GROUND,
     "model_selection": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
+    "report": READING | {"metrics", "inspection"},
     "enforcement": ENFORCEMENT,
     "base": READING,
     "estimators": ENFORCEMENT | {"base", "enforcement"},
@@ -58,6 +59,11 @@ MAY_IMPORT = {
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "regression": RULES | {"base", "estimators"},
     "ranking": ENFORCEMENT | {"base"},
+    # The shell: it sees what users see.
+    "command": READING
+    | {"metrics", "report", "datasets", "cluster", "classification", "regression"}
+    | {"constraints", "solvers"},
+    "__main__": {"command"},
 }
 
 

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import (
 )
 
 import skfair
-from skfair import inspection, metrics, model_selection, solvers
+from skfair import inspection, metrics, model_selection, report, solvers
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict] = {
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
     "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
 }
-CHEAP = {"n_samples": 40, "n_bootstrap": 5, "n_permutations": 5, "n_clusters": 2, "n_groups": 2}
+CHEAP = {"n_samples": 40, "n_simulations": 5, "n_bootstrap": 5, "n_permutations": 5, "n_clusters": 2, "n_groups": 2}
 # Public names that cannot be called with data, and why.
 EXEMPT = {
     "skfair.show_versions": "takes nothing",
@@ -57,6 +57,7 @@ EXEMPT = {
     "skfair.metrics.Report": "made and used by group_report and fairness_report",
     "skfair.metrics.FairnessScorer": "made and used by make_fairness_scorer and get_scorer",
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
+    "skfair.report.Audit": "made and used by audit",
 }
 
 
@@ -142,6 +143,10 @@ def used(result, sample):
     if isinstance(result, metrics.Report):
         result.compact()
         result.to_html()
+    elif isinstance(result, report.Audit):
+        result.to_html()
+        result.to_markdown()
+        return report.Audit.from_dict(result.to_dict())
     elif isinstance(result, metrics.FairnessScorer):
         model = parameters.fitted(sample)
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)

@@ -140,6 +140,16 @@ ARGUMENTS = {
         [metrics.statistical_parity_gap, metrics.wasserstein_gap],
         [metrics.demographic_parity_difference, metrics.group_report, metrics.kmeans_cost, max],
     ),
+    # audits
+    "before": (lambda s: s.predicted, ODD_VECTORS),
+    "conditional_on": ([None], [["a"], "region", np.zeros((2, 2))]),
+    "metrics": ([None, ["demographic_parity_difference"]], ["nonsense", ["zz"], [], 3]),
+    "audit.task": options("auto", "binary", "numbers"),
+    "audit.threshold": ([None], [0.5, "zz"]),
+    "depth": COUNT,
+    "min_size": COUNT,
+    "n_simulations": COUNT,
+    "title": WORD,
     "make_fairness_scorer.metric": (
         [metrics.demographic_parity_difference, metrics.group_auc_gap, "wasserstein_gap"],
         [metrics.group_report, "nonsense", max],

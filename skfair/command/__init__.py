@@ -1,0 +1,1 @@
+"""The command line: ``python -m skfair audit``, ``data`` and ``warm``."""

@@ -1,0 +1,233 @@
+"""``python -m skfair audit``: an audit of a file, in two passes over its blocks.
+
+The first pass finds the labels, the levels of the groups and the range of the scores; the second
+adds up the tables of the blocks. So the size of the file does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import operator
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_random_state
+
+from skfair.command.reading import Columns, Table, check_levels, read_bins
+from skfair.report.audit import Audit, audit_tally
+from skfair.report.reading import Given, TaskName, check_given, range_of_scores, read_rows, task_of
+from skfair.report.tally import Tally, merge_tallies, tally_rows
+from skfair.report.tasks import Numbers, Task, look_like_scores
+from skfair.report.views import Options
+from skfair.utils.factorize import Factorized
+from skfair.utils.text import listed
+from skfair.utils.validation import check_labels, check_number, check_probability, check_scores
+
+_SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_CONDITION = re.compile(
+    r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_]+(?:\[.*\])?)\s*(?P<sign>[<>]=?)\s*(?P<limit>\S+)\s*"
+)
+_WRITERS: dict[str, Callable[[Audit], str]] = {
+    ".html": Audit.to_html,
+    ".md": Audit.to_markdown,
+    ".json": Audit.to_json,
+}
+
+
+class Condition(NamedTuple):
+    """A limit that makes the command fail."""
+
+    text: str
+    view: str | None
+    metric: str
+    holds: Callable[[float, float], bool]
+    limit: float
+
+
+class Survey(NamedTuple):
+    """What the first pass over a file found."""
+
+    levels: dict[str, set[object]]  # of labels, by column
+    has_fractions: bool
+    score_range: tuple[float, float]
+
+
+def run_audit(given: argparse.Namespace) -> int:
+    """Audit a file; return 1 if a condition holds."""
+    conditions = [read_condition(text) for text in given.fail_if]
+    suffix = "" if given.out is None else Path(given.out).suffix.lower()
+    if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
+        raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
+    check_probability(given.confidence, "--confidence")
+    for name in ("depth", "min_size", "block_rows"):
+        check_number(getattr(given, name), "--" + name.replace("_", "-"), low=1)
+    found = audit_file(given, [one.metric for one in conditions])
+    if given.out is not None:
+        Path(given.out).write_text(_WRITERS[suffix](found), encoding="utf-8")
+    sys.stdout.write(f"{found!r}\n")
+    failed = 0
+    for one in conditions:
+        value = found.value(one.metric, one.view)
+        if np.isnan(value):
+            raise ValueError(f"--fail-if {one.text!r}: the metric is undefined for these groups.")
+        if one.holds(value, one.limit):
+            sys.stderr.write(f"skfair audit: {one.text} holds: the value is {value:.4g}.\n")
+            failed = 1
+    return failed
+
+
+def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
+    """Read a file twice and audit it; ``metrics`` are reported besides the usual ones."""
+    table = _table(given)
+    table.check()
+    if (table.columns.prediction is None) and (table.columns.score is None):
+        raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
+    survey = _survey(table)
+    if survey is None:  # labels that look like numbers in one block and like text in another
+        table = table._replace(labels_are_text=True)
+        survey = _survey(table)
+    assert survey is not None
+    task = _task(table, survey, given.task, given.positive)
+    tallies = [_tally(table, block, task, survey, given.threshold) for block in table.blocks()]
+    order = {name: list(table.levels(name)) for name in table.bins}
+    if table.missing is not None:
+        order = {name: [*levels, table.missing] for name, levels in order.items()}
+    tally = merge_tallies(tallies, order)
+    asked = given.metrics.split(",") if given.metrics else None
+    if metrics:
+        usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
+        asked = list(dict.fromkeys([*usual, *metrics]))
+    rng = check_random_state(0)
+    options = Options(asked, given.confidence, given.depth, given.min_size, 500, rng)
+    return audit_tally(tally, task, options, given.title or f"Fairness audit of {table.path.name}")
+
+
+def read_condition(text: str) -> Condition:
+    """Read ``sex: demographic_parity_difference > 0.1``."""
+    found = _CONDITION.fullmatch(text)
+    try:
+        limit = float(found["limit"]) if found else np.nan
+    except ValueError:
+        limit = np.nan
+    if found is None or np.isnan(limit):
+        raise ValueError(
+            f"--fail-if must look like 'demographic_parity_difference > 0.1', got {text!r}."
+        )
+    return Condition(text, found["view"], found["metric"], _SIGNS[found["sign"]], limit)
+
+
+def _table(given: argparse.Namespace) -> Table:
+    """Return the file with its columns as they were asked for."""
+    groups, within = _names(given.groups), _names(given.within or "")
+    if not groups:
+        raise ValueError("--groups is empty. Name the columns that hold the sensitive attributes.")
+    columns = Columns(
+        given.target, given.prediction, given.score, given.before, given.weight, groups, within
+    )
+    bins = read_bins(given.bins)
+    return Table(Path(given.file), columns, bins, given.missing, given.block_rows)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _survey(table: Table) -> Survey | None:
+    """Go through the file once; None if labels are numbers in one block and text in another."""
+    columns = table.columns
+    levels: dict[str, set[object]] = {name: set() for name in columns.labels}
+    groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
+    has_fractions, n_rows, are_numbers = False, 0, set()
+    low, high = np.inf, -np.inf
+    for block in table.blocks():
+        n_rows += len(block)
+        for name in columns.labels:
+            labels = block[name]
+            are_numbers.add(labels.dtype.kind in "biuf")
+            fractions = look_like_scores(labels)
+            has_fractions |= fractions
+            if fractions:
+                check_scores(labels, name)
+            else:
+                levels[name].update(check_labels(labels, name).levels)
+        for name in columns.attributes:
+            groups[name].update(block[name].unique())
+            check_levels(name, groups[name])
+        ranged = columns.score or (columns.prediction if has_fractions else None)
+        if has_fractions and False in are_numbers:
+            raise ValueError(
+                f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
+                "Pass scores as --score."
+            )
+        if ranged is not None and len(block):
+            ends = range_of_scores(check_scores(block[ranged], ranged))
+            low, high = min(low, ends[0]), max(high, ends[1])
+    if not n_rows:
+        raise ValueError(f"{table.path.name} has no rows.")
+    if len(are_numbers) > 1:
+        return None
+    return Survey(levels, has_fractions, (low, high) if high > low else (0.0, 1.0))
+
+
+def _task(table: Table, survey: Survey, name: TaskName, positive: str) -> Task:
+    """Return the task: as named, or by the kind of the labels."""
+    if name == "numbers" or (name == "auto" and survey.has_fractions):
+        return Numbers()
+    if survey.has_fractions:
+        raise ValueError("The labels have fractions. Pass --task numbers, or scores as --score.")
+    nothing = np.zeros(0, np.int64)
+    found = {one: Factorized(nothing, list(of_one)) for one, of_one in survey.levels.items()}
+    every = {level for of_one in survey.levels.values() for level in of_one}
+    pos_label = next((one for one in every if _is_same(one, positive)), positive)
+    if len(every) <= 2 and pos_label not in every and name != "classes":
+        raise ValueError(
+            f"The labels are {listed(sorted(map(str, every)))}; say with --positive LABEL which of "
+            "them counts as positive."
+        )
+    try:
+        return task_of(found, name, pos_label)
+    except ValueError as error:
+        raise ValueError(str(error).replace("task=", "--task ")) from error
+
+
+def _is_same(level: object, text: str) -> bool:
+    """Whether a label of a file is the one that was written on the command line."""
+    if str(level) == text:
+        return True
+    try:
+        return float(text) == level
+    except ValueError:
+        return False
+
+
+def _tally(
+    table: Table, block: pd.DataFrame, task: Task, survey: Survey, threshold: float | None
+) -> Tally:
+    """Sum up a block of rows."""
+    columns = table.columns
+    given = Given(
+        *(
+            None if name is None else block[name]
+            for name in (
+                columns.target,
+                columns.prediction,
+                columns.score,
+                columns.before,
+                columns.weight,
+            )
+        )
+    )
+    check_given(given, None, None)
+    rows = read_rows(given, task, threshold)
+    within = block[columns.within] if columns.within else None
+    return tally_rows(rows, task, block[columns.groups], within, survey.score_range)

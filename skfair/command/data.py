@@ -1,0 +1,52 @@
+"""``python -m skfair data``: which data sets there are, and one of them as a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from skfair.datasets import load_local, local_datasets, make_loans
+
+_SIMULATED = "loans"
+_N_ROWS = 5000
+
+
+def run_data(name: str | None, out: str | None) -> int:
+    """List the data sets, or write one."""
+    local = local_datasets() if os.environ.get("SKFAIR_DATA") else []
+    if name is None:
+        lines = [f"{_SIMULATED}: simulated loan applications ({_N_ROWS} rows)"]
+        lines += [f"{one}: in the folder SKFAIR_DATA" for one in local]
+        if not local:
+            lines.append("Set SKFAIR_DATA to a folder with datasets.json to see your own.")
+        sys.stdout.write("\n".join(lines) + "\n")
+        return 0
+    if name not in (_SIMULATED, *local):
+        raise ValueError(
+            f"There is no data set {name!r}. There are {', '.join([_SIMULATED, *local])}."
+        )
+    if out is None:
+        raise ValueError(f"Name a file to write: python -m skfair data {name} --out {name}.csv")
+    if Path(out).suffix not in (".csv", ".parquet"):
+        raise ValueError(f"--out must end in .csv or .parquet, got {out!r}.")
+    found = make_loans(_N_ROWS, random_state=0) if name == _SIMULATED else load_local(name)
+    frame = _table(found)
+    if Path(out).suffix == ".parquet":
+        frame.to_parquet(out, index=False)
+    else:
+        frame.to_csv(out, index=False)
+    columns = ", ".join(str(column) for column in frame.columns)
+    sys.stdout.write(f"{out}: {len(frame)} rows with the columns {columns}\n")
+    return 0
+
+
+def _table(found: object) -> pd.DataFrame:
+    """Put features, target and groups of a data set side by side, each column once."""
+    data = pd.DataFrame(found["data"]).reset_index(drop=True)  # type: ignore[index]
+    groups = pd.DataFrame(found["sensitive_features"]).reset_index(drop=True)  # type: ignore[index]
+    new = groups[[name for name in groups.columns if name not in data.columns]]
+    target = pd.Series(found["target"], name="target").reset_index(drop=True)  # type: ignore[index]
+    return pd.concat([data, new, target], axis=1)

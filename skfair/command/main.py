@@ -1,0 +1,146 @@
+"""What can be asked from a shell, and how errors reach it: in one line, with exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+_AUDIT_EXAMPLES = """examples:
+  python -m skfair audit decisions.csv --target repaid --prediction approved --groups sex,age \\
+      --bins age=25,45,65 --out report.html
+  python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 --groups sex
+  python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
+      --groups sex --out report.json --fail-if "demographic_parity_difference > 0.1"
+
+Exit code 0: audited. 1: a --fail-if condition holds. 2: the audit could not be made.
+"""
+_DATA_EXAMPLES = """examples:
+  python -m skfair data                          list the data sets
+  python -m skfair data loans --out loans.csv    write one to a file
+"""
+_WARM_EXAMPLES = """examples:
+  python -m skfair warm /opt/skfair-cache        at image build
+  NUMBA_CACHE_DIR=/opt/skfair-cache python app.py
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, default=None
+        What stands behind ``python -m skfair``; None reads the command line.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        return int(given.run(given))
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        sys.stderr.write(f"skfair {given.command}: {' '.join(str(error).split())}\n")
+        return 2
+
+
+def audit_main() -> int:
+    """Run ``skfair-audit``, the same as ``python -m skfair audit``."""
+    return main(["audit", *sys.argv[1:]])
+
+
+# Each command imports what it needs only when it runs: "warm" must name the folder of the cache
+# before numba is imported.
+def _audit(given: argparse.Namespace) -> int:
+    from skfair.command.audit import run_audit
+
+    return run_audit(given)
+
+
+def _data(given: argparse.Namespace) -> int:
+    from skfair.command.data import run_data
+
+    return run_data(given.name, given.out)
+
+
+def _warm(given: argparse.Namespace) -> int:
+    if given.folder is not None:
+        os.environ["NUMBA_CACHE_DIR"] = os.path.abspath(given.folder)
+    from skfair.command.warm import run_warm
+
+    return run_warm()
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser("python -m skfair", description="Fairness audits and more.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    audit = _command(
+        commands, "audit", "audit predictions in a CSV or parquet file", _AUDIT_EXAMPLES
+    )
+    _add_audit(audit)
+    audit.set_defaults(run=_audit)
+    data = _command(commands, "data", "list the data sets, or write one to a file", _DATA_EXAMPLES)
+    data.add_argument("name", nargs="?", help="the data set to write")
+    data.add_argument("--out", help="CSV or parquet file to write")
+    data.set_defaults(run=_data)
+    warm = _command(commands, "warm", "compile all kernels ahead of the first fit", _WARM_EXAMPLES)
+    warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")
+    warm.set_defaults(run=_warm)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    text: str,
+    examples: str,
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=text,
+        description=text.capitalize() + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_audit(audit: argparse.ArgumentParser) -> None:
+    """Declare the options of ``audit``."""
+    audit.add_argument("file", help="CSV (also compressed) or parquet file with one row per person")
+    columns = audit.add_argument_group("columns")
+    columns.add_argument("--target", help="true labels or numbers")
+    columns.add_argument("--prediction", help="predicted labels or numbers")
+    columns.add_argument("--score", help="scores, larger for the positive class")
+    columns.add_argument(
+        "--groups", required=True, help="sensitive attributes, with commas between"
+    )
+    columns.add_argument("--before", help="predictions of an earlier model")
+    columns.add_argument("--within", help="what may explain a difference, such as a department")
+    columns.add_argument("--weight", help="weights of the rows")
+    reading = audit.add_argument_group("reading")
+    reading.add_argument("--positive", default="1", help="the positive class; default 1")
+    reading.add_argument("--threshold", type=float, help="scores above it are positive decisions")
+    reading.add_argument(
+        "--bins",
+        action="append",
+        default=[],
+        metavar="COLUMN=EDGE,EDGE",
+        help="make groups of a number: age=25,45,65; may be repeated",
+    )
+    reading.add_argument("--missing", help="name of a group for rows without an attribute")
+    reading.add_argument("--task", default="auto", choices=["auto", "binary", "classes", "numbers"])
+    reading.add_argument("--block-rows", type=int, default=500_000, help="rows read at a time")
+    result = audit.add_argument_group("result")
+    result.add_argument("--out", help="file to write: .html, .md or .json; default: none")
+    result.add_argument("--title", help="title of the report")
+    result.add_argument("--metrics", help="names of gaps to report, separated by commas")
+    result.add_argument("--depth", type=int, default=3, help="attributes that a subgroup may fix")
+    result.add_argument("--min-size", type=int, default=30, help="smallest subgroup searched")
+    result.add_argument("--confidence", type=float, default=0.95, help="coverage of intervals")
+    result.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help='exit with 1 if it holds: "demographic_parity_difference > 0.1", for one attribute '
+        '"sex: equal_opportunity_difference > 0.05"; may be repeated',
+    )

@@ -1,0 +1,183 @@
+"""Tables in files, read in blocks: only the columns that are needed, few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
+from skfair.utils.text import listed, plural
+
+
+class Columns(NamedTuple):
+    """Names of the columns by what they are for; None for what is not used."""
+
+    target: str | None
+    prediction: str | None
+    score: str | None
+    before: str | None
+    weight: str | None
+    groups: list[str]
+    within: list[str]
+
+    @property
+    def labels(self) -> list[str]:
+        """The columns that hold labels or numbers to predict."""
+        return [name for name in (self.target, self.prediction, self.before) if name is not None]
+
+    @property
+    def attributes(self) -> list[str]:
+        """The columns that groups and strata are made of."""
+        return [*self.groups, *self.within]
+
+    @property
+    def used(self) -> list[str]:
+        """All columns, each once."""
+        numbers = [name for name in (self.score, self.weight) if name is not None]
+        return list(dict.fromkeys([*self.labels, *numbers, *self.attributes]))
+
+
+class Table(NamedTuple):
+    """A file, the columns that are read, and how attributes become groups."""
+
+    path: Path
+    columns: Columns
+    bins: Mapping[str, list[float]]
+    missing: str | None
+    block_rows: int
+    labels_are_text: bool = False
+
+    def check(self) -> None:
+        """Raise unless the file exists and has the columns."""
+        if not self.path.is_file():
+            raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
+        known = self._names()
+        unknown = [name for name in self.columns.used if name not in known]
+        if unknown:
+            raise ValueError(
+                f"{self.path.name} has no column {listed(unknown)}. Its columns are "
+                f"{', '.join(map(repr, known))}."
+            )
+        stray = [name for name in self.bins if name not in self.columns.attributes]
+        if stray:
+            raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
+
+    def blocks(self) -> Iterator[pd.DataFrame]:
+        """Yield blocks of rows, with attributes as text or as bins."""
+        start = 0
+        for block in self._raw_blocks():
+            for name in self.columns.attributes:
+                block[name] = self._groups(block[name], name, start)
+            start += len(block)
+            yield block.reset_index(drop=True)
+
+    def levels(self, name: str) -> list[str]:
+        """Return the names of the bins of an attribute, in order."""
+        edges = [f"{edge:g}" for edge in self.bins[name]]
+        between = [f"{low} to under {high}" for low, high in pairwise(edges)]
+        return [f"under {edges[0]}", *between, f"{edges[-1]} and over"]
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self.path.suffix.lower() in (".parquet", ".pq")
+
+    def _names(self) -> list[str]:
+        """Return the columns of the file."""
+        if self._is_parquet:
+            return [str(name) for name in _parquet(self.path).schema_arrow.names]
+        return [str(name) for name in self._csv(nrows=0).columns]
+
+    def _csv(self, **options: object) -> pd.DataFrame:
+        try:
+            return pd.read_csv(self.path, **options)  # type: ignore[call-overload,no-any-return]
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+            raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
+
+    def _raw_blocks(self) -> Iterator[pd.DataFrame]:
+        """Yield blocks as they are in the file."""
+        columns = self.columns
+        if self._is_parquet:
+            batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
+            for batch in batches:
+                block = batch.to_pandas()
+                if self.labels_are_text:
+                    block[columns.labels] = block[columns.labels].astype(str)
+                yield block
+            return
+        text = [name for name in columns.attributes if name not in self.bins]
+        text += columns.labels if self.labels_are_text else []
+        yield from self._csv(  # type: ignore[misc]
+            usecols=columns.used,
+            dtype=dict.fromkeys(text, str),
+            chunksize=self.block_rows,
+            low_memory=False,
+        )
+
+    def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
+        """Return the groups of an attribute as text; missing ones by their name."""
+        n_missing = int(values.isna().sum())
+        if n_missing and self.missing is None:
+            row = start + int(np.argmax(values.isna().to_numpy())) + 1
+            raise ValueError(
+                f"Column {name!r} has {plural(n_missing, 'missing value')}, the first in data row "
+                f"{row}. Drop these rows, or make them a group with --missing unknown."
+            )
+        if name not in self.bins:
+            return values.astype(str).where(values.notna(), self.missing)
+        numbers = pd.to_numeric(values, errors="coerce")
+        if (numbers.isna() & values.notna()).any():
+            bad = values[numbers.isna() & values.notna()].iloc[0]
+            raise ValueError(f"Column {name!r} has {bad!r}, which is no number, so it has no bins.")
+        edges = [-np.inf, *self.bins[name], np.inf]
+        found = pd.cut(numbers, edges, right=False, labels=self.levels(name)).astype(object)
+        return found.where(values.notna(), self.missing)
+
+
+def check_levels(name: str, levels: set[str]) -> None:
+    """Raise if an attribute of a file looks continuous or like an identifier."""
+    if len(levels) > MAX_NUMERIC_LEVELS:
+        numbers = pd.to_numeric(pd.Series(sorted(levels)), errors="coerce")
+        if numbers.notna().all():
+            edges = ",".join(f"{one:.4g}" for one in np.unique(numbers.quantile([0.25, 0.5, 0.75])))
+            raise ValueError(
+                f"Column {name!r} has more than {MAX_NUMERIC_LEVELS} different numbers, so it is "
+                f"no group. Make bins of it, for example --bins {name}={edges}."
+            )
+    if len(levels) > MAX_LEVELS:
+        raise ValueError(
+            f"Column {name!r} has more than {MAX_LEVELS} levels, which looks like an identifier. "
+            "Merge levels into groups."
+        )
+
+
+def read_bins(given: list[str]) -> dict[str, list[float]]:
+    """Read ``age=25,45,65``."""
+    bins = {}
+    for one in given:
+        name, is_there, edges = one.partition("=")
+        try:
+            numbers = [float(edge) for edge in edges.split(",")]
+        except ValueError:
+            numbers = []
+        if not is_there or not numbers or numbers != sorted(set(numbers)):
+            raise ValueError(f"--bins must be COLUMN=EDGE,EDGE with rising numbers, got {one!r}.")
+        bins[name.strip()] = numbers
+    return bins
+
+
+def _parquet(path: Path):  # type: ignore[no-untyped-def]
+    """Open a parquet file."""
+    try:
+        from pyarrow import ArrowInvalid
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: pip install pyarrow.") from error
+    try:
+        return ParquetFile(path)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path.name} is no parquet file: {error}.") from error

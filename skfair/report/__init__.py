@@ -1,0 +1,8 @@
+"""Audits: what predictions do to groups, as tables, as a page, and for pipelines.
+
+The same from a shell: ``python -m skfair audit data.csv --help``.
+"""
+
+from skfair.report.audit import Audit, audit
+
+__all__ = ["audit", "Audit"]

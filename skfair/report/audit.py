@@ -1,0 +1,398 @@
+"""What predictions do to groups, in one object that can be read, saved, and handed on.
+
+``audit`` visits the rows once, sums them up by the combinations of their attributes
+(:mod:`skfair.report.tally`), and computes all tables from these sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_regressor
+from sklearn.utils import check_random_state
+
+from skfair._typing import Seed
+from skfair.inspection._inputs import SCORE_METHODS
+from skfair.report.pages import render, written
+from skfair.report.paths import FittedPath, steps_of
+from skfair.report.reading import (
+    Given,
+    TaskName,
+    check_given,
+    find_task,
+    range_of_scores,
+    read_rows,
+)
+from skfair.report.result import AuditTables
+from skfair.report.sentences import findings_of
+from skfair.report.subgroups import Search, search_subgroups
+from skfair.report.tally import Tally, tally_rows
+from skfair.report.tasks import Task
+from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
+from skfair.utils.response import get_response
+from skfair.utils.validation import check_names, check_number, check_probability
+
+_N_SHOWN = 15
+
+
+class Audit(AuditTables):
+    """What predictions do to groups; made by :func:`audit`.
+
+    All tables are plain DataFrames. ``view`` is an attribute, or several crossed
+    (``"sex x age"``); the empty view holds all rows.
+
+    Parameters
+    ----------
+    title : str
+        Title of the report.
+    task : {"binary", "classes", "numbers"}
+        What kind of predictions was audited.
+    n_rows : int
+        Number of rows.
+    attributes, conditional_on : list of str
+        Names of the sensitive attributes, and of those within which groups were compared as well.
+    confidence : float
+        Coverage of all intervals.
+    rates : DataFrame
+        Columns ``view``, ``group``, ``n``, ``measure``, ``value``, ``value_low``, ``value_high``.
+        Measures of the earlier model begin with ``before:``.
+    gaps : DataFrame
+        One row per view, model (``now`` or ``before``) and metric: ``value`` with its interval,
+        ``noise_mean`` and ``noise_upper`` (what chance alone shows), the two groups that are
+        furthest apart, and groups left out for want of rows. ``is_conditional`` marks comparisons
+        within levels of ``conditional_on``.
+    subgroups : DataFrame
+        The most extreme subgroups by measure, with p-values that cover the whole search.
+    n_subgroups, n_beyond_chance : int
+        How many subgroups were searched, and how many comparisons chance does not explain.
+    calibration, densities : DataFrame
+        Mean target by mean score, and shares of rows by score, of each group.
+    path : DataFrame
+        Rates of each group under each limit of a fitted path; empty without one.
+
+    See Also
+    --------
+    skfair.metrics.group_report : The rates of each group alone.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.report import audit
+    >>> y, scores, groups = make_group_scores(2000, random_state=0)
+    >>> found = audit(y, scores > 0, sensitive_features={"group": groups})
+    >>> found.value("demographic_parity_difference") > 0.05
+    True
+    """
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: object,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any,
+        before: object | None = None,
+        pos_label: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Audit the predictions of a fitted model.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted classifier or regressor. Scores of binary classifiers are audited too, if it
+            has ``predict_proba`` or ``decision_function``.
+        X : array-like of shape (n_samples, n_features)
+            Rows, best ones that the model was not fitted on.
+        y : array-like of shape (n_samples,)
+            Their labels or numbers.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        before : estimator, default=None
+            The fitted model that ``model`` replaces.
+        pos_label : label, default=None
+            The positive class; by default the second one of a binary classifier.
+        **options
+            Further arguments of :func:`audit`.
+
+        Returns
+        -------
+        found : Audit
+            The audit.
+        """
+        classes = list(getattr(model, "classes_", ()))
+        is_binary = len(classes) == 2
+        if pos_label is None:
+            pos_label = np.asarray(classes).tolist()[1] if is_binary else 1
+        groups = {"sensitive_features": sensitive_features}
+        given = {"y_pred": get_response(model, X, "predict", **groups)}
+        if before is not None:
+            given["before"] = get_response(before, X, "predict", **groups)
+        has_scores = any(hasattr(model, name) for name in SCORE_METHODS[::-1])
+        if is_binary and has_scores:
+            methods = [name for name in SCORE_METHODS[::-1] if hasattr(model, name)]
+            given["y_score"] = get_response(model, X, methods, pos_label=pos_label, **groups)
+        if is_regressor(model):
+            options = {"task": "numbers", **options}
+        found = audit(y, **given, **groups, pos_label=pos_label, **options)
+        return cls(**found.fields())
+
+    @classmethod
+    def from_path(
+        cls,
+        path: FittedPath,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any,
+        selected: int = -1,
+        **options: Any,
+    ) -> Self:
+        """Audit one model of a fitted path against the loosest, and list what all of them do.
+
+        Parameters
+        ----------
+        path : FairnessPath
+            What :func:`skfair.model_selection.fairness_path` returns.
+        X : array-like of shape (n_samples, n_features)
+            Rows, best ones that no model was fitted on.
+        y : array-like of shape (n_samples,)
+            Their labels or numbers.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        selected : int, default=-1
+            Position of the model to audit; the last one has the strictest limit.
+        **options
+            Further arguments of :func:`audit`.
+
+        Returns
+        -------
+        found : Audit
+            The audit; its page has a slider over the limits.
+        """
+        models = list(path.estimators)
+        check_number(selected, "selected", -len(models), len(models) - 1, Integral)
+        found = cls.from_estimator(
+            models[selected],
+            X,
+            y,
+            before=models[0],
+            sensitive_features=sensitive_features,
+            **options,
+        )
+        pos_label = options.get("pos_label")
+        if pos_label is None and len(getattr(models[0], "classes_", ())) == 2:
+            pos_label = np.asarray(models[0].classes_).tolist()[1]
+        predictions = [
+            get_response(model, X, "predict", sensitive_features=sensitive_features)
+            for model in models
+        ]
+        steps = steps_of(
+            path.max_disparities,
+            y,
+            predictions,
+            sensitive_features,
+            options.get("sample_weight"),
+            "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
+            1 if pos_label is None else pos_label,
+        )
+        return cls(**{**found.fields(), "path": steps})
+
+    def to_html(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as one self-contained page: no network, no other files.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The page.
+        """
+        return written(render(self, "page.html.j2"), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """Render the audit as Markdown, for a model card.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            File to write; None only returns the text.
+
+        Returns
+        -------
+        text : str
+            The section of a model card.
+        """
+        return written(render(self, "card.md.j2"), path)
+
+    def _repr_html_(self) -> str:
+        return render(self, "cell.html.j2")
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{self.title}: {self.n_rows:,} rows", *findings_of(self)])
+
+
+def audit(
+    y_true: Any,
+    y_pred: Any = None,
+    y_score: Any = None,
+    *,
+    sensitive_features: Any,
+    before: Any = None,
+    conditional_on: Any = None,
+    metrics: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    pos_label: Any = 1,
+    task: TaskName = "auto",
+    threshold: float | None = None,
+    confidence: float = 0.95,
+    depth: int = 3,
+    min_size: int = 30,
+    n_simulations: int = 500,
+    title: str = "Fairness audit",
+    random_state: Seed = 0,
+) -> Audit:
+    """Audit predictions by group: rates, gaps, scores, subgroups, and what a change costs.
+
+    Every attribute is looked at by itself and all of them crossed. Each gap comes with an interval
+    and with what chance alone would show for groups of these sizes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        True labels or numbers; None leaves out what needs them.
+    y_pred : array-like of shape (n_samples,), default=None
+        Predicted labels or numbers.
+    y_score : array-like of shape (n_samples,), default=None
+        Scores, larger for the positive class. Probabilities are checked for calibration.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row; several columns are several attributes.
+    before : array-like of shape (n_samples,), default=None
+        Predictions of an earlier model, to compare with.
+    conditional_on : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        What may explain a difference, such as a department. Gaps within its levels are reported
+        beside those of all rows.
+    metrics : list of str, default=None
+        Names of gaps to report, such as ``"demographic_parity_difference"``. None is a choice that
+        suits the task.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows. Intervals then use effective numbers of rows.
+    pos_label : label, default=1
+        The class that counts as positive, if there are two.
+    task : {"auto", "binary", "classes", "numbers"}, default="auto"
+        What is predicted. By default fractions are numbers, two labels are decisions, and more
+        labels are classes.
+    threshold : float, default=None
+        With scores and no predictions: rows with larger scores are decided positively.
+    confidence : float, default=0.95
+        Coverage of the intervals, and of what counts as beyond chance.
+    depth : int, default=3
+        How many attributes a searched subgroup may fix.
+    min_size : int, default=30
+        Smallest subgroup that is searched.
+    n_simulations : int, default=500
+        Number of simulated samples behind intervals, noise and p-values. More make smaller
+        p-values possible; the smallest is the number of measures divided by this number plus 1.
+    title : str, default="Fairness audit"
+        Title of the report.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the simulations. The default makes the same audit of the same data each time.
+
+    Returns
+    -------
+    found : Audit
+        Tables, and ``to_html``, ``to_markdown``, ``to_json``.
+
+    See Also
+    --------
+    skfair.metrics.fairness_report : All gaps of labels and scores with standard errors.
+
+    Notes
+    -----
+    O(n) in the rows for each measure. Intervals are for one number each; with many groups some of
+    them miss. The p-values of subgroups cover the whole search.
+
+    Examples
+    --------
+    >>> from skfair.datasets import make_group_scores
+    >>> from skfair.report import audit
+    >>> y, scores, groups = make_group_scores(2000, random_state=0)
+    >>> found = audit(y, scores > 0, scores, sensitive_features={"group": groups})
+    >>> found.gaps.loc[0, ["view", "metric"]].tolist()
+    ['group', 'demographic_parity_difference']
+    """
+    names = None if metrics is None else check_names(metrics, "metrics")
+    options = _checked_options(names, confidence, depth, min_size, n_simulations, random_state)
+    given = Given(y_true, y_pred, y_score, before, sample_weight)
+    check_given(given, sensitive_features, conditional_on)
+    found = find_task(given, task, pos_label)
+    rows = read_rows(given, found, threshold)
+    like = y_true if hasattr(y_true, "index") else y_pred
+    tally = tally_rows(
+        rows, found, sensitive_features, conditional_on, range_of_scores(rows.score), like=like
+    )
+    return audit_tally(tally, found, options, title)
+
+
+def audit_tally(tally: Tally, task: Task, options: Options, title: str) -> Audit:
+    """Compute all tables of an audit from the sums of its rows."""
+    views = views_of(tally)
+    scores = score_report(tally, views, task, options.confidence)
+    rates = [rates_table(tally, views, options.confidence), scores.rates]
+    search = _searched(tally, task, options)
+    return Audit(
+        title=str(title),
+        task=task.kind,
+        n_rows=int(tally.n_rows.sum()),
+        attributes=list(tally.sensitive),
+        conditional_on=list(tally.control),
+        confidence=options.confidence,
+        rates=pd.concat([one for one in rates if len(one)], ignore_index=True),
+        gaps=gaps_table(tally, views, task, options),
+        subgroups=search.table,
+        n_subgroups=search.n_subgroups,
+        n_beyond_chance=search.n_beyond,
+        calibration=scores.calibration,
+        densities=scores.densities,
+        path=pd.DataFrame(),
+    )
+
+
+def _searched(tally: Tally, task: Task, options: Options) -> Search:
+    """Search the subgroups for what the task calls bad."""
+    return search_subgroups(
+        tally,
+        task.searched(set(tally.moments)),
+        depth=options.depth,
+        min_size=options.min_size,
+        confidence=options.confidence,
+        n_simulations=options.n_simulations,
+        n_shown=_N_SHOWN,
+        rng=options.rng,
+    )
+
+
+def _checked_options(
+    metrics: list[str] | None,
+    confidence: float,
+    depth: int,
+    min_size: int,
+    n_simulations: int,
+    random_state: Seed,
+) -> Options:
+    """Raise unless the options of an audit make sense."""
+    check_probability(confidence, "confidence")
+    check_number(depth, "depth", low=1, kind=Integral)
+    check_number(min_size, "min_size", low=1)
+    check_number(n_simulations, "n_simulations", low=1, kind=Integral)
+    rng = check_random_state(random_state)
+    return Options(metrics, confidence, depth, min_size, n_simulations, rng)

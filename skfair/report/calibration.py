@@ -1,0 +1,116 @@
+"""Scores by group: how they are spread, how well they rank, and whether they mean what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from skfair._typing import FloatArray
+from skfair.metrics.resampling import wilson
+from skfair.report.tally import N_BINS, ScoreBins
+
+# Calibration is shown in this many bins that hold about as many rows each.
+N_CALIBRATION_BINS = 10
+# Densities are shown in this many bins of equal width.
+N_DENSITY_BINS = 40
+
+
+class ScoreTables:
+    """Tables of the scores of some groups.
+
+    Parameters
+    ----------
+    bins : ScoreBins
+        Sums by group and bin.
+    is_share : bool
+        Whether targets are 0 or 1, so that scores may be probabilities.
+    per_weight : ndarray of shape (n_groups,)
+        Effective number of rows per unit of weight; 1 without weights.
+    """
+
+    def __init__(self, bins: ScoreBins, is_share: bool, per_weight: FloatArray) -> None:
+        self.per_weight = per_weight[:, None]
+        self.edges = bins.edges
+        self.weight, self.target, self.score = (np.asarray(one.toarray()) for one in bins[1:])
+        self.is_share = is_share
+
+    def calibration(self, names: list[str], confidence: float) -> pd.DataFrame:
+        """Return the mean score and the mean target of each group in each bin."""
+        total = np.cumsum(self.weight.sum(axis=0))
+        share = (total - self.weight.sum(axis=0) / 2) / total[-1]
+        bin_of = np.minimum((share * N_CALIBRATION_BINS).astype(int), N_CALIBRATION_BINS - 1)
+        _, bin_of = np.unique(bin_of, return_inverse=True)
+        weight, target, score = (
+            _merged(one, bin_of) for one in (self.weight, self.target, self.score)
+        )
+        records = []
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean_target, mean_score = target / weight, score / weight
+        low, high = mean_target, mean_target
+        if self.is_share:
+            low, high = wilson(
+                mean_target, np.where(weight > 0, weight * self.per_weight, np.nan), confidence
+            )
+        for g, b in zip(*np.nonzero(weight > 0), strict=True):
+            records.append(
+                {
+                    "group": names[g],
+                    "bin": int(b),
+                    "n": float(weight[g, b]),
+                    "mean_score": float(mean_score[g, b]),
+                    "mean_target": float(mean_target[g, b]),
+                    "mean_target_low": float(low[g, b]) if self.is_share else np.nan,
+                    "mean_target_high": float(high[g, b]) if self.is_share else np.nan,
+                }
+            )
+        return pd.DataFrame(records)
+
+    def densities(self, names: list[str]) -> list[dict[str, Any]]:
+        """Return the share of each group's rows in bins of equal width."""
+        bin_of = np.arange(N_BINS) * N_DENSITY_BINS // N_BINS
+        weight = _merged(self.weight, bin_of)
+        edges = self.edges[:: N_BINS // N_DENSITY_BINS]
+        shares = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+        return [
+            {"group": name, "edges": edges.tolist(), "shares": of_group.tolist()}
+            for name, of_group in zip(names, shares, strict=True)
+        ]
+
+    def aucs(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the area under the ROC curve of each group with the interval of Hanley & McNeil.
+
+        Scores of the same bin count as tied, which shifts the area by less than a hundredth where
+        they are spread over the bins.
+        """
+        positive = self.target * self.per_weight
+        negative = self.weight * self.per_weight - positive
+        n_positive, n_negative = positive.sum(axis=1), negative.sum(axis=1)
+        below = np.cumsum(negative, axis=1) - negative / 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            auc = (positive * below).sum(axis=1) / (n_positive * n_negative)
+            q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
+            variance = auc * (1 - auc) + (n_positive - 1) * (q1 - auc**2)
+            variance += (n_negative - 1) * (q2 - auc**2)
+            half = np.sqrt(np.maximum(variance, 0.0) / (n_positive * n_negative))
+        half = half * stats.norm.ppf(0.5 + confidence / 2)
+        return auc, np.maximum(auc - half, 0.0), np.minimum(auc + half, 1.0)
+
+    def calibration_errors(self) -> FloatArray:
+        """Return the mean distance of score and outcome of each group, over the fine bins.
+
+        The weight of a bin is that of the group's rows in it.
+        """
+        bin_of = np.arange(N_BINS) * 20 // N_BINS
+        weight, apart = _merged(self.weight, bin_of), _merged(self.target - self.score, bin_of)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.abs(apart).sum(axis=1) / weight.sum(axis=1))
+
+
+def _merged(table: FloatArray, bin_of: Any) -> FloatArray:
+    """Add up columns into wider bins."""
+    out = np.zeros((table.shape[0], int(bin_of.max()) + 1))
+    np.add.at(out.T, bin_of, table.T)
+    return out

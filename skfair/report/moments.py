@@ -1,0 +1,156 @@
+"""Weighted sums from which every mean and rate of an audit, and its uncertainty, is computed.
+
+A *measure* is the mean of a value over the rows that count for it: a rate is the mean of 0 and 1.
+Four sums per cell are enough, and the sums of two parts of a sample add up, so a sample can be
+read in blocks and cells can be merged without another pass over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.metrics.resampling import wilson
+
+
+class Moments(NamedTuple):
+    """Sums of one measure by cell; the arrays have one entry per cell.
+
+    Attributes
+    ----------
+    total, second : ndarray
+        Sums of weight times value, and of weight times squared value.
+    weight, squares : ndarray
+        Sums of the weights and of their squares.
+    is_share : bool
+        Whether the values are 0 or 1, so that the mean is a share.
+    """
+
+    total: FloatArray
+    second: FloatArray
+    weight: FloatArray
+    squares: FloatArray
+    is_share: bool
+
+    @classmethod
+    def of_rows(
+        cls,
+        values: FloatArray | BoolArray,
+        counted: BoolArray | None,
+        codes: IntArray,
+        n_cells: int,
+        weights: FloatArray | None,
+    ) -> Moments:
+        """Sum the values of the rows that count (None: all) by cell."""
+        if counted is not None:
+            values, codes = values[counted], codes[counted]
+            weights = None if weights is None else weights[counted]
+        is_share = values.dtype == np.bool_
+
+        def summed(of_rows: FloatArray | None) -> FloatArray:
+            sums = np.bincount(codes, of_rows, n_cells)
+            return sums.astype(np.float64)
+
+        weight = summed(weights)
+        squares = weight if weights is None else summed(weights**2)
+        if is_share and weights is None:
+            total = np.bincount(codes[values], minlength=n_cells).astype(np.float64)
+            return cls(total, total, weight, squares, True)
+        numbers = values.astype(np.float64)
+        product = numbers if weights is None else weights * numbers
+        total = summed(product)
+        return cls(
+            total, total if is_share else summed(product * numbers), weight, squares, is_share
+        )
+
+    @classmethod
+    def of_sums(cls, sums: Iterable[FloatArray], is_share: bool) -> Moments:
+        """Put four sums together, in the order of the attributes."""
+        total, second, weight, squares = sums
+        return cls(total, second, weight, squares, is_share)
+
+    def merged(self, codes: IntArray, n_cells: int) -> Moments:
+        """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
+        return Moments.of_sums(
+            (np.bincount(codes, one, n_cells) for one in self[:4]), self.is_share
+        )
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean of each cell; NaN without weight."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.weight > 0, self.total / self.weight, np.nan)
+
+    @property
+    def smoothed_means(self) -> FloatArray:
+        """The means; shares as if one more row of each kind had been seen.
+
+        A group of three rows without a success is not known to never have one.
+        """
+        if not self.is_share:
+            return self.means
+        shares = (self.means * self.n_effective + 1) / (self.n_effective + 2)
+        return np.asarray(np.where(self.weight > 0, shares, np.nan))
+
+    @property
+    def n_effective(self) -> FloatArray:
+        """How many rows of equal weight would be as informative."""
+        return self.weight**2 / np.where(self.squares > 0, self.squares, 1.0)
+
+    @property
+    def variances(self) -> FloatArray:
+        """The variance of the values of each cell; at least 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = np.maximum(self.second / self.weight - self.means**2, 0.0)
+            correction = 1.0 if self.is_share else self.n_effective / (self.n_effective - 1)
+            return np.asarray(np.where(np.isfinite(correction), spread * correction, np.nan))
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """The standard error of each mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self.variances / self.n_effective)
+
+    def interval(self, confidence: float) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the interval of each mean: Wilson's for shares, else Student's."""
+        if self.is_share:
+            return wilson(
+                self.means, np.where(self.weight > 0, self.n_effective, np.nan), confidence
+            )
+        half = stats.t.ppf(0.5 + confidence / 2, np.maximum(self.n_effective - 1, 1))
+        half = half * self.standard_errors
+        return self.means - half, self.means + half
+
+    def drawn(
+        self,
+        rng: np.random.RandomState,
+        n_draws: int,
+        means: FloatArray,
+        variances: FloatArray,
+    ) -> FloatArray:
+        """Draw the mean of each cell anew, given what it is in the population.
+
+        Shares of rows without weights are binomial; all other means are taken for normal.
+        Returns an array of shape (n_draws, n_cells) with NaN for cells without rows.
+        """
+        is_there = (self.weight > 0) & np.isfinite(means)
+        draws = np.full((n_draws, self.weight.size), np.nan)
+        at, weight = means[is_there], self.weight[is_there]
+        if self.is_share and np.array_equal(self.weight, self.squares):
+            counts = rng.binomial(weight.astype(np.int64), np.clip(at, 0, 1), (n_draws, at.size))
+            draws[:, is_there] = counts / weight
+            return draws
+        errors = np.sqrt(np.nan_to_num(variances[is_there]) * self.squares[is_there]) / weight
+        normal = at + errors * rng.standard_normal((n_draws, at.size))
+        draws[:, is_there] = np.clip(normal, 0, 1) if self.is_share else normal
+        return draws
+
+
+def added(parts: list[Moments]) -> Moments:
+    """Put the cells of several samples one after the other."""
+    sums = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    return Moments.of_sums(sums, parts[0].is_share)

@@ -1,0 +1,214 @@
+"""An audit as a page, as Markdown, and as the output of a notebook cell.
+
+The texts are Jinja2 templates in the folder ``templates``; here is only what they are told.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skfair._version import __version__
+from skfair.report.pictures import calibration_picture, density_picture
+from skfair.report.result import AuditTables
+from skfair.report.sentences import findings_of, is_beyond_chance, number
+from skfair.report.tasks import BEFORE
+from skfair.report.words import LIMITS, measure_words, metric_words
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# The measures of which a picture is drawn, if the task has them.
+PICTURED = (
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "positive_predictive_value",
+    "mean_residual",
+    "mean_absolute_error",
+    "mean_prediction",
+    "accuracy",
+)
+# More groups than this are listed, but not drawn as lines.
+MOST_LINES = 8
+
+
+def render(tables: AuditTables, template: str) -> str:
+    """Fill a template with the numbers of an audit."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            audit=tables,
+            version=__version__,
+            findings=findings_of(tables),
+            whole=_whole(tables.rates[tables.rates["view"] == ""]),
+            views=[_view(tables, name) for name in dict.fromkeys(tables.rates["view"]) if name],
+            subgroups=_subgroups(tables),
+            steps=_steps(tables.path),
+            words=_glossary(tables),
+            limits=LIMITS,
+        )
+    )
+
+
+def written(text: str, path: str | PathLike[str] | None) -> str:
+    """Write a text to a file, if one was named."""
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def _environment() -> Environment:
+    """Return the templates and the filters that they use."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+    except ImportError as error:
+        raise ImportError(
+            "Pages of an audit need Jinja2, which is not installed. Install it with "
+            'pip install jinja2, or pip install "skfair-suite[report]". to_dict and to_json work '
+            "without."
+        ) from error
+    environment = Environment(
+        loader=PackageLoader("skfair.report"),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["title_of"] = lambda name: measure_words(name).name
+    environment.filters["metric_title"] = lambda name: metric_words(name).name
+    return environment
+
+
+def _rows(table: pd.DataFrame, is_kept: pd.Series | None = None) -> list[Any]:
+    """Return rows of a table, each with its columns as attributes."""
+    return list((table if is_kept is None else table[is_kept]).itertuples(index=False))
+
+
+def _whole(rates: pd.DataFrame) -> dict[str, Any]:
+    """Return the measures of all rows, and those of the model before by name."""
+    is_before = rates["measure"].str.startswith(BEFORE)
+    before = {row.measure.removeprefix(BEFORE): row for row in _rows(rates, is_before)}
+    return {"rows": _rows(rates, ~is_before), "before": before}
+
+
+def _view(tables: AuditTables, name: str) -> dict[str, Any]:
+    """Return what is shown of one attribute or crossing."""
+    rates = tables.rates[tables.rates["view"] == name]
+    measures = [m for m in dict.fromkeys(rates["measure"]) if not m.startswith(BEFORE)]
+    before = {m.removeprefix(BEFORE) for m in rates["measure"] if m.startswith(BEFORE)}
+    table = {
+        group: {row.measure: row for row in _rows(rates, rates["group"] == group)}
+        for group in dict.fromkeys(rates["group"])
+    }
+    gaps = tables.gaps[tables.gaps["view"] == name] if len(tables.gaps) else tables.gaps
+    overall = tables.rates[tables.rates["view"] == ""].set_index("measure")["value"]
+    return {
+        "name": name,
+        "measures": measures,
+        "groups": table,
+        "pictures": [_whiskers(rates, m, overall, m in before) for m in PICTURED if m in measures],
+        "gaps": [(gap, is_beyond_chance(gap)) for gap in _gap_rows(gaps)],
+        "scores": _score_pictures(tables, name),
+    }
+
+
+def _gap_rows(gaps: pd.DataFrame) -> list[Any]:
+    """List the gaps of the present model beside those of the model before, then within strata."""
+    if not len(gaps):
+        return []
+    before = gaps[gaps["model"] == "before"].set_index(["metric", "is_conditional"])["value"]
+    now = gaps[gaps["model"] == "now"].copy()
+    keys = list(zip(now["metric"], now["is_conditional"], strict=True))
+    now["before"] = [float(before.get(key, np.nan)) for key in keys]
+    return _rows(now.sort_values("is_conditional", kind="stable"))
+
+
+def _whiskers(
+    rates: pd.DataFrame, measure: str, overall: pd.Series, has_before: bool
+) -> dict[str, Any]:
+    """Return a picture of one measure: a dot with its interval for each group, on one scale."""
+    rows = rates[rates["measure"] == measure]
+    ends = rows[["value", "value_low", "value_high"]].to_numpy(float)
+    then = rates[rates["measure"] == BEFORE + measure].set_index("group")["value"]
+    every = np.concatenate([ends.ravel(), then.to_numpy(float), [overall[measure]]])
+    every = every[np.isfinite(every)]
+    is_share = measure not in ("mean_residual", "mean_absolute_error", "mean_prediction")
+    low, high = (0.0, 1.0) if is_share or not every.size else (every.min(), every.max())
+    low, high = min(low, 0.0), high if high > low else low + 1.0
+
+    def place(value: float) -> float | None:
+        return float(round(300 * (value - low) / (high - low), 2)) if np.isfinite(value) else None
+
+    return {
+        "measure": measure,
+        "low": low,
+        "high": high,
+        "overall": place(overall[measure]),
+        "has_before": has_before,
+        "rows": [
+            {
+                "row": row,
+                "at": place(row.value),
+                "from": place(row.value_low),
+                "to": place(row.value_high),
+                "before": place(then[row.group]) if has_before else None,
+            }
+            for row in _rows(rows)
+        ],
+    }
+
+
+def _score_pictures(tables: AuditTables, name: str) -> dict[str, Any] | None:
+    """Return pictures of calibration and densities; None without scores or with many groups."""
+    if not len(tables.calibration):
+        return None
+    calibration = tables.calibration[tables.calibration["view"] == name]
+    densities = tables.densities[tables.densities["view"] == name]
+    if not 0 < len(densities) <= MOST_LINES:
+        return None
+    return {
+        "calibration": calibration_picture(calibration),
+        "densities": density_picture(densities),
+        "rows": _rows(calibration),
+    }
+
+
+def _subgroups(tables: AuditTables) -> list[tuple[str, list[Any]]]:
+    """Return the worst subgroups by measure."""
+    if not len(tables.subgroups):
+        return []
+    return [
+        (measure, _rows(tables.subgroups, tables.subgroups["measure"] == measure))
+        for measure in dict.fromkeys(tables.subgroups["measure"])
+    ]
+
+
+def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
+    """Return the table behind the slider: one row per limit and group."""
+    if not len(path):
+        return None
+    measures = list(dict.fromkeys(path["measure"]))
+    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in _rows(path):
+        found.setdefault((row.limit, row.view, row.group), {})[row.measure] = row.value
+    rows = [
+        {"limit": limit, "view": view, "group": group, "values": [values[m] for m in measures]}
+        for (limit, view, group), values in found.items()
+    ]
+    return {"measures": measures, "rows": rows, "limits": list(dict.fromkeys(path["limit"]))}
+
+
+def _glossary(tables: AuditTables) -> list[Any]:
+    """Return the words for every measure and metric of an audit, each once."""
+    measures = [measure_words(name.partition("[")[0]) for name in tables.rates["measure"]]
+    gaps = tables.gaps["metric"].tolist() if len(tables.gaps) else []
+    metrics = [metric_words(name.partition("[")[0]) for name in gaps]
+    metrics = [one._replace(name=one.name.rpartition(" (")[0] + ", gap") for one in metrics]
+    return list(dict.fromkeys([*measures, *metrics]))

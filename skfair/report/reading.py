@@ -1,0 +1,142 @@
+"""What an audit is given, checked: which task it is, and the rows in plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skfair.blocks.partitions import is_lazy
+from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
+from skfair.utils.factorize import Factorized
+from skfair.utils.text import listed
+from skfair.utils.validation import (
+    check_labels,
+    check_number,
+    check_rows,
+    check_scores,
+    check_weights,
+    positive_codes,
+)
+
+TaskName = Literal["auto", "binary", "classes", "numbers"]
+
+# Numbers with more different values than this are no classes.
+MOST_CLASSES = 30
+
+
+class Given(NamedTuple):
+    """The columns of an audit as the user passed them."""
+
+    y_true: Any
+    y_pred: Any
+    y_score: Any
+    before: Any
+    sample_weight: Any
+
+    def named(self) -> dict[str, Any]:
+        """Return the columns that were given."""
+        return {name: one for name, one in self._asdict().items() if one is not None}
+
+
+def check_given(given: Given, sensitive_features: Any, conditional_on: Any) -> int:
+    """Raise unless there is something to audit; return the number of rows."""
+    if given.y_pred is None and given.y_score is None:
+        raise ValueError("audit needs y_pred, y_score or both; got neither.")
+    if given.y_true is None and given.y_pred is None:
+        raise ValueError("audit needs y_true to judge y_score. Pass y_true, or y_pred.")
+    if is_lazy(*given, sensitive_features, conditional_on):
+        raise TypeError(
+            "audit reads rows in memory, got a Dask collection. Pass collection.compute(), or "
+            "audit a file of any size in blocks: python -m skfair audit FILE."
+        )
+    n_rows: int | None = None
+    for name, one in given.named().items():
+        if sparse.issparse(one) or not hasattr(one, "__len__"):
+            raise TypeError(f"{name} must be array-like with one value per row, got {one!r}.")
+        check_rows(len(one), name, n_rows)
+        n_rows = len(one)
+    assert n_rows is not None
+    return n_rows
+
+
+def find_task(given: Given, name: TaskName, pos_label: Any) -> Task:
+    """Return the task: as named, or by the kind of the labels."""
+    if name not in ("auto", "binary", "classes", "numbers"):
+        raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
+    labels = {
+        argument: one
+        for argument in ("y_true", "y_pred", "before")
+        if (one := given.named().get(argument)) is not None
+    }
+    reference = next(iter(labels.values()))
+    if name == "numbers" or (name == "auto" and look_like_scores(reference)):
+        return Numbers()
+    for argument, one in labels.items():
+        if look_like_scores(one):
+            raise ValueError(
+                f"{argument} has fractions, which look like scores, but y_true has labels. Pass "
+                "scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5."
+            )
+    found = {argument: check_labels(one, argument) for argument, one in labels.items()}
+    return task_of(found, name, pos_label)
+
+
+def task_of(found: dict[str, Factorized], name: TaskName, pos_label: Any) -> Task:
+    """Return the task for labels of these levels."""
+    levels = {level: None for one in found.values() for level in one.levels}
+    is_two = len(levels) <= 2 or name == "binary"
+    if name == "classes" or (name == "auto" and not is_two):
+        if len(levels) > MOST_CLASSES:
+            raise ValueError(
+                f"y_true and y_pred have {len(levels)} different labels (at most {MOST_CLASSES} "
+                "are read as classes). If they are numbers, pass task='numbers'; else merge rare "
+                "classes."
+            )
+        return Classes(tuple(_in_order(list(levels))))
+    if len(levels) > 2:
+        raise ValueError(
+            f"task='binary' needs two labels, got {listed(levels)}. Compare them yourself: "
+            "y == label."
+        )
+    for argument, one in found.items():
+        positive_codes(one, argument, pos_label, list(levels))
+    classes = tuple(_in_order([*levels, *([] if pos_label in levels else [pos_label])]))
+    return Binary(classes, pos_label)
+
+
+def read_rows(given: Given, task: Task, threshold: float | None) -> Rows:
+    """Return the columns as codes and numbers."""
+    y_true, y_pred, y_score, before, sample_weight = given
+    score = None if y_score is None else check_scores(y_score)
+    true = None if y_true is None else task.codes(y_true, "y_true")
+    predicted = None if y_pred is None else task.codes(y_pred, "y_pred")
+    if threshold is not None:
+        check_number(threshold, "threshold")
+        if score is None or predicted is not None:
+            raise ValueError("threshold turns y_score into decisions; pass y_score and no y_pred.")
+        predicted = (score > threshold).astype(np.int64)
+    n_rows = next(len(one) for one in (true, predicted, score) if one is not None)
+    if score is not None and true is not None:
+        task.targets(true[:0])  # raises where a single score means nothing
+    if score is None and predicted is not None and not task.classes:
+        score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
+    weights = check_weights(sample_weight, n_rows)
+    earlier = None if before is None else task.codes(before, "before")
+    return Rows(true, predicted, earlier, score, weights)
+
+
+def range_of_scores(score: Any) -> tuple[float, float]:
+    """Return the range over which scores are counted: from 0 to 1 if they are probabilities."""
+    if score is None or not len(score):
+        return 0.0, 1.0
+    low, high = float(np.min(score)), float(np.max(score))
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+
+
+def _in_order(levels: list[Any]) -> list[Any]:
+    try:
+        return sorted(levels)
+    except TypeError:
+        return sorted(levels, key=lambda level: (str(type(level)), str(level)))

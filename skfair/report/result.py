@@ -1,0 +1,148 @@
+"""The tables of an audit, and the same as plain data for pipelines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+# Raised when a key is renamed or removed; new keys raise the second number.
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTables:
+    """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
+
+    title: str
+    task: str
+    n_rows: int
+    attributes: list[str]
+    conditional_on: list[str]
+    confidence: float
+    rates: pd.DataFrame
+    gaps: pd.DataFrame
+    subgroups: pd.DataFrame
+    n_subgroups: int
+    n_beyond_chance: int
+    calibration: pd.DataFrame
+    densities: pd.DataFrame
+    path: pd.DataFrame
+
+    def fields(self) -> dict[str, Any]:
+        """Return all tables by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def value(self, metric: str, view: str | None = None) -> float:
+        """Return a gap of the present model: the worst over all views, or that of one view.
+
+        Parameters
+        ----------
+        metric : str
+            A name in the column ``metric`` of ``gaps``.
+        view : str, default=None
+            An attribute, or a crossing such as ``"sex x age"``; None takes the worst of all.
+
+        Returns
+        -------
+        value : float
+            Of a difference the largest, of a ratio the smallest one.
+        """
+        now = self.gaps[(self.gaps["model"] == "now") & ~self.gaps["is_conditional"]]
+        rows = now[now["metric"] == metric]
+        if not len(rows):
+            known = ", ".join(dict.fromkeys(now["metric"]))
+            raise ValueError(f"The audit has no metric {metric!r}. It has {known}.")
+        if view is not None:
+            rows = rows[rows["view"] == view]
+            if not len(rows):
+                known = ", ".join(repr(name) for name in dict.fromkeys(now["view"]))
+                raise ValueError(f"The audit has no view {view!r}. It has {known}.")
+        return float(rows["value"].min() if rows["is_ratio"].all() else rows["value"].max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, numbers and text; undefined numbers are None.
+
+        Returns
+        -------
+        plain : dict
+            As :meth:`schema` describes it.
+        """
+        return {"schema_version": SCHEMA_VERSION} | {
+            name: _records(one) if isinstance(one, pd.DataFrame) else one
+            for name, one in self.fields().items()
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Rebuild an audit from what :meth:`to_dict` returned.
+
+        Parameters
+        ----------
+        plain : dict
+            The data, for example read from a JSON file.
+
+        Returns
+        -------
+        found : Audit
+            The audit.
+        """
+        version = str(plain.get("schema_version"))
+        if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
+            raise ValueError(
+                f"The audit was written in schema version {version}, but this release reads "
+                f"{SCHEMA_VERSION}. Read it with the release that wrote it."
+            )
+        kinds = cls.schema()["properties"]
+        found: dict[str, Any] = {field.name: plain[field.name] for field in fields(cls)}
+        for name, values in found.items():
+            if kinds[name].get("x-table"):
+                found[name] = _table(values)
+        return cls(**found)
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON text.
+
+        Returns
+        -------
+        text : str
+            Valid JSON, without NaN.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON schema of :meth:`to_dict`.
+
+        Returns
+        -------
+        schema : dict
+            A schema of draft 2020-12.
+        """
+        text = (files("skfair.report") / "schema.json").read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table with plain values."""
+    columns = {name: [_plain(one) for one in table[name].tolist()] for name in table.columns}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _table(records: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return a table; None is NaN where a column holds numbers."""
+    table = pd.DataFrame(records)
+    for name in table.columns:
+        if table[name].map(lambda one: one is None or isinstance(one, float)).all():
+            table[name] = table[name].astype(float)
+    return table

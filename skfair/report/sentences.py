@@ -1,0 +1,111 @@
+"""What an audit found, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.result import AuditTables
+from skfair.report.words import metric_words
+
+# The gaps that the summary speaks about, in this order; of those that were measured, so many.
+HEADLINES = (
+    "demographic_parity_difference",
+    "equal_opportunity_difference",
+    "false_positive_parity_difference",
+    "mean_residual_difference",
+    "mean_absolute_error_difference",
+    "accuracy_parity_difference",
+)
+N_HEADLINES = 3
+_PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
+
+
+def is_beyond_chance(gap: Any) -> bool:
+    """Whether a gap is further from parity than chance alone would show."""
+    if not np.isfinite([gap.value, gap.noise_upper]).all():
+        return False
+    return bool(gap.value < gap.noise_upper if gap.is_ratio else gap.value > gap.noise_upper)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number; an undefined one is a dash."""
+    if value is None or not np.isfinite(value):
+        return "-"
+    size = abs(value)
+    text = f"{value:.{digits}f}" if size < 100 else f"{value:,.0f}"
+    return f"{value:.2g}" if 0 < size < 0.5 * 10**-digits else text
+
+
+def gap_sentence(gap: Any, confidence: float) -> str:
+    """Say what a gap is, between whom, how certain, and what chance alone would show."""
+    words, plain = metric_words(gap.metric), gap.metric.partition("[")[0]
+    means = f"{words.name.split(' (')[0]}s"
+    if plain in LABEL_METRICS:
+        means = LABEL_METRICS[plain].what
+    of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
+    apart = (
+        f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
+    )
+    ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
+    verdict = "beyond" if is_beyond_chance(gap) else "within"
+    return (
+        f"{gap.view}: {means.lower()}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
+        f"{verdict} what chance shows (up to {number(gap.noise_upper)})."
+    )
+
+
+def findings_of(tables: AuditTables) -> list[str]:
+    """Return the summary of an audit, one sentence each."""
+    gaps = tables.gaps
+    found: list[str] = []
+    if len(gaps):
+        now = gaps[(gaps["model"] == "now") & ~gaps["is_conditional"]]
+        known = [name for name in HEADLINES if (now["metric"] == name).any()][:N_HEADLINES]
+        known = known or list(dict.fromkeys(now["metric"]))[:N_HEADLINES]
+        for view in dict.fromkeys(now["view"]):
+            rows = now[(now["view"] == view) & now["metric"].isin(known)]
+            found += [gap_sentence(gap, tables.confidence) for gap in rows.itertuples()]
+    if tables.n_subgroups:
+        found.append(
+            f"Of {tables.n_subgroups:,} subgroups searched, {tables.n_beyond_chance:,} comparisons "
+            "with the rest are beyond what the most extreme subgroup shows by chance."
+        )
+    return found + change_sentences(tables)
+
+
+def change_sentences(tables: AuditTables) -> list[str]:
+    """Say what the change of the model cost, who moved, and whether groups were levelled down."""
+    whole = tables.rates[tables.rates["view"] == ""].set_index("measure")
+    found = []
+    for measure, what in _PRICES.items():
+        if measure in whole.index:
+            row = whole.loc[measure].to_dict()
+            ends = f"{number(row['value_low'])} to {number(row['value_high'])}"
+            change = number(row["value"])
+            found.append(f"Against the model before, {what} changed by {change} ({ends}).")
+    if "moved_up" in whole.index:
+        up, down = (
+            number(100 * value, 1) for value in whole["value"][["moved_up", "moved_down"]].tolist()
+        )
+        found.append(f"{up} % of the rows moved up, {down} % down.")
+    return found + levelling_down(tables.rates)
+
+
+def levelling_down(rates: pd.DataFrame) -> list[str]:
+    """Name the attributes whose groups came closer while none is selected more often."""
+    found = []
+    for view in dict.fromkeys(rates["view"]):
+        own = rates[rates["view"] == view].pivot(index="group", columns="measure", values="value")
+        if not view or not {"selection_rate", "before:selection_rate"} <= set(own.columns):
+            continue
+        now, then = own["selection_rate"], own["before:selection_rate"]
+        if (now <= then).all() and np.ptp(now) < np.ptp(then):
+            found.append(
+                f"{view}: the groups came closer by selecting fewer people of each (levelling "
+                "down); no group is selected more often than before."
+            )
+    return found

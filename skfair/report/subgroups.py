@@ -1,0 +1,182 @@
+"""The subgroups that fare worst, out of all intersections of the attributes.
+
+Whoever looks at thousands of subgroups finds some that look bad by chance. So a subgroup is
+compared with what the *most extreme* of all searched subgroups shows when nobody is treated
+differently: the same people are simulated again, with the outcome of each drawn at the overall
+rate. The p-value is the share of simulations whose most extreme subgroup is at least as extreme,
+times the number of measures that are searched. It covers the whole search, however many subgroups
+were looked at.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from skfair._typing import FloatArray
+from skfair.groups.levels import intersection_name, number_tuples
+from skfair.report.moments import Moments
+from skfair.report.tally import Tally
+
+# More subgroups than this are not searched at once; a smaller depth is asked for.
+MOST_SUBGROUPS = 200_000
+
+
+class Candidates(NamedTuple):
+    """Subgroups: their names, how many attributes each fixes, and the cells that each holds."""
+
+    names: list[str]
+    depths: list[int]
+    cells: sparse.csr_array  # (n_subgroups, n_cells)
+
+
+class Search(NamedTuple):
+    """What a search found.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The worst subgroups: those beyond chance first, the largest difference on top.
+    n_subgroups : int
+        How many subgroups were compared with the rest.
+    n_beyond : int
+        How many of all comparisons are beyond chance.
+    """
+
+    table: pd.DataFrame
+    n_subgroups: int
+    n_beyond: int
+
+
+def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:
+    """List all intersections of up to ``depth`` attributes with enough rows on both sides."""
+    names: list[str] = []
+    depths: list[int] = []
+    parts = []
+    total = tally.n_rows.sum()
+    for size in range(1, min(depth, len(tally.sensitive)) + 1):
+        for attributes in combinations(range(len(tally.sensitive)), size):
+            levels = [tally.levels[tally.sensitive[a]] for a in attributes]
+            own = [tally.codes[:, a] for a in attributes]
+            codes, found = number_tuples(own, np.array([len(one) for one in levels]))
+            n_rows = np.bincount(codes, tally.n_rows, len(found))
+            kept = np.flatnonzero((n_rows >= min_size) & (total - n_rows >= min_size))
+            named = tuple(tally.sensitive[a] for a in attributes)
+            for row in found[kept]:
+                of_row = [one[i] for one, i in zip(levels, row, strict=True)]
+                names.append(intersection_name(named, of_row))
+            depths += [size] * kept.size
+            ones = np.ones(codes.size)
+            shape = (len(found), codes.size)
+            owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), shape)
+            parts.append(owners[kept])
+        if len(names) > MOST_SUBGROUPS:
+            raise ValueError(
+                f"There are {len(names)} subgroups of up to {size} attributes. Pass depth="
+                f"{size - 1}, fewer attributes, or a larger min_size."
+            )
+    return Candidates(names, depths, sparse.vstack(parts, "csr"))
+
+
+def search_subgroups(
+    tally: Tally,
+    measures: list[str],
+    *,
+    depth: int,
+    min_size: float,
+    confidence: float,
+    n_simulations: int,
+    n_shown: int,
+    rng: np.random.RandomState,
+) -> Search:
+    """Compare every subgroup with everybody else, by each measure."""
+    candidates = list_candidates(tally, depth, min_size)
+    n_rows = np.asarray(candidates.cells @ tally.n_rows)
+    tables, n_beyond = [], 0
+    for measure in measures:
+        moments = tally.moments[measure]
+        table = _searched(candidates, n_rows, moments, min_size, n_simulations, rng)
+        table["p_value"] = np.minimum(1.0, table["p_value"] * len(measures))
+        table["is_beyond_chance"] = table["p_value"] <= 1 - confidence
+        table.insert(0, "measure", measure)
+        n_beyond += int(table["is_beyond_chance"].sum())
+        # Those beyond chance by the size of the difference, all others by how extreme they are.
+        is_beyond = table["is_beyond_chance"].to_numpy()
+        size = np.where(is_beyond, table["difference"].abs(), table["standard_errors"])
+        order = np.lexsort((-size, ~is_beyond))
+        tables.append(table.iloc[order[:n_shown]])
+    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return Search(frame, len(candidates.names), n_beyond)
+
+
+def _searched(
+    candidates: Candidates,
+    n_rows: FloatArray,
+    moments: Moments,
+    min_size: float,
+    n_simulations: int,
+    rng: np.random.RandomState,
+) -> pd.DataFrame:
+    """Measure each subgroup and everybody else, and how extreme the difference is."""
+    whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
+    inside = Moments.of_sums((candidates.cells @ one for one in moments[:4]), moments.is_share)
+    others = (every - one for every, one in zip(whole[:4], inside[:4], strict=True))
+    outside = Moments.of_sums(others, moments.is_share)
+    kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # The standard error of the difference, in standard deviations of the values.
+        scale = np.sqrt(1 / inside.n_effective[kept] + 1 / outside.n_effective[kept])
+    difference = (inside.means - outside.means)[kept]
+    extreme = np.abs(difference) / scale
+    largest = np.sort(
+        _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, rng)
+    )
+    extreme = np.nan_to_num(extreme / np.sqrt(whole.variances[0])) if kept.size else extreme
+    n_beaten = n_simulations - np.searchsorted(largest, extreme - 1e-12)
+    return pd.DataFrame(
+        {
+            "subgroup": [candidates.names[i] for i in kept],
+            "depth": [candidates.depths[i] for i in kept],
+            "n": n_rows[kept],
+            "value": inside.means[kept],
+            "rest": outside.means[kept],
+            "difference": difference,
+            "standard_errors": extreme,
+            "p_value": (1 + n_beaten) / (1 + n_simulations),
+        }
+    )
+
+
+def _largest_by_chance(
+    cells: sparse.csr_array,
+    scale: FloatArray,
+    moments: Moments,
+    n_simulations: int,
+    rng: np.random.RandomState,
+) -> FloatArray:
+    """Simulate equal treatment, and return the most extreme subgroup of each simulation."""
+    if not scale.size:
+        return np.zeros(n_simulations)
+    whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
+    every = np.ones(moments.weight.size)
+    weight = (cells @ moments.weight)[:, None]
+    at_once = max(1, min(n_simulations, 4_000_000 // scale.size))
+    found: list[FloatArray] = []
+    for start in range(0, n_simulations, at_once):
+        n_draws = min(at_once, n_simulations - start)
+        means = moments.drawn(rng, n_draws, every * whole.means[0], every * whole.variances[0])
+        totals = np.nan_to_num(means) * moments.weight
+        overall = totals.sum(axis=1)
+        rates = overall / whole.weight[0]
+        variances = (
+            rates * (1 - rates) if moments.is_share else np.full(n_draws, whole.variances[0])
+        )
+        inside = cells @ totals.T  # (n_subgroups, n_draws)
+        apart = np.abs(inside / weight - (overall - inside) / (whole.weight[0] - weight))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append(np.nan_to_num((apart / scale[:, None]).max(axis=0) / np.sqrt(variances)))
+    return np.concatenate(found)

@@ -1,0 +1,199 @@
+"""A sample as a small table: one line for each combination of attributes that occurs.
+
+Everything that an audit says about groups, crossings and subgroups is a function of this table, so
+the rows are visited once. Tables of blocks of rows add up, so a file need not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import number_tuples
+from skfair.report.moments import Moments, added
+from skfair.report.tasks import Rows, Task
+
+# Scores are counted in this many bins of equal width.
+N_BINS = 200
+
+
+class ScoreBins(NamedTuple):
+    """Sums by cell and bin of the score, each a sparse array of shape (n_cells, N_BINS)."""
+
+    edges: FloatArray
+    weight: sparse.csr_array
+    target: sparse.csr_array  # sums of weight times target
+    score: sparse.csr_array  # sums of weight times score
+
+    def merged(self, codes: IntArray, n_cells: int) -> ScoreBins:
+        """Add up cells into larger ones."""
+        ones = np.ones(codes.size)
+        owners = sparse.csr_array((ones, (codes, np.arange(codes.size))), (n_cells, codes.size))
+        return ScoreBins(self.edges, *(owners @ one for one in self[1:]))
+
+
+class Tally(NamedTuple):
+    """What is known of a sample.
+
+    Attributes
+    ----------
+    sensitive, control : list of str
+        Names of the attributes that groups are made of, and of those that strata are made of.
+    levels : dict
+        The levels of each attribute, in order.
+    codes : ndarray of shape (n_cells, n_attributes)
+        The level of each cell in each attribute, sensitive ones first.
+    n_rows : ndarray of shape (n_cells,)
+        Number of rows.
+    moments : dict
+        Sums of each measure by cell.
+    scores : ScoreBins or None
+        Counts of scores; None without scores.
+    """
+
+    sensitive: list[str]
+    control: list[str]
+    levels: dict[str, list[Any]]
+    codes: IntArray
+    n_rows: FloatArray
+    moments: dict[str, Moments]
+    scores: ScoreBins | None
+
+    def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
+        """Return the level of each cell in some attributes; they keep their order."""
+        place = {name: i for i, name in enumerate(self.levels)}
+        return {
+            name: pd.Series(
+                pd.Categorical.from_codes(
+                    self.codes[:, place[name]], pd.Index(self.levels[name], dtype=object)
+                )
+            )
+            for name in names
+        }
+
+
+def tally_rows(
+    rows: Rows,
+    task: Task,
+    sensitive_features: Any,
+    conditional_on: Any,
+    score_range: tuple[float, float],
+    *,
+    like: Any = None,
+) -> Tally:
+    """Visit rows once and sum up what their groups need."""
+    n_samples = next(len(one) for one in rows if one is not None)
+    groups = encode_groups(sensitive_features, n_samples=n_samples, intersectional=False, like=like)
+    codes, levels = list(groups.codes - groups.offsets[:-1, None]), list(groups.levels.levels)
+    sensitive, control = list(groups.levels.attributes), []
+    if conditional_on is not None:
+        from skfair.groups.attributes import CONTROL
+
+        strata = encode_groups(
+            conditional_on, n_samples=n_samples, intersectional=False, like=like, role=CONTROL
+        )
+        control = list(strata.levels.attributes)
+        codes += list(strata.codes - strata.offsets[:-1, None])
+        levels += list(strata.levels.levels)
+    names = [*sensitive, *control]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"The attributes {', '.join(names)} must have different names. Rename one."
+        )
+    shape = np.array([len(one) for one in levels])
+    cells, found = number_tuples(codes, shape)
+    n_cells = len(found)
+    moments = {
+        name: Moments.of_rows(values, counted, cells, n_cells, rows.weights)
+        for name, values, counted in task.values(rows)
+    }
+    scores = None
+    if rows.score is not None and rows.true is not None:
+        targets = task.targets(rows.true)
+        scores = _bin_scores(rows.score, targets, rows.weights, cells, n_cells, score_range)
+    n_rows = np.bincount(cells, minlength=n_cells).astype(np.float64)
+    by_name = dict(zip(names, levels, strict=True))
+    return Tally(sensitive, control, by_name, found, n_rows, moments, scores)
+
+
+def merge_tallies(tallies: Sequence[Tally], order: dict[str, list[Any]] | None = None) -> Tally:
+    """Add up the tables of blocks of rows; ``order`` lists levels that are not to be sorted."""
+    first = tallies[0]
+    levels = {name: _union(name, tallies, order or {}) for name in first.levels}
+    recoded = []
+    for one in tallies:
+        columns = []
+        for j, (name, own) in enumerate(one.levels.items()):
+            place = {level: i for i, level in enumerate(levels[name])}
+            columns.append(np.array([place[level] for level in own])[one.codes[:, j]])
+        recoded.append(np.stack(columns, axis=1))
+    every = np.concatenate(recoded)
+    shape = np.array([len(one) for one in levels.values()])
+    cells, found = number_tuples(list(every.T), shape)
+    n_cells = len(found)
+    moments = {
+        name: added([one.moments[name] for one in tallies]).merged(cells, n_cells)
+        for name in first.moments
+    }
+    scores = None
+    if first.scores is not None:
+        bins = [one.scores for one in tallies if one.scores is not None]
+        scores = ScoreBins(
+            first.scores.edges,
+            sparse.csr_array(sparse.vstack([one.weight for one in bins])),
+            sparse.csr_array(sparse.vstack([one.target for one in bins])),
+            sparse.csr_array(sparse.vstack([one.score for one in bins])),
+        ).merged(cells, n_cells)
+    of_blocks = np.concatenate([one.n_rows for one in tallies])
+    n_rows = np.bincount(cells, of_blocks, n_cells).astype(np.float64)
+    return Tally(first.sensitive, first.control, levels, found, n_rows, moments, scores)
+
+
+def _union(name: str, tallies: Sequence[Tally], order: dict[str, list[Any]]) -> list[Any]:
+    """Return the levels of an attribute in all tables."""
+    found = {level: None for one in tallies for level in one.levels[name]}
+    if name in order:
+        return [level for level in order[name] if level in found]
+    try:
+        return sorted(found)
+    except TypeError:
+        return sorted(found, key=lambda level: (str(type(level)), str(level)))
+
+
+def _bin_scores(
+    score: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray | None,
+    cells: IntArray,
+    n_cells: int,
+    score_range: tuple[float, float],
+) -> ScoreBins:
+    """Count scores by cell and bin."""
+    low, high = score_range
+    high = high if high > low else low + 1.0
+    bins = ((score - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
+    joint, kept = _numbered(cells * N_BINS + bins, n_cells * N_BINS)
+    place = np.divmod(kept, N_BINS)
+
+    def summed(values: FloatArray | None) -> sparse.csr_array:
+        sums = np.bincount(joint, values, kept.size).astype(np.float64)
+        return sparse.csr_array((sums, place), (n_cells, N_BINS))
+
+    weigh = 1.0 if weights is None else weights
+    edges = np.linspace(low, high, N_BINS + 1)
+    return ScoreBins(edges, summed(weights), summed(weigh * targets), summed(weigh * score))
+
+
+def _numbered(joint: IntArray, n_values: int) -> tuple[IntArray, IntArray]:
+    """Number the values that occur, and list them."""
+    if n_values > 4 * joint.size + 10**6:
+        kept, codes = np.unique(joint, return_inverse=True)
+        return codes, kept
+    occurs = np.bincount(joint, minlength=n_values) > 0
+    return (np.cumsum(occurs) - 1)[joint], np.flatnonzero(occurs)

@@ -1,0 +1,293 @@
+"""What is measured for decisions, for several classes, and for numbers.
+
+A task turns checked rows into values by measure, and says which differences between groups are
+reported. Everything after that is the same for all tasks, see :mod:`skfair.report.moments`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.gaps import Gap, differences, ratios, totals
+from skfair.utils.text import listed
+from skfair.utils.validation import check_labels, check_scores, one_dimensional
+
+# Measures of the model before a change bear this prefix.
+BEFORE = "before:"
+_COMPARISONS = {"difference": differences, "ratio": ratios, "total": totals}
+
+
+class Rows(NamedTuple):
+    """Checked columns: codes of classes, or numbers; None for what was not given."""
+
+    true: IntArray | FloatArray | None
+    predicted: IntArray | FloatArray | None
+    before: IntArray | FloatArray | None
+    score: FloatArray | None
+    weights: FloatArray | None
+
+
+Value = tuple[str, FloatArray | BoolArray, BoolArray | None]  # measure, values, rows that count
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """What kind of predictions is audited.
+
+    Attributes
+    ----------
+    classes : tuple
+        The labels; empty for numbers.
+    """
+
+    classes: tuple[Any, ...]
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def codes(self, labels: Any, name: str) -> IntArray | FloatArray:
+        """Read labels or numbers."""
+
+    @abstractmethod
+    def targets(self, true: IntArray | FloatArray) -> FloatArray:
+        """Return what a calibrated score would equal on average."""
+
+    @abstractmethod
+    def values(self, rows: Rows) -> Iterator[Value]:
+        """Yield each measure with its values."""
+
+    @abstractmethod
+    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+        """Return the differences and ratios to report, of those that can be computed."""
+
+    @abstractmethod
+    def searched(self, measures: set[str]) -> list[str]:
+        """Return the measures whose worst subgroups are searched."""
+
+
+@dataclass(frozen=True)
+class Binary(Task):
+    """Decisions: one class counts as positive."""
+
+    positive: Any
+    kind: ClassVar[str] = "binary"
+    defaults: ClassVar[tuple[str, ...]] = (
+        "demographic_parity_difference",
+        "demographic_parity_ratio",
+        "equal_opportunity_difference",
+        "false_positive_parity_difference",
+        "equalized_odds_difference",
+        "predictive_parity_difference",
+        "accuracy_parity_difference",
+    )
+
+    def codes(self, labels: Any, name: str) -> IntArray:
+        """Return 1 for the positive class and 0 for the other one."""
+        is_positive = class_codes(labels, name, self.classes) == self.classes.index(self.positive)
+        return np.asarray(is_positive, dtype=np.int64)
+
+    def targets(self, true: IntArray | FloatArray) -> FloatArray:
+        """Return 1 for the positive class: a calibrated score is a probability."""
+        return true.astype(np.float64)
+
+    def values(self, rows: Rows) -> Iterator[Value]:
+        """Yield the rates of both models, and who changes sides."""
+        if rows.true is not None:
+            yield "base_rate", rows.true == 1, None
+        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
+            if predicted is not None:
+                for name, values, counted in _rates(rows.true, predicted):
+                    yield prefix + name, values, counted
+        yield from _mean_score(rows)
+        if rows.before is not None and rows.predicted is not None:
+            yield "moved_up", (rows.predicted == 1) & (rows.before == 0), None
+            yield "moved_down", (rows.predicted == 0) & (rows.before == 1), None
+            yield from _change_of_accuracy(rows)
+
+    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+        """Return metrics of labels whose rates are means over rows, and the mean scores."""
+        known = {
+            name: Gap(name, _COMPARISONS[spec.kind], spec.rates)
+            for name, spec in LABEL_METRICS.items()
+            if "error_ratio" not in spec.rates
+        }
+        score = Gap("mean_score_difference", differences, ("mean_score",))
+        names = [*self.defaults, score.name] if metrics is None else metrics
+        return _chosen({**known, score.name: score}, names, measures, metrics is not None)
+
+    def searched(self, measures: set[str]) -> list[str]:
+        """Return selection and errors."""
+        wanted = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
+        return [name for name in wanted if name in measures]
+
+
+@dataclass(frozen=True)
+class Classes(Task):
+    """Predictions of one of several classes."""
+
+    kind: ClassVar[str] = "classes"
+
+    def codes(self, labels: Any, name: str) -> IntArray:
+        """Return the number of the class of each row."""
+        return class_codes(labels, name, self.classes)
+
+    def targets(self, true: IntArray | FloatArray) -> FloatArray:
+        """Raise: a single score says nothing about several classes."""
+        raise ValueError(
+            f"y_score is read for two classes or for numbers, but y_true has the classes "
+            f"{listed(self.classes)}. Leave y_score out, or audit one class: y_true == label."
+        )
+
+    def values(self, rows: Rows) -> Iterator[Value]:
+        """Yield how often each class is predicted, and how often rightly."""
+        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
+            if predicted is None:
+                continue
+            for code, label in enumerate(self.classes):
+                yield f"{prefix}share_predicted[{label}]", predicted == code, None
+                if rows.true is not None:
+                    yield f"{prefix}recall[{label}]", predicted == code, rows.true == code
+            if rows.true is not None:
+                yield f"{prefix}accuracy", predicted == rows.true, None
+        if rows.before is not None and rows.predicted is not None:
+            yield "changed", rows.before != rows.predicted, None
+            yield from _change_of_accuracy(rows)
+
+    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+        """Compare accuracies, and one class after the other against all the rest."""
+        known = [
+            Gap("accuracy_parity_difference", differences, ("accuracy",)),
+            Gap("accuracy_parity_ratio", ratios, ("accuracy",)),
+        ]
+        for label in self.classes:
+            share, recall = f"share_predicted[{label}]", f"recall[{label}]"
+            known.append(Gap(f"demographic_parity_difference[{label}]", differences, (share,)))
+            known.append(Gap(f"equal_opportunity_difference[{label}]", differences, (recall,)))
+        by_name = {gap.name: gap for gap in known}
+        names = list(by_name) if metrics is None else metrics
+        return _chosen(by_name, names, measures, metrics is not None)
+
+    def searched(self, measures: set[str]) -> list[str]:
+        """Return the accuracy, or without true labels the shares."""
+        shares = [f"share_predicted[{label}]" for label in self.classes]
+        return ["accuracy"] if "accuracy" in measures else [s for s in shares if s in measures]
+
+
+@dataclass(frozen=True)
+class Numbers(Task):
+    """Predictions of a number."""
+
+    classes: tuple[Any, ...] = ()
+    kind: ClassVar[str] = "numbers"
+
+    def codes(self, labels: Any, name: str) -> FloatArray:
+        """Return the numbers."""
+        return check_scores(labels, name)
+
+    def targets(self, true: IntArray | FloatArray) -> FloatArray:
+        """Return the numbers themselves."""
+        return true.astype(np.float64)
+
+    def values(self, rows: Rows) -> Iterator[Value]:
+        """Yield means of targets, predictions, residuals and errors."""
+        if rows.true is not None:
+            yield "mean_target", rows.true.astype(np.float64), None
+        for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
+            if predicted is not None:
+                yield f"{prefix}mean_prediction", predicted.astype(np.float64), None
+                if rows.true is not None:
+                    residual = rows.true - predicted
+                    yield f"{prefix}mean_residual", residual.astype(np.float64), None
+                    yield f"{prefix}mean_absolute_error", np.abs(residual), None
+        if rows.before is not None and rows.predicted is not None:
+            yield "moved_up", rows.predicted > rows.before, None
+            yield "moved_down", rows.predicted < rows.before, None
+            if rows.true is not None:
+                now, then = np.abs(rows.true - rows.predicted), np.abs(rows.true - rows.before)
+                yield "error_change", now - then, None
+
+    def gaps(self, metrics: list[str] | None, measures: set[str]) -> list[Gap]:
+        """Compare means of predictions, residuals and errors."""
+        names = ("mean_prediction", "mean_residual", "mean_absolute_error")
+        known = {
+            f"{one}_difference": Gap(f"{one}_difference", differences, (one,)) for one in names
+        }
+        wanted = list(known) if metrics is None else metrics
+        return _chosen(known, wanted, measures, metrics is not None)
+
+    def searched(self, measures: set[str]) -> list[str]:
+        """Return residuals and errors, or without true numbers the predictions."""
+        wanted = ("mean_residual", "mean_absolute_error")
+        errors: list[str] = [name for name in wanted if name in measures]
+        return errors or ["mean_prediction"]
+
+
+def class_codes(labels: Any, name: str, classes: tuple[Any, ...]) -> IntArray:
+    """Return the number of the class of each row, whatever the type of the labels."""
+    found = check_labels(labels, name)
+    numbers = {label: i for i, label in enumerate(classes)}
+    unknown = [level for level in found.levels if level not in numbers]
+    if unknown:
+        raise ValueError(
+            f"{name} has labels that are no class: {listed(unknown)}. The classes are "
+            f"{listed(classes)}."
+        )
+    return np.array([numbers[level] for level in found.levels], np.int64)[found.codes]
+
+
+def look_like_scores(values: Any) -> bool:
+    """Whether values are fractions, as probabilities are and labels are not."""
+    array = one_dimensional(values, "y_pred")
+    if getattr(array.dtype, "kind", "O") != "f":
+        return False
+    numbers = np.asarray(array)
+    numbers = numbers[np.isfinite(numbers)]
+    return bool((numbers != np.round(numbers)).any())
+
+
+def _rates(true: IntArray | FloatArray | None, predicted: IntArray | FloatArray) -> Iterator[Value]:
+    """Yield the rates of decisions, each with the rows that it is a share of."""
+    selected = predicted == 1
+    yield "selection_rate", selected, None
+    if true is not None:
+        positive = true == 1
+        yield "true_positive_rate", selected, positive
+        yield "false_positive_rate", selected, ~positive
+        yield "false_negative_rate", ~selected, positive
+        yield "positive_predictive_value", positive, selected
+        yield "false_omission_rate", positive, ~selected
+        yield "accuracy", selected == positive, None
+
+
+def _mean_score(rows: Rows) -> Iterator[Value]:
+    if rows.score is not None:
+        yield "mean_score", rows.score, None
+
+
+def _change_of_accuracy(rows: Rows) -> Iterator[Value]:
+    """Yield 1 where the new model is right and the old one was not, -1 the other way round."""
+    if rows.true is not None:
+        now, then = rows.predicted == rows.true, rows.before == rows.true
+        yield "accuracy_change", np.asarray(now, float) - np.asarray(then, float), None
+
+
+def _chosen(
+    known: dict[str, Gap], names: list[str], measures: set[str], is_asked: bool
+) -> list[Gap]:
+    """Pick comparisons by name; what was asked for must exist and be computable."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"metrics has {listed(unknown)}; this audit knows {', '.join(known)}.")
+    lacking = [name for name in names if not set(known[name].measures) <= measures]
+    if lacking and is_asked:
+        raise ValueError(
+            f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
+            "Pass the labels or scores that they are computed from."
+        )
+    return [known[name] for name in names if name not in lacking]

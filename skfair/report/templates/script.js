@@ -1,0 +1,42 @@
+"use strict";
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = table.querySelectorAll("thead th");
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const rises = head.getAttribute("aria-sort") !== "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", rises ? "ascending" : "descending");
+      const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
+      const order = (a, b) => {
+        const [x, y] = [key(a), key(b)];
+        const [p, q] = [Number(x), Number(y)];
+        const both = x !== "" && y !== "" && !Number.isNaN(p) && !Number.isNaN(q);
+        return (both ? p - q : x.localeCompare(y)) * (rises ? 1 : -1);
+      };
+      const body = table.tBodies[0];
+      body.append(...[...body.rows].sort(order));
+    });
+  });
+}
+const slider = document.getElementById("limit");
+if (slider) {
+  const rows = [...document.querySelectorAll("#path tbody tr")];
+  const limits = [...new Set(rows.map((row) => row.dataset.limit))];
+  const all = document.getElementById("all-limits");
+  const show = () => {
+    const limit = limits[slider.value];
+    document.getElementById("limit-shown").textContent = limit;
+    slider.setAttribute("aria-valuetext", "limit " + limit);
+    for (const row of rows) row.hidden = !all.checked && row.dataset.limit !== limit;
+  };
+  slider.max = limits.length - 1;
+  slider.value = limits.length - 1;
+  document.getElementById("slider").hidden = false;
+  slider.addEventListener("input", show);
+  all.addEventListener("change", show);
+  show();
+}

@@ -1,0 +1,155 @@
+"""The tables of an audit, computed from a tally: by attribute, and for all attributes crossed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from skfair._typing import IntArray
+from skfair.metrics.compared_groups import ComparedGroups, compared_groups
+from skfair.report.calibration import ScoreTables
+from skfair.report.gaps import Gap, measure_gaps
+from skfair.report.tally import Tally
+from skfair.report.tasks import BEFORE, Task
+
+# A crossing with more groups than this is not listed; the search of subgroups covers it.
+MOST_CROSSED = 100
+
+
+class Options(NamedTuple):
+    """How an audit computes what it reports."""
+
+    metrics: list[str] | None
+    confidence: float
+    depth: int
+    min_size: float
+    n_simulations: int
+    rng: np.random.RandomState
+
+
+class View(NamedTuple):
+    """Groups by one attribute, or by several crossed."""
+
+    name: str
+    attributes: list[str]
+    names: list[str]
+    codes: IntArray  # group of each cell of the tally
+
+
+def views_of(tally: Tally) -> list[View]:
+    """List the attributes, and their crossing unless it has too many groups."""
+    wanted = [[name] for name in tally.sensitive]
+    if len(tally.sensitive) > 1:
+        wanted.append(tally.sensitive)
+    views = []
+    for attributes in wanted:
+        groups = compared_groups(tally.columns(attributes), n_samples=tally.n_rows.size).cells
+        if len(attributes) == 1 or groups.n_groups <= MOST_CROSSED:
+            name = " x ".join(attributes)
+            views.append(View(name, attributes, list(groups.names), groups.codes[0]))
+    return views
+
+
+def rates_table(tally: Tally, views: list[View], confidence: float) -> pd.DataFrame:
+    """Return every measure of every group with its interval, and of all rows."""
+    whole = View("", [], ["all"], np.zeros(tally.n_rows.size, np.int64))
+    tables = []
+    for view in (whole, *views):
+        n_groups = len(view.names)
+        n_rows = np.bincount(view.codes, tally.n_rows, n_groups)
+        for measure, cells in tally.moments.items():
+            moments = cells.merged(view.codes, n_groups)
+            low, high = moments.interval(confidence)
+            columns = {"view": view.name, "group": view.names, "n": n_rows, "measure": measure}
+            ends = {"value": moments.means, "value_low": low, "value_high": high}
+            tables.append(pd.DataFrame({**columns, **ends}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def gaps_table(tally: Tally, views: list[View], task: Task, options: Options) -> pd.DataFrame:
+    """Return every gap of every view: of both models, and within strata as well."""
+    gaps = task.gaps(options.metrics, set(tally.moments))
+    records: list[dict[str, Any]] = []
+    for view in views:
+        for is_conditional in [False, True] if tally.control else [False]:
+            groups = _groups_of(tally, view, is_conditional=is_conditional)
+            for model, prefix in (("now", ""), ("before", BEFORE)):
+                found = _gaps_of(tally, gaps, groups, prefix, options)
+                where = {"view": view.name, "model": model, "is_conditional": is_conditional}
+                records += [{**where, **record} for record in found]
+    return pd.DataFrame(records)
+
+
+def _groups_of(tally: Tally, view: View, *, is_conditional: bool) -> ComparedGroups:
+    """Return the groups of a view; within strata if asked."""
+    return compared_groups(
+        tally.columns(view.attributes),
+        tally.columns(tally.control) if is_conditional else None,
+        n_samples=tally.n_rows.size,
+        row_counts=tally.n_rows.astype(np.int64),
+    )
+
+
+def _gaps_of(
+    tally: Tally, gaps: list[Gap], groups: ComparedGroups, prefix: str, options: Options
+) -> list[dict[str, Any]]:
+    """Measure the gaps of one model between some groups."""
+    computable = {name for gap in gaps for name in gap.measures if prefix + name in tally.moments}
+    codes, n_cells = groups.cells.codes[0], groups.cells.n_groups
+    moments = {
+        name: tally.moments[prefix + name].merged(codes, n_cells) for name in sorted(computable)
+    }
+    measured = measure_gaps(
+        [gap for gap in gaps if set(gap.measures) <= computable],
+        moments,
+        groups,
+        list(groups.cells.names),
+        confidence=options.confidence,
+        n_draws=options.n_simulations,
+        rng=options.rng,
+    )
+    return [
+        {"metric": gap.name, "is_ratio": gap.is_ratio, **measured[gap.name]._asdict()}
+        for gap in gaps
+        if gap.name in measured
+    ]
+
+
+class ScoreReport(NamedTuple):
+    """What is said about scores."""
+
+    calibration: pd.DataFrame
+    densities: pd.DataFrame
+    rates: pd.DataFrame  # areas under the curve and calibration errors, like those of rates_table
+
+
+def score_report(tally: Tally, views: list[View], task: Task, confidence: float) -> ScoreReport:
+    """Describe the scores of each group of each view."""
+    if tally.scores is None:
+        return ScoreReport(pd.DataFrame(), pd.DataFrame(), pd.DataFrame())
+    calibration, densities, rates = [], [], []
+    is_share = bool(task.classes)
+    means = tally.moments["mean_score" if "mean_score" in tally.moments else "mean_prediction"]
+    for view in views:
+        n_groups = len(view.names)
+        of_groups = means.merged(view.codes, n_groups)
+        per_weight = of_groups.weight / np.where(of_groups.squares > 0, of_groups.squares, 1.0)
+        bins = tally.scores.merged(view.codes, n_groups)
+        tables = ScoreTables(bins, is_share, per_weight)
+        calibration.append(tables.calibration(view.names, confidence).assign(view=view.name))
+        densities.append(pd.DataFrame(tables.densities(view.names)).assign(view=view.name))
+        n_rows = np.bincount(view.codes, tally.n_rows, n_groups)
+        columns = {"view": view.name, "group": view.names, "n": n_rows}
+        if is_share:
+            auc, low, high = tables.aucs(confidence)
+            ends = {"measure": "auc", "value": auc, "value_low": low, "value_high": high}
+            rates.append(pd.DataFrame({**columns, **ends}))
+        if not is_share or (bins.edges[0], bins.edges[-1]) == (0.0, 1.0):
+            errors = {"measure": "calibration_error", "value": tables.calibration_errors()}
+            rates.append(
+                pd.DataFrame({**columns, **errors, "value_low": np.nan, "value_high": np.nan})
+            )
+    frames = (pd.concat(one, ignore_index=True) for one in (calibration, densities, rates))
+    return ScoreReport(*frames)

@@ -1,0 +1,222 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair import metrics
+from skfair.command.audit import read_condition
+from skfair.command.main import main
+from skfair.report import audit
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.RandomState(1)
+    n = 1200
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.randint(18, 80, n),
+            "job": rng.randint(3, size=n),
+        }
+    )
+    score = 1 / (1 + np.exp(-rng.normal(size=n) - 0.6 * (frame["sex"] == "m")))
+    frame["score"] = score.round(4)
+    frame["job"] = rng.randint(3, size=n)
+    frame["paid"] = np.where(rng.rand(n) < score, "yes", "no")
+    frame["approved"] = np.where(score > 0.5, "yes", "no")
+    frame["old"] = np.where(score > 0.4, "yes", "no")
+    frame["weight"] = rng.randint(1, 4, n)
+    return frame
+
+
+@pytest.fixture
+def file(frame, tmp_path):
+    path = tmp_path / "decisions.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+USUAL = ["--target", "paid", "--prediction", "approved", "--positive", "yes"]
+
+
+def run(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "skfair", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=300,
+    )
+
+
+def test_from_a_shell(file, tmp_path):
+    out = tmp_path / "report.html"
+    condition = "sex: demographic_parity_difference > 0.05"
+    result = run(
+        "audit", file, *USUAL, "--groups", "sex,age", "--bins", "age=25,45,65",
+        "--out", out, "--fail-if", condition,
+    )  # fmt: skip
+    assert result.returncode == 1, result.stderr
+    assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert "selection rates of f and m" in result.stdout
+    assert result.stderr.count("\n") == 1
+    assert condition in result.stderr
+
+
+def test_help_shows_examples():
+    result = run("audit", "--help")
+    assert result.returncode == 0
+    assert '--fail-if "demographic_parity_difference > 0.1"' in result.stdout
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("block_rows", [100, 5000])
+def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_rows):
+    path, out = tmp_path / f"rows.{kind}", tmp_path / "report.json"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    code = main(
+        ["audit", str(path), *USUAL, "--score", "score", "--groups", "sex,age", "--before", "old",
+         "--bins", "age=25,45,65", "--within", "job", "--weight", "weight", "--title", "T",
+         "--out", str(out), "--block-rows", str(block_rows)]
+    )  # fmt: skip
+    assert code == 0
+    names = ["under 25", "25 to under 45", "45 to under 65", "65 and over"]
+    ages = pd.cut(frame["age"], [-np.inf, 25, 45, 65, np.inf], right=False, labels=names)
+    expected = audit(
+        frame["paid"],
+        frame["approved"],
+        frame["score"],
+        sensitive_features=pd.DataFrame({"sex": frame["sex"], "age": ages}),
+        before=frame["old"],
+        conditional_on=frame["job"].astype(str),
+        sample_weight=frame["weight"],
+        pos_label="yes",
+        title="T",
+    )
+    found = json.loads(out.read_text(encoding="utf-8"))
+    wanted = expected.to_dict()
+    assert set(found) == set(wanted)
+    for name in ("rates", "calibration", "densities", "gaps", "subgroups"):
+        own, other = pd.DataFrame(found[name]), pd.DataFrame(wanted[name])
+        if name == "gaps":  # ends of intervals are drawn, and sums of blocks are rounded otherwise
+            own, other = own.drop(columns="left_out"), other.drop(columns="left_out")
+        pd.testing.assert_frame_equal(own, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--groups", "sx"], "has no column 'sx'. Its columns are 'sex', 'age'"),
+        (["--groups", "age"], "--bins age="),
+        (["--groups", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
+        (["--groups", "age", "--bins", "age=9,2"], "rising numbers"),
+        (["--groups", "sex", "--positive", "1"], "--positive LABEL"),
+        (["--groups", "sex", "--out", "report.doc"], ".html, .md or .json"),
+        (["--groups", "sex", "--fail-if", "parity"], "must look like"),
+        (["--groups", "sex", "--fail-if", "nonsense > 1"], "this audit knows"),
+        (["--groups", "sex", "--fail-if", "job: accuracy_parity_difference > 1"], "no view 'job'"),
+        (["--groups", "holes"], "Column 'holes' has 1 missing value, the first in data row 3"),
+        (["--groups", "sex", "--score", "paid"], "must be numeric"),
+        (["--groups", "sex", "--target", "half"], "Pass scores as --score"),
+        (["--groups", "sex", "--target", "half", "--prediction", "score"], "--task numbers"),
+        (["--groups", "sex", "--confidence", "2"], "--confidence"),
+    ],
+)
+def test_errors_are_one_line_that_says_what_to_do(frame, tmp_path, capsys, change, message):
+    path = tmp_path / "rows.csv"
+    holes = frame["sex"].where(frame.index != 2)
+    frame.assign(holes=holes, half=frame["score"]).to_csv(path, index=False)
+    extra = ["--task", "binary"] if "half" in change else []
+    assert main(["audit", str(path), *USUAL, *change, *extra]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert error.startswith("skfair audit: ")
+
+
+@pytest.mark.parametrize(("text", "content"), [("no.csv", None), ("empty.csv", "")])
+def test_files_that_are_none(tmp_path, capsys, text, content):
+    if content is not None:
+        (tmp_path / text).write_text(content)
+    assert main(["audit", str(tmp_path / text), *USUAL, "--groups", "sex"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_missing_groups_can_be_a_group(frame, tmp_path):
+    path, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    frame.assign(sex=frame["sex"].where(frame.index % 3 != 0)).to_csv(path, index=False)
+    code = main(
+        ["audit", str(path), *USUAL, "--groups", "sex", "--missing", "unknown", "--out", str(out)]
+    )
+    assert code == 0
+    groups = {row["group"] for row in json.loads(out.read_text())["rates"]}
+    assert groups == {"all", "f", "m", "unknown"}
+
+
+def test_numbers_from_a_file(tmp_path, capsys):
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame({"y": rng.normal(size=300), "p": rng.normal(size=300)})
+    frame["g"] = rng.choice(["a", "b"], 300)
+    frame.to_csv(tmp_path / "n.csv", index=False)
+    code = main(
+        ["audit", str(tmp_path / "n.csv"), "--target", "y", "--prediction", "p", "--groups", "g",
+         "--block-rows", "90", "--fail-if", "mean_residual_difference > 100"]
+    )  # fmt: skip
+    assert code == 0
+    assert "mean residuals of" in capsys.readouterr().out
+
+
+def test_conditions():
+    one = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
+    assert (one.view, one.metric) == ("sex x age", "equal_opportunity_difference[a > b]")
+    assert one.holds(0.05, one.limit)
+    assert not one.holds(0.04, one.limit)
+    assert read_condition("demographic_parity_ratio<0.8").view is None
+
+
+def test_a_condition_may_ask_for_another_metric(file, frame):
+    metric = "false_negative_parity_difference"
+    value = getattr(metrics, metric)(
+        frame["paid"], frame["approved"], sensitive_features=frame["sex"], pos_label="yes"
+    )
+    given = ["audit", str(file), *USUAL, "--groups", "sex", "--fail-if"]
+    assert main([*given, f"{metric} > {value - 0.001}"]) == 1
+    assert main([*given, f"{metric} > {value + 0.001}"]) == 0
+
+
+def test_data(tmp_path, capsys):
+    assert main(["data"]) == 0
+    assert "loans" in capsys.readouterr().out
+    out = tmp_path / "loans.csv"
+    assert main(["data", "loans", "--out", str(out)]) == 0
+    frame = pd.read_csv(out)
+    assert {"sex", "target"} <= set(frame.columns)
+    assert main(["data", "nonsense"]) == 2
+    assert main(["data", "loans"]) == 2
+
+
+def test_warm_fills_the_folder(tmp_path):
+    """Of the five steps only one runs here: compiling all kernels takes a minute."""
+    code = (
+        "import sys; from skfair.command import main as m, warm; "
+        "warm._classify = warm._partial = warm._cluster = warm._cut = lambda rows, groups: None; "
+        "sys.exit(warm.run_warm())"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "kernels are compiled" in result.stdout
+    assert "Compiled when first used: " in result.stdout
+    assert list(tmp_path.rglob("sorted_pairs*.nbi"))

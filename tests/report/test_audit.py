@@ -1,0 +1,340 @@
+"""Audits: every number against plain pandas, scikit-learn or the metrics of the package."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier
+from skfair.model_selection import fairness_path
+from skfair.report import Audit, audit
+from tests.report.schema import breaches
+
+FEW = partial(audit, n_simulations=50)
+
+
+def people(n=1500, seed=0):
+    rng = np.random.RandomState(seed)
+    frame = pd.DataFrame(
+        {
+            "sex": np.array(["f", "m"])[rng.randint(2, size=n)],
+            "age": np.array(["old", "young", "middle"])[rng.randint(3, size=n)],
+        }
+    )
+    score = 1 / (1 + np.exp(-rng.normal(size=n) - 0.8 * (frame["sex"] == "m").to_numpy()))
+    y = (rng.rand(n) < score).astype(int)
+    return frame, y, (score > 0.5).astype(int), score
+
+
+def rate_of(table, view, group, measure):
+    row = table[(table["view"] == view) & (table["group"] == group) & (table["measure"] == measure)]
+    return row["value"].item()
+
+
+def gap_of(found, view, metric, model="now", is_conditional=False):
+    gaps = found.gaps
+    row = gaps[
+        (gaps["view"] == view)
+        & (gaps["metric"] == metric)
+        & (gaps["model"] == model)
+        & (gaps["is_conditional"] == is_conditional)
+    ]
+    assert len(row) == 1
+    return row.iloc[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rates_are_plain_counting(weighted):
+    A, y, p, score = people()
+    w = np.random.RandomState(1).uniform(0.2, 3, y.size) if weighted else np.ones(y.size)
+    found = FEW(y, p, score, sensitive_features=A, sample_weight=w if weighted else None)
+    is_group = ((A["sex"] == "f") & (A["age"] == "old")).to_numpy()
+    expected = {
+        "base_rate": (y == 1, is_group),
+        "selection_rate": (p == 1, is_group),
+        "true_positive_rate": (p == 1, is_group & (y == 1)),
+        "false_positive_rate": (p == 1, is_group & (y == 0)),
+        "false_negative_rate": (p == 0, is_group & (y == 1)),
+        "positive_predictive_value": (y == 1, is_group & (p == 1)),
+        "false_omission_rate": (y == 1, is_group & (p == 0)),
+        "accuracy": (p == y, is_group),
+        "mean_score": (score, is_group),
+    }
+    for measure, (values, counted) in expected.items():
+        mean = np.average(values[counted], weights=w[counted])
+        value = rate_of(found.rates, "sex x age", "sex=f, age=old", measure)
+        assert value == pytest.approx(mean, abs=1e-12), measure
+    row = found.rates[(found.rates["view"] == "sex") & (found.rates["group"] == "m")]
+    assert (row["n"] == (A["sex"] == "m").sum()).all()
+    auc = rate_of(found.rates, "sex", "f", "auc")
+    women = (A["sex"] == "f").to_numpy()
+    exact = roc_auc_score(y[women], score[women], sample_weight=w[women])
+    assert auc == pytest.approx(exact, abs=0.002)
+
+
+def test_intervals_of_rates_are_those_of_the_report():
+    A, y, p, _ = people()
+    report = metrics.group_report(y, p, sensitive_features=A[["age"]])
+    found = FEW(y, p, sensitive_features=A).rates
+    for measure in ("selection_rate", "true_positive_rate", "positive_predictive_value"):
+        rows = found[(found["view"] == "age") & (found["measure"] == measure)].set_index("group")
+        for end in ("low", "high"):
+            expected = report.loc[rows.index, f"{measure}_{end}"]
+            np.testing.assert_allclose(rows[f"value_{end}"], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("within", [None, "region"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gaps_are_those_of_the_metrics(within, weighted):
+    A, y, p, score = people()
+    rng = np.random.RandomState(3)
+    w = rng.uniform(0.5, 2, y.size) if weighted else None
+    region = pd.Series(rng.randint(3, size=y.size), name="region") if within else None
+    names = [
+        "demographic_parity_difference",
+        "demographic_parity_ratio",
+        "equalized_odds_difference",
+        "equalized_odds_ratio",
+        "predictive_parity_difference",
+        "accuracy_parity_ratio",
+        "separation_gap",
+        "sufficiency_gap",
+        "mean_score_difference",
+    ]
+    found = FEW(
+        y,
+        p,
+        score,
+        sensitive_features=A,
+        conditional_on=region,
+        metrics=names,
+        sample_weight=w,
+        before=1 - p,
+    )
+    for view, columns in (("sex", ["sex"]), ("sex x age", ["sex", "age"])):
+        for name in names:
+            metric = getattr(metrics, name)
+            given = {"sensitive_features": A[columns], "sample_weight": w}
+            predicted = score if name == "mean_score_difference" else p
+            value = metric(y, predicted, **given)
+            assert gap_of(found, view, name)["value"] == pytest.approx(value, abs=1e-12)
+            if within:
+                value = metric(y, predicted, control_features=region, **given)
+                own = gap_of(found, view, name, is_conditional=True)["value"]
+                assert own == pytest.approx(value, abs=1e-12)
+            if name != "mean_score_difference":
+                value = metric(y, 1 - p, **given)
+                own = gap_of(found, view, name, model="before")["value"]
+                assert own == pytest.approx(value, abs=1e-12)
+    assert found.value("demographic_parity_difference") == max(
+        gap_of(found, view, "demographic_parity_difference")["value"]
+        for view in ("sex", "age", "sex x age")
+    )
+    assert found.value("demographic_parity_ratio", "sex") == pytest.approx(
+        metrics.demographic_parity_ratio(y, p, sensitive_features=A["sex"], sample_weight=w)
+    )
+
+
+def test_intervals_hold_the_value_and_cover_the_truth():
+    """Of 100 samples the interval of the worst of three pairs misses the truth rarely."""
+    rates, missed, missed_ratio = np.array([0.3, 0.4, 0.45]), 0, 0
+    for seed in range(100):
+        rng = np.random.RandomState(seed)
+        g = rng.randint(3, size=900)
+        p = (rng.rand(g.size) < rates[g]).astype(int)
+        names = ["demographic_parity_difference", "demographic_parity_ratio"]
+        found = audit(
+            None, p, sensitive_features=g, metrics=names, n_simulations=200, random_state=seed
+        )
+        difference, ratio = (gap_of(found, "sensitive_feature", name) for name in names)
+        assert difference["value_low"] <= difference["value"] <= difference["value_high"]
+        assert ratio["value_low"] <= ratio["value"] <= ratio["value_high"]
+        missed += not difference["value_low"] <= 0.15 <= difference["value_high"]
+        missed_ratio += not ratio["value_low"] <= 2 / 3 <= ratio["value_high"]
+    assert missed <= 10
+    assert missed_ratio <= 10
+
+
+def test_noise_is_what_shuffled_groups_show():
+    A, y, p, _ = people(800)
+    found = audit(y, p, sensitive_features=A[["age"]], n_simulations=2000)
+    floor = metrics.noise_floor(
+        metrics.demographic_parity_difference,
+        y,
+        p,
+        sensitive_features=A[["age"]],
+        n_permutations=300,
+        random_state=0,
+    )
+    row = gap_of(found, "age", "demographic_parity_difference")
+    assert row["noise_mean"] == pytest.approx(floor.mean, rel=0.15)
+    assert row["noise_upper"] == pytest.approx(floor.upper, rel=0.15)
+
+
+def test_a_group_without_positives_is_named():
+    y = np.array([0] * 40 + [0, 1] * 40)
+    p = np.array([0, 1] * 60)
+    g = ["a"] * 40 + ["b"] * 40 + ["c"] * 40
+    row = gap_of(FEW(y, p, sensitive_features={"g": g}), "g", "equal_opportunity_difference")
+    assert row["left_out"] == "a"
+    assert {row["first_group"], row["second_group"]} == {"b", "c"}
+
+
+def test_calibration_is_plain_averaging():
+    A, y, p, score = people()
+    table = FEW(y, p, score, sensitive_features=A).calibration
+    women = table[(table["view"] == "sex") & (table["group"] == "f")]
+    is_woman = (A["sex"] == "f").to_numpy()
+    assert women["n"].sum() == is_woman.sum()
+    means = np.average(women[["mean_score", "mean_target"]], weights=women["n"], axis=0)
+    np.testing.assert_allclose(means, [score[is_woman].mean(), y[is_woman].mean()])
+    assert (table["mean_target_low"] <= table["mean_target"] + 1e-12).all()
+    densities = FEW(y, p, score, sensitive_features=A).densities
+    assert [sum(shares) for shares in densities["shares"]] == pytest.approx([1.0] * len(densities))
+
+
+def test_before_and_after():
+    A, y, p, score = people()
+    then = (score > 0.35).astype(int)
+    found = FEW(y, p, sensitive_features=A, before=then)
+    change = rate_of(found.rates, "", "all", "accuracy_change")
+    assert change == pytest.approx((p == y).mean() - (then == y).mean())
+    women = (A["sex"] == "f").to_numpy()
+    down = rate_of(found.rates, "sex", "f", "moved_down")
+    assert down == pytest.approx(((then == 1) & (p == 0))[women].mean())
+    assert rate_of(found.rates, "sex", "f", "moved_up") == 0
+    assert not any("levelling down" in one for one in repr(found).split("\n") if "sex:" in one) or (
+        gap_of(found, "sex", "demographic_parity_difference")["value"]
+        < gap_of(found, "sex", "demographic_parity_difference", "before")["value"]
+    )
+
+
+def test_levelling_down_is_named():
+    g = np.repeat(["f", "m"], 200)
+    then = np.r_[np.arange(200) < 40, np.arange(200) < 100].astype(int)
+    now = np.r_[np.arange(200) < 40, np.arange(200) < 50].astype(int)
+    found = FEW(None, now, sensitive_features={"sex": g}, before=then)
+    assert "levelling down" in repr(found)
+    lifted = np.r_[np.arange(200) < 80, np.arange(200) < 100].astype(int)
+    assert "levelling down" not in repr(FEW(None, lifted, sensitive_features=g, before=then))
+
+
+def test_numbers():
+    A, _, _, score = people()
+    rng = np.random.RandomState(5)
+    y = 3 * score + rng.normal(size=score.size)
+    predicted = 2.5 * score + 0.1
+    found = FEW(y, predicted, sensitive_features=A, before=np.full(y.size, 1.5))
+    assert found.task == "numbers"
+    means = (pd.Series(y - predicted)).groupby(A["sex"]).mean()
+    assert rate_of(found.rates, "sex", "f", "mean_residual") == pytest.approx(means["f"])
+    gap = gap_of(found, "sex", "mean_residual_difference")["value"]
+    assert gap == pytest.approx(abs(means["f"] - means["m"]))
+    change = rate_of(found.rates, "", "all", "error_change")
+    assert change == pytest.approx(np.abs(y - predicted).mean() - np.abs(y - 1.5).mean())
+    assert len(found.calibration)
+    assert set(found.subgroups["measure"]) == {"mean_residual", "mean_absolute_error"}
+
+
+def test_classes():
+    A, _, _, score = people()
+    y = np.array(["cat", "dog", "eel"])[np.digitize(score, [0.4, 0.7])]
+    p = np.array(["cat", "dog", "eel"])[np.digitize(score + 0.05, [0.4, 0.7])]
+    found = FEW(y, p, sensitive_features=A)
+    assert found.task == "classes"
+    for label in ("cat", "eel"):
+        value = metrics.equal_opportunity_difference(y == label, p == label, sensitive_features=A)
+        own = gap_of(found, "sex x age", f"equal_opportunity_difference[{label}]")["value"]
+        assert own == pytest.approx(value)
+    value = metrics.accuracy_parity_difference(y, p, sensitive_features=A["age"])
+    assert gap_of(found, "age", "accuracy_parity_difference")["value"] == pytest.approx(value)
+    assert "eel" in found.to_html()
+
+
+def test_from_estimator():
+    A, y, _, score = people()
+    X = np.column_stack([score, np.random.RandomState(0).normal(size=y.size)])
+    model = LogisticRegression().fit(X, y)
+    own = Audit.from_estimator(model, X, y, sensitive_features=A, n_simulations=50)
+    same = FEW(y, model.predict(X), model.predict_proba(X)[:, 1], sensitive_features=A)
+    assert own.to_dict() == same.to_dict()
+    numbers = LinearRegression().fit(X, y)
+    found = Audit.from_estimator(numbers, X, y, sensitive_features=A, before=numbers)
+    assert found.task == "numbers"
+    assert rate_of(found.rates, "", "all", "error_change") == 0
+
+
+def test_from_path():
+    A, y, _, score = people(600)
+    X = np.column_stack([score, (A["sex"] == "f")])
+    path = fairness_path(
+        ConstrainedERMClassifier(),
+        X,
+        y,
+        max_disparities=[0.4, 0.1],
+        sensitive_features=A["sex"],
+    )
+    found = Audit.from_path(path, X, y, sensitive_features=A[["sex"]], n_simulations=50)
+    steps = found.path
+    for limit, model in zip(path.max_disparities, path.estimators, strict=True):
+        p = model.predict(X)
+        for group in ("f", "m"):
+            row = steps[(steps["limit"] == limit) & (steps["group"] == group)]
+            value = row.set_index("measure")["value"]["selection_rate"]
+            assert value == pytest.approx(p[(A["sex"] == group).to_numpy()].mean())
+    assert (steps.loc[steps["limit"] == 0.4, "value"][steps["measure"] == "moved_up"] == 0).all()
+    assert found.value("demographic_parity_difference") <= 0.1 + 1e-9
+    assert breaches(found.to_dict(), Audit.schema()) == []
+
+
+@pytest.mark.parametrize("task", ["binary", "classes", "numbers"])
+def test_json_round_trip(task):
+    A, y, p, score = people(300)
+    given = {
+        "binary": (y, p, score),
+        "classes": (np.digitize(score, [0.3, 0.6]), np.digitize(score, [0.4, 0.6]), None),
+        "numbers": (score, score**2, None),
+    }[task]
+    found = FEW(*given, sensitive_features=A)
+    plain = json.loads(found.to_json())
+    assert breaches(plain, Audit.schema()) == []
+    again = Audit.from_dict(plain)
+    assert again.to_dict() == found.to_dict()
+    assert again.to_html() == found.to_html()
+    assert breaches({**plain, "n_rows": "many"}, Audit.schema())
+    with pytest.raises(ValueError, match="schema version 9"):
+        Audit.from_dict({**plain, "schema_version": "9.0"})
+
+
+def test_the_same_audit_twice():
+    A, y, p, score = people(300)
+    assert FEW(y, p, score, sensitive_features=A).to_json() == (
+        FEW(y, p, score, sensitive_features=A).to_json()
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_pred": None}, "neither"),
+        ({"y_pred": np.linspace(0, 1, 60)}, "look like scores"),
+        ({"y_pred": np.zeros(59, int)}, "59 rows"),
+        ({"metrics": ["nonsense"]}, "this audit knows"),
+        ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
+        ({"task": "nonsense"}, "task must be"),
+        ({"threshold": 0.5}, "threshold turns"),
+        ({"confidence": 2}, "confidence"),
+        ({"sensitive_features": np.linspace(0, 1, 60)}, "continuous"),
+        ({"y_true": np.repeat(["a", "b"], 30), "y_pred": np.repeat(["a", "b"], 30)}, "pos_label"),
+    ],
+)
+def test_errors(change, message):
+    given = {"y_true": np.arange(60) % 2, "y_pred": np.arange(60) % 2}
+    given = {**given, "sensitive_features": ["f", "m", "m"] * 20, **change}
+    with pytest.raises((ValueError, TypeError), match=message):
+        audit(**given)

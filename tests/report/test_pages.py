@@ -1,0 +1,165 @@
+"""The page of an audit: one sound file, with nothing from elsewhere."""
+
+import builtins
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skfair.report import Audit, audit
+
+VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
+
+
+class Page(HTMLParser):
+    """What is on a page; complains about elements that are not closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.links = [], [], [], []
+        self.headings, self.text, self.unlabelled = [], "", []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append((tag, given))
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given[name] for name in ("href", "src", "xlink:href") if name in given]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag == "svg" and not (given.get("role") == "img" and given.get("aria-label")):
+            self.unlabelled.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open, f"</{tag}> closes nothing"
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.RandomState(0)
+    A = pd.DataFrame({"sex": rng.choice(["f", "<b>m</b>"], 600), "age": rng.randint(3, size=600)})
+    score = rng.rand(600)
+    return A, (rng.rand(600) < score).astype(int), (score > 0.5).astype(int), score
+
+
+@pytest.fixture(scope="module")
+def found(sample):
+    A, y, p, score = sample
+    within = pd.Series(A["age"] > 1, name="is_old")
+    made = audit(
+        y,
+        p,
+        score,
+        sensitive_features=A,
+        before=(score > 0.4).astype(int),
+        conditional_on=within,
+        title="Loans & more",
+        n_simulations=50,
+    )
+    steps = pd.DataFrame(
+        {
+            "view": ["", "sex"] * 2,
+            "group": ["all", "f"] * 2,
+            "measure": "selection_rate",
+            "value": [0.4, 0.3, 0.35, 0.34],
+            "limit": [0.1, 0.1, 0.05, 0.05],
+        }
+    )
+    return Audit(**{**made.fields(), "path": steps})
+
+
+def test_the_page_is_sound(found, tmp_path):
+    text = found.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
+    page = Page(text)
+    assert page.open == []
+    assert len(set(page.ids)) == len(page.ids)
+    assert not page.unlabelled
+    assert dict(page.tags)["html"]["lang"] == "en"
+    # Headings descend by one level at a time, from a single h1.
+    assert page.headings.count(1) == 1
+    assert page.headings[0] == 1
+    assert all(b - a <= 1 for a, b in zip(page.headings, page.headings[1:], strict=False))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("caption") == tags.count("table")
+    heads = [given for tag, given in page.tags if tag == "th"]
+    assert all(given.get("scope") in ("row", "col") for given in heads)
+    labels = {given.get("for") for tag, given in page.tags if tag == "label"}
+    inputs = [g for tag, g in page.tags if tag == "input" and g["type"] == "range"]
+    assert all(given["id"] in labels for given in inputs)
+
+
+def test_nothing_comes_from_elsewhere(found):
+    text = found.to_html()
+    page = Page(text)
+    assert all(link.startswith("#") for link in page.links)
+    assert all(link[1:] in page.ids for link in page.links)
+    assert not re.search(r"https?:|//\w+\.|@import|url\(", text)
+    assert not {"link", "img", "iframe"} & {tag for tag, _ in page.tags}
+
+
+def test_text_of_the_data_is_escaped(found):
+    text = found.to_html()
+    assert "<b>" not in text
+    assert "&lt;b&gt;m&lt;/b&gt;" in text
+    assert "Loans &amp; more" in text
+
+
+def test_everything_is_readable_without_the_script(found):
+    page = Page(found.to_html())
+    hidden = [given["id"] for _, given in page.tags if "hidden" in given]
+    assert hidden == ["slider"]  # the table of all limits stays
+    limits = [given["data-limit"] for tag, given in page.tags if "data-limit" in given]
+    assert limits == ["0.100", "0.100", "0.050", "0.050"]
+    for sentence in repr(found).split("\n")[1:]:
+        assert sentence in page.text
+    assert "It does not say" in page.text
+
+
+def test_markdown(found, tmp_path):
+    text = found.to_markdown(tmp_path / "card.md")
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == text
+    tables = re.findall(r"(?:^\|.*\|\n)+", text, re.M)
+    assert len(tables) > 5
+    for table in tables:
+        widths = {line.replace("\\|", "").count("|") for line in table.strip().split("\n")}
+        assert len(widths) == 1
+        assert re.fullmatch(r"\|(-+:?\|)+", table.split("\n")[1])
+
+
+def test_a_notebook_shows_the_summary(found):
+    page = Page(found._repr_html_())
+    assert "Loans & more" in page.text
+    assert "h1" not in [tag for tag, _ in page.tags]
+
+
+def test_a_page_of_many_groups_is_small(sample):
+    _, y, p, score = sample
+    rng = np.random.RandomState(1)
+    A = pd.DataFrame({f"c{j}": rng.randint(k, size=600) for j, k in enumerate((2, 3, 2, 2))})
+    text = audit(y, p, score, sensitive_features=A, n_simulations=20).to_html()
+    assert len(text.encode()) < 1_000_000
+
+
+def test_without_jinja(found, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("jinja2"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"skfair-suite\[report\]"):
+        found.to_html()
+    assert found.to_json()
