@@ -61,12 +61,17 @@ class Comparison(ABC):
         For the threshold scan: difference, ratio, largest rate.
     against_overall : bool
         Whether each rate is compared with the overall one instead of with the others.
+    is_window, is_cap : bool
+        Whether a limit says that all rates of a block lie in a window of this length, wherever it
+        is, or that none is above it.
     suffix : str or None
         Ending of the names of metrics that compare so; None if they are named otherwise.
     """
 
     code: ClassVar[int] = 0
     against_overall: ClassVar[bool] = False
+    is_window: ClassVar[bool] = False
+    is_cap: ClassVar[bool] = False
     suffix: ClassVar[str | None] = "_difference"
 
     @abstractmethod
@@ -119,6 +124,8 @@ class Pairwise(Comparison):
     lie within half the limit of it. So J groups cost J rows instead of J (J - 1) / 2.
     """
 
+    is_window = True
+
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the difference."""
         return np.maximum(high - low, 0.0)
@@ -152,6 +159,7 @@ class Overall(Pairwise):
     """The largest distance of a rate from the overall one."""
 
     against_overall = True
+    is_window = False
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one."""
@@ -224,6 +232,7 @@ class Bounded(Comparison):
 
     code = 2
     suffix = None
+    is_cap = True
 
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the larger rate."""

@@ -8,7 +8,6 @@ made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
+from skfair.estimators.limits import Limit, prepare_rule, unique_names
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_blocks import PartitionedERM
@@ -124,7 +124,7 @@ def build_problem(
     data: TrainingData,
     task: Task,
     rules: Sequence[Constraint],
-    max_disparity: float,
+    max_disparity: Limit,
     options: ModelOptions,
     *,
     n_earlier: int = 0,
@@ -139,7 +139,7 @@ def build_problem(
         Targets, loss and weights.
     rules : sequence of Constraint
         The rules that hold.
-    max_disparity : float
+    max_disparity : float or mapping
         The limit of rules without one of their own, in the units of the user.
     options : ModelOptions
         The model.
@@ -154,7 +154,8 @@ def build_problem(
     rows = TrainingRows(
         data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
     )
-    bound = _unique_names([rule.prepare(rows, max_disparity) for rule in rules])
+    bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
+    bound = unique_names(bound)
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
     weights = task.loss_weights
     n_rows = (task.targets.size if weights is None else float(weights.sum())) + n_earlier
@@ -207,17 +208,6 @@ def _in_blocks(
         fit_intercept=options.fit_intercept,
         alpha=alpha,
     )
-
-
-def _unique_names(rules: list[BoundConstraint]) -> list[BoundConstraint]:
-    """Number rules of the same name."""
-    names = [rule.name for rule in rules]
-    return [
-        rule
-        if names.count(rule.name) == 1
-        else replace(rule, name=f"{rule.name} ({names[: k + 1].count(rule.name)})")
-        for k, rule in enumerate(rules)
-    ]
 
 
 def default_solver(problem: Problem) -> str:

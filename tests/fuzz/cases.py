@@ -36,6 +36,7 @@ SETTINGS: dict[str, dict] = {
     "ConstrainedERMClassifier": {"max_iter": 8},
     "ConstrainedERMRegressor": {"max_iter": 8},
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
+    "FairDecisionClassifier": {"cv": 2, "max_disparity": 0.3},
     "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
 }
 CHEAP = {"n_samples": 40, "n_bootstrap": 5, "n_permutations": 5, "n_clusters": 2, "n_groups": 2}
