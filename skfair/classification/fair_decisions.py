@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.decisions.choose import Chosen, choose
@@ -210,7 +210,7 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         drop_sensitive: bool = True,
         control_columns: Any = None,
         intersectional: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator

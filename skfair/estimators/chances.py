@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,15 @@ from skfair._typing import FloatArray, IntArray
 from skfair.estimators.inner_scores import fitted
 
 Split = tuple[IntArray, IntArray]
+
+
+class HasChances(Protocol):
+    """A fitted classifier with probabilities."""
+
+    classes_: NDArray[Any]
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return probabilities."""
 
 
 class CrossFitted(NamedTuple):
@@ -37,7 +46,7 @@ def with_probabilities(estimator: Any) -> Any:
     )
 
 
-def chances_of(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
+def chances_of(model: HasChances, X: Any, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked."""
     found = np.asarray(model.predict_proba(X), dtype=np.float64)
     if not np.isfinite(found).all() or found.min(initial=0.0) < 0:
@@ -56,7 +65,7 @@ def chances_of(model: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
     return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / classes.size)
 
 
-def mean_chances(models: Sequence[Any], X: Any, classes: NDArray[Any]) -> FloatArray:
+def mean_chances(models: Sequence[HasChances], X: Any, classes: NDArray[Any]) -> FloatArray:
     """Return the mean of the probabilities of several models."""
     total = chances_of(models[0], X, classes)
     for model in models[1:]:

@@ -19,7 +19,14 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
-from skfair.estimators.limits import Limit, prepare_rule, unique_names
+from skfair.estimators.limits import (
+    Limit,
+    budget,
+    floor_rule,
+    floors,
+    prepare_rule,
+    unique_names,
+)
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore
 from skfair.problems.erm.in_blocks import PartitionedERM
@@ -92,6 +99,13 @@ class Task(NamedTuple):
     scale: TargetScale = TargetScale()
 
 
+class Limits(NamedTuple):
+    """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
+
+    min_rate: float | None = None
+    selection_rate: float | tuple[float, float] | None = None
+
+
 class ModelOptions(NamedTuple):
     """How scores are made of columns: hidden layers, intercept, weight of the penalty."""
 
@@ -125,6 +139,7 @@ def build_problem(
     task: Task,
     rules: Sequence[Constraint],
     max_disparity: Limit,
+    limits: Limits,
     options: ModelOptions,
     *,
     n_earlier: int = 0,
@@ -141,6 +156,8 @@ def build_problem(
         The rules that hold.
     max_disparity : float or mapping
         The limit of rules without one of their own, in the units of the user.
+    limits : Limits
+        Floor and budget.
     options : ModelOptions
         The model.
     n_earlier : int, default=0
@@ -155,7 +172,12 @@ def build_problem(
         data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
     )
     bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
-    bound = unique_names(bound)
+    bound = unique_names([*bound, *_other_limits(rules, rows, limits)])
+    if data.blocks is not None and len(bound) > len(rules):
+        raise ValueError(
+            "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
+            "Pass one limit, or rows in memory."
+        )
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
     weights = task.loss_weights
     n_rows = (task.targets.size if weights is None else float(weights.sum())) + n_earlier
@@ -165,6 +187,18 @@ def build_problem(
         lambda rows: _in_memory(rows, task, bound, options, alpha),
         lambda blocks: _in_blocks(blocks, task, rules, bound, options, alpha),
     )
+
+
+def _other_limits(
+    rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
+) -> list[BoundConstraint]:
+    """Return floor and budget as rules."""
+    found = []
+    if limits.min_rate is not None:
+        found += floors(floor_rule(rules), rows, limits.min_rate)
+    if limits.selection_rate is not None:
+        found += budget(rows, limits.selection_rate)
+    return found
 
 
 def _in_memory(
