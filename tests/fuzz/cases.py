@@ -32,6 +32,7 @@ from tests.house import discover_estimators
 SETTINGS: dict[str, dict] = {
     "FairKMeans": {"n_clusters": 2, "n_init": 1, "max_iter": 4},
     "ParetoFairKMeans": {"n_clusters": 2, "balances": 3, "n_init": 1, "max_iter": 4},
+    "FairAssignment": {},
     "FairSpectralClustering": {"n_clusters": 2, "n_init": 1},
     "ConstrainedERMClassifier": {"max_iter": 8},
     "ConstrainedERMRegressor": {"max_iter": 8},
