@@ -361,11 +361,13 @@ class SensitiveFeaturesMixin:
         counts = sum(np.bincount(attribute, minlength=n_groups) for attribute in codes)
         return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
 
-    def _read_groups(self, X: Any, sensitive_features: Any = None) -> IntArray | None:
+    def _read_groups(
+        self, X: Any, sensitive_features: Any = None, *, allow_unseen: bool = False
+    ) -> IntArray | None:
         """Return the group numbers of new rows, or None if their groups are not known.
 
         The groups come from ``sensitive_features``, else from ``sensitive_columns`` of X; unseen
-        groups raise.
+        groups raise, or get the number -1.
         """
         if sensitive_features is None:
             if self.sensitive_columns is None:
@@ -373,7 +375,9 @@ class SensitiveFeaturesMixin:
             sensitive_features = take_columns(X, self.sensitive_columns)
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
-        return self._group_levels.encode(sensitive_features, n_samples=n_samples)
+        return self._group_levels.encode(
+            sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
+        )
 
 
 def _check_given(argument: str, given: Any, columns: Any) -> None:

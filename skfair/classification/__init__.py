@@ -1,7 +1,13 @@
 """Fair classification estimators."""
 
 from skfair.classification.constrained_erm import ConstrainedERMClassifier
+from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.classification.partial_calibrator import PartialParityCalibrator
 from skfair.classification.partial_parity import PartialParityClassifier
 
-__all__ = ["ConstrainedERMClassifier", "PartialParityCalibrator", "PartialParityClassifier"]
+__all__ = [
+    "ConstrainedERMClassifier",
+    "FairDecisionClassifier",
+    "PartialParityCalibrator",
+    "PartialParityClassifier",
+]

@@ -7,13 +7,14 @@ fairness_constrained_benchmark are there by name.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +28,7 @@ from skfair.estimators.classes import (
     read_classes,
 )
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
-from skfair.estimators.erm_problem import LossChoice, RuleChoice, SolverChoice
+from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
@@ -100,6 +101,11 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Seed of stochastic solvers and of hidden layers.
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features. They are numbers and stay in the model.
+    min_rate : float, default=None
+        No group's rate may be below: the true positive rate if a rule looks at positives only, else
+        the selection rate.
+    selection_rate : float or (float, float), default=None
+        Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
 
     Attributes
     ----------
@@ -188,12 +194,14 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         **ConstrainedERMBase._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "refine": ["boolean"],
+        "min_rate": [Interval(Real, 0, 1, closed="both"), None],
+        "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
     }
 
     def __init__(
         self,
         constraint: RuleChoice = "demographic_parity",
-        max_disparity: float = 0.05,
+        max_disparity: Any = 0.05,
         *,
         loss: LossChoice = "log_loss",
         alpha: float | None = None,
@@ -213,6 +221,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         sensitive_columns: Any = None,
         drop_sensitive: bool = True,
         control_columns: Any = None,
+        min_rate: float | None = None,
+        selection_rate: Any = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -234,6 +244,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
         self.control_columns = control_columns
+        self.min_rate = min_rate
+        self.selection_rate = selection_rate
 
     @fit_method
     def fit(
@@ -392,6 +404,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         """
         scores = self.decision_function(X)
         return np.column_stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)])
+
+    def _limits(self) -> Limits:
+        return Limits(self.min_rate, self.selection_rate)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

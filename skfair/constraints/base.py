@@ -65,6 +65,9 @@ class Constraint(ABC, BaseEstimator):
         Name of the function of :mod:`skfair.metrics` that measures the rule.
     within_strata : bool
         Whether groups are compared within the levels of an allowed attribute.
+    counts_right : bool
+        Whether right predictions are counted: with several classes one rule for all of them, and
+        not one for each class.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Constraint(ABC, BaseEstimator):
     among_counted: bool = False
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
+    counts_right: bool = False
 
     def __init__(
         self,
@@ -178,6 +182,7 @@ def bind(
         overall=table.overall,
         quotients=table.quotients,
         rate_names=table.names,
+        rate_groups=table.groups,
         blocks=table.blocks,
         comparison=comparison,
         max_disparity=float(limit),

@@ -34,6 +34,7 @@ class BoundConstraint:
     # approximations for solvers, and whatever is reported is exact
     quotients: tuple[Quotients, Quotients] | None
     rate_names: tuple[str, ...]  # name of the group (and class) of each rate
+    rate_groups: IntArray  # (n_rates,): number of the group of each rate; -1 for all rows
     # (n_rates,): rates of one block, an attribute within a class or stratum, are compared
     # with each other
     blocks: IntArray
@@ -121,6 +122,24 @@ class BoundConstraint:
     def least_disparity(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the least disparity of cell means between bounds of shape (n_cells, ...)."""
         return self.comparison.least(*self.rates_between(low, high), self.blocks)
+
+    def restricted(self, which: IntArray, limit: float, name: str) -> BoundConstraint:
+        """Return the rule on some of its rates only, with a limit of their own."""
+        quotients = self.quotients
+        if quotients is not None:
+            rates, overall = (Quotients(q.sums[which], q.totals[which]) for q in quotients)
+            quotients = rates, overall
+        return replace(
+            self,
+            name=name,
+            rates=sparse.csr_array(self.rates[which]),
+            overall=sparse.csr_array(self.overall[which]),
+            quotients=quotients,
+            rate_names=tuple(self.rate_names[r] for r in which),
+            rate_groups=self.rate_groups[which],
+            blocks=np.unique(self.blocks[which], return_inverse=True)[1],
+            max_disparity=limit,
+        )
 
     def scaled(self, factor: float) -> BoundConstraint:
         """Return the rule with its bound multiplied, for targets in other units."""

@@ -164,6 +164,7 @@ class CellTable(NamedTuple):
     overall: sparse.csr_array
     quotients: tuple[Quotients, Quotients] | None  # rates and overall rates if they are quotients
     names: tuple[str, ...]  # name of the group and part of each rate
+    groups: IntArray  # (n_rates,): number of the group of each rate
     blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
 
 
@@ -188,7 +189,7 @@ def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -
     cell_weights = split.weights[is_counted]
     part_of_cell, class_of_cell = np.divmod(split.classes[is_counted], n_classes)
     membership = sparse.csr_array(split.membership[:, is_counted]) * cell_weights[None, :]
-    rates, overall, names, blocks = [], [], [], []
+    rates, overall, names, owners, blocks = [], [], [], [], []
     for part, suffix in enumerate(parts.names):
         in_part = (part_of_cell == part).astype(float)
         members = sparse.csr_array(membership * in_part[None, :])
@@ -200,6 +201,7 @@ def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -
         mean = sparse.csr_array((cell_weights * in_part / (cell_weights @ in_part))[None, :])
         overall.append(sparse.vstack([mean] * present.size))
         names += [groups.names[g] + suffix for g in present]
+        owners.append(present.astype(np.int64))
         blocks.append(groups.attribute_of_group[present] + part * groups.n_attributes)
     averages = sparse.csr_array(sparse.vstack(rates)), sparse.csr_array(sparse.vstack(overall))
     quotients = None
@@ -211,6 +213,7 @@ def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -
         *averages,
         quotients,
         tuple(names),
+        np.concatenate(owners),
         np.unique(np.concatenate(blocks), return_inverse=True)[1],
     )
 

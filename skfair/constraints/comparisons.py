@@ -49,6 +49,10 @@ class Comparison(ABC):
     code: ClassVar[int] = 0  # for the threshold scan: difference, ratio, largest rate
     # Whether each rate is compared with the overall one instead of with the others
     against_overall: ClassVar[bool] = False
+    # Whether a limit says that all rates of a block lie in a window of this length, wherever
+    # it is, or that none is above it
+    is_window: ClassVar[bool] = False
+    is_cap: ClassVar[bool] = False
     # Ending of the names of metrics that compare so; None if they are named otherwise
     suffix: ClassVar[str | None] = "_difference"
 
@@ -102,6 +106,8 @@ class Pairwise(Comparison):
     lie within half the limit of it. So J groups cost J rows instead of J (J - 1) / 2.
     """
 
+    is_window = True
+
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the difference."""
         return np.maximum(high - low, 0.0)
@@ -135,6 +141,7 @@ class Overall(Pairwise):
     """The largest distance of a rate from the overall one."""
 
     against_overall = True
+    is_window = False
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one."""
@@ -207,6 +214,7 @@ class Bounded(Comparison):
 
     code = 2
     suffix = None
+    is_cap = True
 
     def gap(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return the larger rate."""

@@ -54,6 +54,11 @@ class ConditionalOn(Constraint):
         return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
 
     @property
+    def counts_right(self) -> bool:  # type: ignore[override]
+        """Whether the rule is on right predictions."""
+        return self._rule().counts_right
+
+    @property
     def metric(self) -> str | None:
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
         return self._rule().metric

@@ -127,6 +127,7 @@ class AccuracyParity(RateParity):
     """Bound the difference of accuracies, the shares of right predictions."""
 
     parity = "accuracy_parity"
+    counts_right = True
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return Rate(np.sign(rows.targets))

@@ -22,6 +22,7 @@ from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.judge import StrictResult
 from skfair.estimators import erm_report
 from skfair.estimators.erm_problem import (
+    Limits,
     ModelOptions,
     Problem,
     Task,
@@ -31,6 +32,7 @@ from skfair.estimators.erm_problem import (
     default_solver,
     solve,
 )
+from skfair.estimators.limits import loosest
 from skfair.estimators.stream import Stream, begin, check_advances
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
@@ -56,7 +58,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
 
     _parameter_constraints: dict[str, Any] = {
         "constraint": "no_validation",  # make_constraints says more
-        "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
@@ -127,9 +129,14 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
             task,
             active_rules(self.constraint, self._task, data),
             self.max_disparity,
+            self._limits(),
             ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model),
             n_earlier=n_earlier,
         )
+
+    def _limits(self) -> Limits:
+        """Return floors and budgets; classifiers have parameters for them."""
+        return Limits()
 
     def _choose(self, problem: Problem) -> Solver:
         """Choose the solver."""
@@ -172,7 +179,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         elif erm_report.warn_if_missed(problem, self.train_disparities_, task.scale):
             self.status_ = "infeasible"
         elif found.n_solves > 1 and task.class_names is not None:
-            erm_report.warn_if_nearly_constant(problem, decisions, self.max_disparity)
+            erm_report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))
         return self
 
     # --- model ---------------------------------------------------------------------------------

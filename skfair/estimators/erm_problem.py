@@ -8,7 +8,6 @@ made.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,14 @@ from skfair.constraints.base import Constraint, TrainingRows, make_constraints
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
+from skfair.estimators.limits import (
+    Limit,
+    budget,
+    floor_rule,
+    floors,
+    prepare_rule,
+    unique_names,
+)
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore, ScoreFunction
 from skfair.models.plug_in import PlugInScore
@@ -77,6 +84,13 @@ class Task(NamedTuple):
     scale: TargetScale = TargetScale()  # what the targets were before
 
 
+class Limits(NamedTuple):
+    """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
+
+    min_rate: float | None = None
+    selection_rate: float | tuple[float, float] | None = None
+
+
 class ModelOptions(NamedTuple):
     """How scores are made of columns: hidden layers, intercept, weight of the penalty.
 
@@ -111,7 +125,8 @@ def build_problem(
     data: TrainingData,  # the rows
     task: Task,  # targets, loss and weights
     rules: Sequence[Constraint],  # the rules that hold
-    max_disparity: float,  # the limit of rules without one of their own, in the units of the user
+    max_disparity: Limit,  # the limit of rules without one of their own, in the units of the user
+    limits: Limits,  # floor and budget
     options: ModelOptions,  # the model
     *,
     n_earlier: int = 0,  # rows of a stream before these, which count in the default of ``alpha``
@@ -126,7 +141,13 @@ def build_problem(
     rows = TrainingRows(
         data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
     )
-    bound = _unique_names([rule.prepare(rows, max_disparity) for rule in rules])
+    bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
+    bound = unique_names([*bound, *_other_limits(rules, rows, limits)])
+    if data.blocks is not None and len(bound) > len(rules):
+        raise ValueError(
+            "A limit for each attribute, min_rate and selection_rate are not for Dask collections. "
+            "Pass one limit, or rows in memory."
+        )
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
     weights = task.loss_weights
     n_rows = (task.targets.size if weights is None else float(weights.sum())) + n_earlier
@@ -136,6 +157,18 @@ def build_problem(
         lambda rows: _in_memory(rows, task, bound, options, alpha),
         lambda blocks: _in_blocks(blocks, task, rules, bound, options, alpha),
     )
+
+
+def _other_limits(
+    rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
+) -> list[BoundConstraint]:
+    """Return floor and budget as rules."""
+    found = []
+    if limits.min_rate is not None:
+        found += floors(floor_rule(rules), rows, limits.min_rate)
+    if limits.selection_rate is not None:
+        found += budget(rows, limits.selection_rate)
+    return found
 
 
 def _in_memory(
@@ -184,17 +217,6 @@ def _in_blocks(
         fit_intercept=options.fit_intercept,
         alpha=alpha,
     )
-
-
-def _unique_names(rules: list[BoundConstraint]) -> list[BoundConstraint]:
-    """Number rules of the same name."""
-    names = [rule.name for rule in rules]
-    return [
-        rule
-        if names.count(rule.name) == 1
-        else replace(rule, name=f"{rule.name} ({names[: k + 1].count(rule.name)})")
-        for k, rule in enumerate(rules)
-    ]
 
 
 def default_solver(problem: Problem) -> str:

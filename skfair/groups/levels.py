@@ -66,10 +66,17 @@ class GroupLevels:
                 return number
         raise ValueError(f"There is no group {key!r}. The groups are {listed(self.names)}.")
 
-    def encode(self, sensitive_features: Any, *, n_samples: int | None = None) -> IntArray:
+    def encode(
+        self,
+        sensitive_features: Any,
+        *,
+        n_samples: int | None = None,
+        allow_unseen: bool = False,
+    ) -> IntArray:
         """Return the group numbers of new rows, shape (n_attributes, n_samples).
 
-        A level, or an intersection, that was not there at fit raises a ``ValueError``.
+        A level, or an intersection, that was not there at fit raises a ``ValueError``, or gets the
+        number -1 with ``allow_unseen``.
         """
         columns = read_columns(sensitive_features)
         check_length(columns, n_samples)
@@ -84,26 +91,30 @@ class GroupLevels:
         for a, (name, values) in enumerate(columns):
             found = factorize(values)
             check_missing(found, self.attributes[a] if name is None else name)
-            codes[a] = self._known_levels(found, a)[found.codes]
-        if self.combinations is not None:
-            return self._known_combinations(codes)
-        codes += self.offsets[:-1, None]
-        return codes
+            codes[a] = self._known_levels(found, a, allow_unseen)[found.codes]
+        if self.combinations is None:
+            return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
+        is_known = codes.min(axis=0, initial=0) >= 0
+        numbers = np.full((1, codes.shape[1]), -1)
+        numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen)
+        return numbers
 
-    def _known_levels(self, found: Factorized, attribute: int) -> IntArray:
+    def _known_levels(
+        self, found: Factorized, attribute: int, allow_unseen: bool = False
+    ) -> IntArray:
         """Map the levels of new rows to those seen at fit."""
         position = {level: i for i, level in enumerate(self.levels[attribute])}
         unseen = [level for level in found.levels if level not in position]
-        if unseen:
+        if unseen and not allow_unseen:
             raise ValueError(
                 f"Sensitive attribute {self.attributes[attribute]!r} has "
                 f"{plural(len(unseen), 'level')} that did not occur at fit: {listed(unseen)}. "
                 f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
                 "every group, or map new levels to a known one."
             )
-        return np.array([position[level] for level in found.levels], dtype=np.int64)
+        return np.array([position.get(level, -1) for level in found.levels], dtype=np.int64)
 
-    def _known_combinations(self, codes: IntArray) -> IntArray:
+    def _known_combinations(self, codes: IntArray, allow_unseen: bool = False) -> IntArray:
         """Map rows of level codes to the intersections seen at fit."""
         assert self.combinations is not None
         shape = np.array([len(column) for column in self.levels])
@@ -114,7 +125,7 @@ class GroupLevels:
         table[joint[: self.n_groups]] = np.arange(self.n_groups)
         position = table[joint[self.n_groups :]]
         strangers = np.flatnonzero(position < 0)
-        if strangers.size:
+        if strangers.size and not allow_unseen:
             levels = [
                 column[c] for column, c in zip(self.levels, codes[:, strangers[0]], strict=True)
             ]

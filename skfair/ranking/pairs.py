@@ -217,6 +217,7 @@ def _rule(
         overall=sparse.csr_array(matrix.shape),
         quotients=None,
         rate_names=tuple(names),
+        rate_groups=np.full(len(names), -1),
         blocks=np.repeat(np.arange(len(names) // 2), 2),
         comparison=Pairwise(),
         max_disparity=max_disparity,

@@ -33,14 +33,23 @@ from tests.house import discover_estimators
 SETTINGS: dict[str, dict] = {
     "FairKMeans": {"n_clusters": 2, "n_init": 1, "max_iter": 4},
     "ParetoFairKMeans": {"n_clusters": 2, "balances": 3, "n_init": 1, "max_iter": 4},
+    "FairAssignment": {},
     "FairSpectralClustering": {"n_clusters": 2, "n_init": 1},
     "ConstrainedERMClassifier": {"max_iter": 8},
     "ConstrainedERMRegressor": {"max_iter": 8},
     "FairRanker": {"max_iter": 8, "max_rounds": 2},
     "PartialParityClassifier": {"max_iter": 8, "max_disparity": 0.3},
+    "FairDecisionClassifier": {"cv": 2, "max_disparity": 0.3},
     "PartialParityCalibrator": {"cv": 2, "max_disparity": 0.3},
 }
-CHEAP = {"n_samples": 40, "n_simulations": 5, "n_bootstrap": 5, "n_permutations": 5, "n_clusters": 2, "n_groups": 2}
+CHEAP = {
+    "n_samples": 40,
+    "n_simulations": 5,
+    "n_bootstrap": 5,
+    "n_permutations": 5,
+    "n_clusters": 2,
+    "n_groups": 2,
+}
 # Public names that cannot be called with data, and why.
 EXEMPT = {
     "skfair.show_versions": "takes nothing",

@@ -1,0 +1,410 @@
+"""Any classifier, fair decisions: the model stays, and what it decides keeps the limits.
+
+``fit`` reads as the method does: cross-fit the model, bind the rules to the rows, search prices,
+store them. A row is decided for the class with the largest probability minus price.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_y,
+    check_is_fitted,
+    has_fit_parameter,
+)
+
+from skfair._typing import FloatArray, IntArray, Seed
+from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.blocks.training_data import TrainingData
+from skfair.enforcement.decisions.choose import Chosen, choose
+from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import Features
+from skfair.estimators.chances import (
+    chances_of,
+    cross_fit,
+    make_splits,
+    with_probabilities,
+)
+from skfair.estimators.decision_prediction import DecisionPrediction
+from skfair.estimators.decisions import (
+    LabelledRows,
+    class_limits,
+    class_rules,
+    free_decisions,
+    read_worth,
+    report,
+)
+from skfair.estimators.erm_problem import active_rules
+from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.inner_scores import as_rows
+from skfair.groups.attributes import CONTROL
+from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import GroupLevels
+from skfair.groups.sensitive_columns import take_columns
+from skfair.utils.warn import warn_user
+
+
+class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
+    r"""Any classifier with decisions that keep fairness limits on the training rows.
+
+    The classifier is fitted as it is, on folds, so that every training row has probabilities from
+    models that have not seen it. Then a price is set for each decision:
+
+    .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}
+
+    for groups g and true classes k. The prices L are those of the most accurate decisions that keep
+    the limits. With two classes and known groups they amount to one threshold for each group.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The classifier, with ``predict_proba``, or with ``decision_function``, which is calibrated.
+        None stands for ``LogisticRegression()``.
+    constraint : str, Constraint or list of them, default="demographic_parity"
+        Rules on rates of decisions, from :mod:`skfair.constraints`. With several classes each
+        holds for each class against the rest, accuracy parity for all of them at once.
+    max_disparity : float or dict, default=0.05
+        The limit of the rules without one of their own; a dict has one for each attribute, None
+        for no limit, and needs ``intersectional=False`` if there are several.
+    group_aware : bool or "auto", default="auto"
+        Whether decisions may use the group of a row. Otherwise it is estimated from the other
+        columns, and no group is needed to predict. "auto" means True if ``sensitive_columns`` is
+        set.
+    group_estimator : classifier, default=None
+        Estimates group and class together if groups may not be used; None for a clone of
+        ``estimator``.
+    cv : int, splitter, iterable or "prefit", default=5
+        The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
+    method : {"auto", "prices", "windows"}, default="auto"
+        "windows" finds exact thresholds for two classes and known groups; "prices" works always.
+    min_rate : float, "as before" or dict, default=None
+        No group's rate may be below: the true positive rate if a rule looks at positives only, else
+        the selection rate. "as before" means that of the classifier without rules. With several
+        classes a dict from classes to values.
+    selection_rate : float, (float, float) or dict, default=None
+        Share of all rows that are decided for the positive class: exactly (to half a row), or from
+        low to high. With several classes a dict from classes to values.
+    cost_matrix : array-like of shape (n_classes, n_classes), default=None
+        Cost of deciding for a class (column) given the true one (row), in place of errors.
+    unseen : {"error", "overall"}, default="error"
+        What is done with a group at prediction that was not there in fit: an error, or the prices
+        of the average row.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the model.
+    control_columns : str, int or list of them, default=None
+        Columns of X that hold the control features of rules within strata. They stay in the model.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample that large data sets begin with.
+    n_jobs : int, default=None
+        Folds that are fitted at the same time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes; of two, the second is the positive one.
+    prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
+        Price of a decision (last axis), by group, stratum and true class.
+    estimators_ : list of classifiers
+        The models of the folds; their probabilities are averaged.
+    group_estimators_ : list of lists of classifiers
+        For each attribute the models of groups, if groups may not be used and limits bind.
+    train_predictions_ : ndarray of shape (n_samples,)
+        Decisions on the training rows, by models that have not seen them: what limits hold for.
+    train_disparity_ : float
+        Disparity of these, the largest of all rules.
+    train_disparities_ : dict of str to float
+        Disparity of each rule.
+    price_of_fairness_ : float
+        Accuracy that is given up on the training rows (or what is paid, of the cost matrix).
+    status_ : str
+        "converged", or "infeasible" if a limit is missed.
+    method_ : str
+        What found the prices: "windows", "prices", or "none" if no limit binds.
+    is_group_aware_ : bool
+        Whether predictions need the group.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that the model uses.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    ConstrainedERMClassifier : A linear model or network that is trained under the rules.
+    PartialParityCalibrator : Rules on scores within an interval of ranks.
+
+    Notes
+    -----
+    Limits hold for the training rows, exactly; new rows exceed them by about one standard error.
+    The search costs a few passes over the rows and O(n log n) for each exact line search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> from skfair.classification import FairDecisionClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.choice(["f", "m"], 600)
+    >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
+    >>> booster = HistGradientBoostingClassifier(max_iter=20)
+    >>> model = FairDecisionClassifier(booster, "demographic_parity", 0.05)
+    >>> model = model.fit(X, y, sensitive_features=sex)
+    >>> rates = [model.train_predictions_[sex == s].mean() for s in ("f", "m")]
+    >>> bool(abs(rates[0] - rates[1]) <= 0.05)
+    True
+    """
+
+    __metadata_request__fit = {"control_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "constraint": "no_validation",  # make_constraints says more
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "group_aware": ["boolean", StrOptions({"auto"})],
+        "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
+        "cv": ["cv_object", StrOptions({"prefit"})],
+        "method": [StrOptions({"auto", "prices", "windows"})],
+        "min_rate": "no_validation",  # floors and budgets say more
+        "selection_rate": "no_validation",
+        "cost_matrix": ["array-like", None],
+        "unseen": [StrOptions({"error", "overall"})],
+        "control_columns": ["array-like", str, Integral, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        constraint: Any = "demographic_parity",
+        max_disparity: Any = 0.05,
+        *,
+        group_aware: bool | str = "auto",
+        group_estimator: Any = None,
+        cv: Any = 5,
+        method: str = "auto",
+        min_rate: Any = None,
+        selection_rate: Any = None,
+        cost_matrix: Any = None,
+        unseen: str = "error",
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+        control_columns: Any = None,
+        intersectional: bool = True,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.max_disparity = max_disparity
+        self.group_aware = group_aware
+        self.group_estimator = group_estimator
+        self.cv = cv
+        self.method = method
+        self.min_rate = min_rate
+        self.selection_rate = selection_rate
+        self.cost_matrix = cost_matrix
+        self.unseen = unseen
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.control_columns = control_columns
+        self.intersectional = intersectional
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fit_method
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        control_features: Any = None,
+    ) -> FairDecisionClassifier:
+        """Fit the classifier on folds, and choose the prices of its decisions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows, in whatever form the classifier takes.
+        y : array-like of shape (n_samples,)
+            Two or more classes; of two, the one that sorts last is the positive one.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, for rules that hold within each of their levels.
+
+        Returns
+        -------
+        self : FairDecisionClassifier
+            The fitted classifier.
+        """
+        self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
+        X, y = indexable(as_rows(X), _check_y(y, estimator=self))
+        data = self._read(
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            skip_check_array=True,
+        )
+        rows = self._labelled(data)
+        self._read_strata(X, control_features, data)
+        chances = self._cross_fit(data, rows)
+        worth, unit = read_worth(self.cost_matrix, self.classes_.size)
+        rules = active_rules(self.constraint, "classification", data)
+        fair = class_rules(rules, rows, self.max_disparity)
+        before = free_decisions(chances @ worth)
+        limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
+        judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
+        self._group_models = self._fit_group_models(data, rows, judge, before)
+        chosen = self._choose(judge, rows, data, chances)
+        n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
+        self.__dict__.update(report(judge, chosen, n_fair))
+        self.price_of_fairness_ = unit * (chosen.free.worth - chosen.verdict.worth)
+        self.train_predictions_ = self.classes_[chosen.predicted]
+        return self
+
+    # --- steps of a fit ------------------------------------------------------------------------
+
+    def _labelled(self, data: TrainingData) -> LabelledRows:
+        check_classification_targets(data.y)
+        self.classes_, codes = np.unique(data.y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                "This classifier needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+        aware = self.group_aware
+        self.is_group_aware_ = bool(
+            self.sensitive_columns is not None if aware == "auto" else aware
+        )
+        offsets = self._group_levels.offsets
+        self._marginals = data.groups.sums(data.sample_weight)
+        self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
+        return LabelledRows(
+            data.groups, codes.astype(np.int64), self.classes_, data.sample_weight, data.strata
+        )
+
+    def _read_strata(self, X: Any, control_features: Any, data: TrainingData) -> None:
+        """Keep the levels of the control features, for prediction."""
+        self._strata_levels: GroupLevels | None = None
+        if data.strata is not None:
+            if self.control_columns is not None:
+                control_features = take_columns(X, self.control_columns, "control_columns")
+            self._strata_levels = encode_groups(control_features, role=CONTROL).levels
+
+    def _cross_fit(self, data: TrainingData, rows: LabelledRows) -> FloatArray:
+        """Fit the models and return the probabilities of the training rows."""
+        inner = with_probabilities(self._inner())
+        if isinstance(self.cv, str) or isinstance(inner, FrozenEstimator):
+            check_is_fitted(inner)
+            self.estimators_ = [inner]
+            return chances_of(inner, data.X, self.classes_)
+        cells = rows.groups.cells(rows.codes, self.classes_.size).codes
+        splits = make_splits(self.cv, data.X, data.y, cells)
+        params = self._row_params(data.sample_weight)
+        found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
+        self.estimators_ = found.models
+        return found.chances
+
+    def _fit_group_models(
+        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
+    ) -> GroupModels | None:
+        """Fit models of groups if they are not to be used, and a limit binds."""
+        self.group_estimators_: list[list[Any]] = []
+        if (
+            self.is_group_aware_
+            or data.groups.n_groups == data.groups.n_attributes
+            or judge(before).is_feasible
+        ):
+            return None
+        estimator = self.group_estimator
+        if estimator is None:
+            inner = self._inner()
+            inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
+            estimator = with_probabilities(clone(inner))
+        found = fit_group_models(
+            estimator,
+            data.X,
+            data.groups,
+            rows.codes,
+            self._row_params(data.sample_weight, estimator),
+            self.cv if isinstance(self.cv, Integral) else 5,
+            self.n_jobs,
+        )
+        self.group_estimators_ = found.models
+        return found
+
+    def _choose(
+        self, judge: Judge, rows: LabelledRows, data: TrainingData, chances: FloatArray
+    ) -> Chosen:
+        """Search the prices, and store them."""
+        groups, n_strata = data.groups, self._n_strata
+        offsets = groups.offsets
+        features = Features(
+            groups.n_groups, n_strata, self.classes_.size, np.arange(offsets[0], offsets[1])
+        )
+        strata = None if rows.strata is None else rows.strata.codes
+        joint = None if self._group_models is None else self._group_models.joint_of_rows(chances)
+        search = PriceSearch(
+            judge,
+            features,
+            rows.codes if strata is None else strata * self.classes_.size + rows.codes,
+            chances @ judge.worth,
+            self._shares(chances, groups.codes, joint, strata),
+            check_random_state(self.random_state),
+        )
+        is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
+        chosen = choose(search, groups.codes[0] if is_partition else None, self.method)
+        shape = (groups.n_groups, n_strata, self.classes_.size, self.classes_.size)
+        self.prices_ = chosen.prices.reshape(shape)
+        self._worth = judge.worth
+        return chosen
+
+    def _inner(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _row_params(self, sample_weight: Any, estimator: Any = None) -> dict[str, Any]:
+        """Return what the fit of an estimator takes besides X and y."""
+        if sample_weight is None:
+            return {}
+        if has_fit_parameter(self._inner() if estimator is None else estimator, "sample_weight"):
+            return {"sample_weight": sample_weight}
+        if estimator is None:
+            warn_user(
+                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
+                "limits only."
+            )
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._inner())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags

@@ -1,0 +1,368 @@
+"""Any clusterer, labels within limits: the clusters stay, and rows join them at the least cost.
+
+``fit`` reads as the method does: fit the clusterer, ask what each row pays in each cluster, turn
+the limits into rules, assign by prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from skfair._typing import FloatArray, Seed
+from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.cluster.limits import representation_rules
+from skfair.cluster.results import count_attributes
+from skfair.groups.encoding import GroupEncoding, encode_groups
+from skfair.groups.sensitive_columns import take_columns
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.solvers.clustering.assignment import Assignment, assign
+from skfair.utils.validation import check_weights
+from skfair.utils.warn import warn_user
+
+_TINY = 1e-300
+CostFunction = Callable[[Any, Any], Any]
+
+
+def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
+    """Return squared distances to the centres of clusters."""
+    centers = getattr(clusterer, "cluster_centers_", None)
+    centers = clusterer.centroids_ if centers is None else centers
+    return np.asarray(euclidean_distances(X, centers, squared=True), dtype=np.float64)
+
+
+def surprise(clusterer: Any, X: Any) -> FloatArray:
+    """Return minus the logarithm of the probabilities of clusters."""
+    chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
+    return np.asarray(-np.log(np.maximum(chances, _TINY)))
+
+
+# What a clusterer may have, and the cost that goes with it; the first that fits is taken.
+COSTS: dict[str, CostFunction] = {
+    "predict_proba": surprise,
+    "cluster_centers_": distances_to_centers,
+    "centroids_": distances_to_centers,
+}
+
+
+class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
+    """Clusters of any clusterer, with labels that keep the groups in proportion.
+
+    The clusters stay where they are. Rows are assigned to them so that each cluster keeps the
+    limits and the total cost is least: squared distances to centres, or minus log probabilities.
+
+    Parameters
+    ----------
+    clusterer : estimator, default=None
+        A clusterer with ``cluster_centers_``, ``centroids_`` (HDBSCAN with ``store_centers``) or
+        ``predict_proba`` (mixtures); None for ``MiniBatchKMeans()``. A fitted one is passed as
+        ``sklearn.frozen.FrozenEstimator(clusterer)``.
+    min_balance : float or None, default=0.8
+        Smallest over largest group in each cluster, at least.
+    relative_balance : bool, default=True
+        Whether that is a share of the balance of all rows.
+    share_bounds : float or dict, default=None
+        Limits on the share of each group in each cluster, in place of ``min_balance``; as in
+        :class:`FairKMeans`.
+    costs : callable, default=None
+        ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
+        distances to medoids, or of mixed columns. X is then passed on as it is.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the clusterer, if it has none of its own.
+    sensitive_columns : str, int or list of them, default=None
+        Columns of X that hold the attributes, for work without metadata routing.
+    drop_sensitive : bool, default=True
+        Whether these columns are kept out of the clustering.
+    intersectional : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+
+    Attributes
+    ----------
+    clusterer_ : estimator
+        The fitted clusterer.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row, within the limits.
+    cost_ : float
+        Mean cost of the rows.
+    cost_without_limits_ : float
+        Mean cost if each row joins its cheapest cluster.
+    group_counts_ : ndarray of shape (n_clusters, n_groups)
+        Weight of each group in each cluster.
+    cluster_balances_ : ndarray of shape (n_clusters,)
+        Smallest over largest group of each cluster.
+    balance_ : float
+        The smallest of these.
+    prices_ : ndarray of shape (n_clusters, n_groups)
+        What members of a group pay to join a cluster, besides the cost.
+    status_ : str
+        "converged", or "infeasible" if the limits are missed by a whole row or more.
+    groups_ : ndarray of shape (n_groups,)
+        Names of the groups.
+    model_features_ : ndarray
+        Names or positions of the columns of X that are clustered.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray
+        Names of the columns of X, if it has them.
+
+    See Also
+    --------
+    FairKMeans : Moves the centres too, which costs less at the same limits.
+
+    Notes
+    -----
+    One pass over the table of costs, O(n K), for each evaluation of the prices; large tables settle
+    on a sample of 10000 rows first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.mixture import GaussianMixture
+    >>> from skfair.cluster import FairAssignment
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> sex = np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m")
+    >>> model = FairAssignment(GaussianMixture(2, random_state=0), min_balance=0.8)
+    >>> model = model.fit(X, sensitive_features=sex)
+    >>> bool(model.balance_ >= 0.8 * min(np.mean(sex == "f"), np.mean(sex == "m")))
+    True
+    """
+
+    # Members of a group may be assigned by their prices, so prediction takes the groups.
+    __metadata_request__predict = {"sensitive_features": True}
+
+    _parameter_constraints: dict[str, Any] = {
+        "clusterer": [HasMethods(["fit"]), None],
+        "min_balance": [Interval(Real, 0, 1, closed="both"), None],
+        "relative_balance": ["boolean"],
+        "share_bounds": [Real, dict, None],
+        "costs": [callable, None],
+        "random_state": ["random_state"],
+        **SensitiveFeaturesMixin._group_constraints,
+    }
+
+    def __init__(
+        self,
+        clusterer: Any = None,
+        *,
+        min_balance: float | None = 0.8,
+        relative_balance: bool = True,
+        share_bounds: Any = None,
+        costs: CostFunction | None = None,
+        random_state: Seed = None,
+        sensitive_columns: Any = None,
+        drop_sensitive: bool = True,
+        intersectional: bool = True,
+    ) -> None:
+        self.clusterer = clusterer
+        self.min_balance = min_balance
+        self.relative_balance = relative_balance
+        self.share_bounds = share_bounds
+        self.costs = costs
+        self.random_state = random_state
+        self.sensitive_columns = sensitive_columns
+        self.drop_sensitive = drop_sensitive
+        self.intersectional = intersectional
+
+    @fit_method
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> FairAssignment:
+        """Fit the clusterer, and assign the rows within the limits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : FairAssignment
+            The fitted estimator.
+        """
+        data = self._read_fit_data(
+            X,
+            supervised=False,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            **self._checks(),
+        )
+        self.clusterer_ = self._fitted(data.X, data.sample_weight)
+        costs = self._costs(data.X)
+        self._n_clusters = costs.shape[1]
+        problem = self._problem(data.groups, data.sample_weight, self._n_clusters)
+        found = assign(problem, costs)
+        self.labels_ = np.asarray(found.labels, dtype=np.int32)
+        weights = problem.weights
+        own = costs[np.arange(self.labels_.size), self.labels_]
+        self.cost_ = float(np.average(own, weights=weights))
+        self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=weights))
+        self.prices_ = problem.group_prices(found.multipliers)
+        counts = problem.counts(found.labels) @ problem.membership.T
+        self.__dict__.update(count_attributes(counts, data.groups))
+        self.status_ = self._status(problem, found)
+        return self
+
+    def _checks(self) -> dict[str, Any]:
+        if self.costs is not None:
+            return {"skip_check_array": True}
+        return {"dtype": [np.float64, np.float32], "order": "C"}
+
+    def _fitted(self, X: Any, sample_weight: FloatArray | None) -> Any:
+        """Return the clusterer, fitted if it was not."""
+        inner = MiniBatchKMeans() if self.clusterer is None else self.clusterer
+        if isinstance(inner, FrozenEstimator):
+            check_is_fitted(inner)
+            return inner
+        inner = clone(inner)
+        if self.random_state is not None and inner.get_params().get("random_state", 0) is None:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            inner.set_params(random_state=seed)
+        is_taken = sample_weight is not None and has_fit_parameter(inner, "sample_weight")
+        return inner.fit(X, sample_weight=sample_weight) if is_taken else inner.fit(X)
+
+    def _costs(self, X: Any) -> FloatArray:
+        """Return what rows pay in each cluster."""
+        name = type(self.clusterer_).__name__
+        function = self.costs
+        if function is None:
+            function = next((COSTS[has] for has in COSTS if hasattr(self.clusterer_, has)), None)
+        if function is None:
+            raise TypeError(
+                f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "
+                "known. Pass costs=, a function of the fitted clusterer and X."
+            )
+        costs = np.asarray(function(self.clusterer_, X), dtype=np.float64)
+        if costs.ndim != 2 or not np.isfinite(costs).all():
+            raise ValueError(
+                f"The costs of {name} must be finite numbers of shape (n_samples, n_clusters), got "
+                f"the shape {costs.shape}."
+            )
+        return costs
+
+    def _problem(
+        self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int
+    ) -> CostProblem:
+        """Turn the limits into rules for rows."""
+        rules = representation_rules(
+            groups,
+            n_clusters,
+            min_balance=self.min_balance,
+            relative_balance=self.relative_balance,
+            share_bounds=self.share_bounds,
+            sums=groups.sums(weights),
+            largest_weight=1.0 if weights is None else float(weights.max()),
+        )
+        return CostProblem(groups, rules, n_clusters, weights)
+
+    def _status(self, problem: CostProblem, found: Assignment) -> str:
+        """Say whether the limits are met, and warn if they are not."""
+        counts = problem.counts(found.labels)
+        missed = problem.rules.violation_beyond(counts, problem.largest_weight)
+        if missed > 0:
+            warn_user(
+                f"The limits are missed by {missed:.4g} in all. Ask for a smaller min_balance or "
+                "wider share_bounds, or for fewer clusters.",
+                ConvergenceWarning,
+            )
+        return "infeasible" if missed > 0 else "converged"
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+        """Assign new rows: at cost plus price if their groups are given, else at least cost.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups; optional.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        codes = self._read_groups(X, sensitive_features)
+        costs = self._costs(self._read_features(X, **self._checks()))
+        for attribute in () if codes is None else codes:
+            costs = costs + self.prices_.T[attribute]
+        return np.asarray(costs.argmin(axis=1), dtype=np.int32)
+
+    def assign(
+        self, X: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.int32]:
+        """Assign a batch of new rows so that it keeps the limits by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Their groups, if X does not hold them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        check_is_fitted(self)
+        rows = self._read_features(X, **self._checks())
+        if sensitive_features is None and self.sensitive_columns is not None:
+            sensitive_features = take_columns(X, self.sensitive_columns)
+        if sensitive_features is None:
+            raise ValueError("assign needs the groups of the rows: pass sensitive_features.")
+        costs = self._costs(rows)
+        groups = encode_groups(
+            sensitive_features, n_samples=costs.shape[0], intersectional=self.intersectional
+        )
+        weights = check_weights(sample_weight, costs.shape[0])
+        problem = self._problem(groups, weights, costs.shape[1])
+        found = assign(problem, costs, exact=True)
+        self._status(problem, found)
+        return np.asarray(found.labels, dtype=np.int32)
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> NDArray[np.int32]:
+        """Fit, and return the labels within the limits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : object
+            Not used; exists for compatibility.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of each row.
+        """
+        return self.fit(
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        ).labels_

@@ -1,0 +1,85 @@
+"""The best decisions that the methods find: windows where they are exact, prices elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.decisions.judge import Judge, Verdict
+from skfair.enforcement.decisions.lines import Candidate
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.windows import window_prices
+
+
+class Chosen(NamedTuple):
+    """Prices, the decisions that they make of the rows, and the verdicts with and without them."""
+
+    prices: FloatArray
+    predicted: IntArray
+    verdict: Verdict
+    free: Verdict
+    method: str
+
+
+def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
+    """Return the best decisions.
+
+    Parameters
+    ----------
+    search : PriceSearch
+        Rows and rules.
+    groups : ndarray of shape (n_samples,) or None
+        The groups of the rows if decisions may use them and they do not overlap.
+    method : {"auto", "prices", "windows"}
+        What is tried.
+
+    Returns
+    -------
+    chosen : Chosen
+        The decisions.
+    """
+    free = search.free()
+    if free.verdict.is_feasible:
+        return _chosen(free, free, "none")
+    found: list[tuple[str, Candidate]] = []
+    is_exact = False
+    if method != "prices" and groups is not None and search.judge.n_classes == 2:
+        prices = window_prices(search.judge, search.features, groups, search.values)
+        if prices is not None:
+            one = search.candidate(prices)
+            is_exact = one.verdict.is_feasible and _has_one_window(search.judge)
+            found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
+    if method == "windows" and not found:
+        raise ValueError(
+            "method='windows' needs two classes, groups that are known at prediction and do not "
+            "overlap, and one or two differences of rates. Use method='prices'."
+        )
+    if method != "windows" and not is_exact:
+        found.append(("prices", search.run()))
+    name, best = found[0]
+    for other, one in found[1:]:
+        if one.verdict.is_better_than(best.verdict):
+            name, best = other, one
+    return _chosen(best, free, name)
+
+
+def _has_one_window(judge: Judge) -> bool:
+    """Whether windows are exact: one rate of each group, compared once."""
+    return len(judge.bounds) == 1 and int(judge.bounds[0].blocks.max(initial=0)) == 0
+
+
+def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:
+    return Chosen(best.prices, best.predicted, best.verdict, free.verdict, method)
+
+
+def contradiction(judge: Judge, predicted: IntArray, names: Sequence[str]) -> str:
+    """Say which limit is missed, by how much, and which other one stands in its way."""
+    over = np.array(judge.disparities(predicted)) - [b.max_disparity for b in judge.bounds]
+    order = np.argsort(-over)
+    text = f"{names[order[0]]} is missed by {over[order[0]]:.3g}"
+    if order.size > 1:
+        text += f", and the limit closest to contradicting it is {names[order[1]]}"
+    return text

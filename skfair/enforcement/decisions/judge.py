@@ -1,0 +1,162 @@
+"""What decisions are worth, and whether they keep the rules: counted on the rows, not estimated.
+
+With several classes a rule on selection is kept for each class against the rest. A rule on right
+predictions (accuracy parity) is one rule for all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.enforcement.thresholds import Cut, RateTable
+
+if TYPE_CHECKING:  # kernels are imported when something is fitted
+    pass
+
+# A limit is kept if it is exceeded by less than this: the scans leave twice as much to spare.
+ROUNDING = 5e-11
+
+
+class ClassRule(NamedTuple):
+    """A rule and the decision that it counts as selection: a class, or None for the true class."""
+
+    bound: BoundConstraint
+    counted: int | None
+
+
+class Verdict(NamedTuple):
+    """What decisions are worth on the rows, and by how much they exceed the limits at most."""
+
+    worth: float
+    excess: float
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether all limits are kept."""
+        return self.excess <= ROUNDING
+
+    def is_better_than(self, other: Verdict) -> bool:
+        """Whether these decisions are to be preferred: kept limits first, then worth."""
+        if self.is_feasible and other.is_feasible:
+            return self.worth > other.worth + 1e-12
+        return self.excess < other.excess - 1e-12 and not other.is_feasible
+
+
+class Judge:
+    """Counts what decisions do.
+
+    Parameters
+    ----------
+    rules : sequence of ClassRule
+        The rules.
+    classes : ndarray of shape (n_samples,)
+        Number of the true class of each row.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows; they add up to 1.
+    worth : ndarray of shape (n_classes, n_classes)
+        What it is worth to decide for a class (column), given the true one (row): from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[ClassRule],
+        classes: IntArray,
+        weights: FloatArray,
+        worth: FloatArray,
+    ) -> None:
+        self.rules = [rule for rule in rules if rule.bound.blocks.size]
+        self.classes, self.weights, self.worth = classes, weights, worth
+        self.bounds = [rule.bound for rule in self.rules]
+        self._table = RateTable(self.bounds)
+        n, n_rules = classes.size, len(self.rules)
+        self.cells = np.zeros((n_rules, n), np.int64)
+        self.steps = np.zeros((n_rules, n))
+        self.starts = []
+        for k, bound in enumerate(self.bounds):
+            refused, chosen = (bound.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
+            self.cells[k] = bound.cells
+            self.steps[k] = bound.row_weights * (chosen - refused)
+            self.starts.append(bound.means(refused))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.worth.shape[0])
+
+    def means(self, predicted: IntArray) -> list[FloatArray]:
+        """Return the cell means of each rule."""
+        return [
+            start + np.bincount(cells, steps * (predicted == self._counted(rule)), start.size)
+            for rule, start, cells, steps in zip(
+                self.rules, self.starts, self.cells, self.steps, strict=True
+            )
+        ]
+
+    def disparities(self, predicted: IntArray) -> list[float]:
+        """Return the disparity of each rule."""
+        means = self.means(predicted)
+        return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
+
+    def worth_of(self, predicted: IntArray) -> float:
+        """Return what decisions are worth."""
+        return float(self.weights @ self.worth[self.classes, predicted])
+
+    def __call__(self, predicted: IntArray) -> Verdict:
+        """Judge the decision of every row."""
+        over = np.array(self.disparities(predicted)) - self._table.bounds
+        return Verdict(self.worth_of(predicted), float(over.max(initial=-np.inf)))
+
+    def scan(
+        self, rows: IntArray, label: int, others: IntArray, cutoffs: FloatArray, predicted: IntArray
+    ) -> tuple[Cut, FloatArray]:
+        """Find the best cutoff above which rows are decided for a class.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Rows whose decision depends on the cutoff.
+        label : int
+            The class.
+        others : ndarray
+            What these rows are decided for otherwise.
+        cutoffs : ndarray
+            A row is decided for the class if its value here is above the cutoff.
+        predicted : ndarray of shape (n_samples,)
+            What all rows are decided for if these get ``others``.
+
+        Returns
+        -------
+        cut : Cut
+            The best one.
+        ordered : ndarray
+            The sorted values.
+        """
+        from skfair._kernels.thresholds import SortedRows
+
+        order = np.argsort(-cutoffs)
+        ordered = cutoffs[order]
+        spacing = ordered[:-1] - ordered[1:]
+        can_cut = spacing > 1e-12 * (1.0 + np.abs(ordered[1:]))
+        entries = SortedRows(order, can_cut, *self._changes(rows, label, others))
+        start = self.means(predicted)
+        return self._table.scan(entries, start, self.worth_of(predicted)), ordered
+
+    def _changes(
+        self, rows: IntArray, label: int, others: IntArray
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Return what changes if rows are decided for a class: worth, cells, and cell means."""
+        classes = self.classes[rows]
+        gains = self.weights[rows] * (self.worth[classes, label] - self.worth[classes, others])
+        cells, steps = self.cells[:, rows], self.steps[:, rows]
+        for k, rule in enumerate(self.rules):
+            counted = classes if rule.counted is None else rule.counted
+            steps[k] *= (label == counted) * 1.0 - (others == counted)
+        return gains, cells, steps
+
+    def _counted(self, rule: ClassRule) -> IntArray | int:
+        return self.classes if rule.counted is None else rule.counted

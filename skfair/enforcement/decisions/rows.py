@@ -1,0 +1,190 @@
+"""The rules as linear rows over expected decisions: what the prices pay for.
+
+The mean of a cell is a sum over rows of an effect times the decision. In expectation it is a sum
+over features (group, stratum, true class) of the effect of such a row, times the share of the rows
+with this feature that are decided for a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import ROUNDING
+from skfair.enforcement.decisions.judge import ClassRule, Judge
+
+
+class Features(NamedTuple):
+    """How features are numbered.
+
+    Attributes
+    ----------
+    n_groups, n_strata, n_classes : int
+        Numbers of groups, strata and true classes.
+    everyone : ndarray
+        Groups of one attribute: each row is in one of them.
+    """
+
+    n_groups: int
+    n_strata: int
+    n_classes: int
+    everyone: IntArray
+
+    @property
+    def n_kinds(self) -> int:
+        """Number of features of a group."""
+        return self.n_strata * self.n_classes
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return self.n_groups * self.n_kinds
+
+
+class LinearRows(NamedTuple):
+    """Linear rows over (feature, decision), with bounds and centres.
+
+    Attributes
+    ----------
+    matrix : sparse array of shape (n_rows, n_features * n_classes)
+        Effects.
+    lower, upper : ndarray of shape (n_rows,)
+        Bounds.
+    fixed : ndarray of shape (n_rows,)
+        What decisions do not change; it is no part of the bounds any more.
+    centers : sparse array of shape (n_rows, n_centers)
+        1 where a row is measured from a centre, which is chosen freely between 0 and 1.
+    """
+
+    matrix: sparse.csr_array
+    lower: FloatArray
+    upper: FloatArray
+    fixed: FloatArray
+    centers: sparse.csr_array
+
+
+def linear_rows(
+    judge: Judge, features: Features, kinds: IntArray, means: Sequence[FloatArray]
+) -> LinearRows:
+    """Return the rows of all rules.
+
+    Parameters
+    ----------
+    judge : Judge
+        The rules and rows.
+    features : Features
+        How features are numbered.
+    kinds : ndarray of shape (n_samples,)
+        Stratum and true class of each row, as one number.
+    means : sequence of ndarray
+        Cell means near which rates that are quotients are made linear.
+
+    Returns
+    -------
+    rows : LinearRows
+        They hold in expectation if the rules do.
+    """
+    parts = [_rows_of_rule(judge, k, features, kinds, near) for k, near in enumerate(means)]
+    n_centers = sum(part.centers.shape[1] for part in parts)
+    if not parts:
+        n_columns = features.size * features.n_classes
+        nothing = sparse.csr_array((0, n_columns))
+        return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
+    centers = sparse.block_diag([part.centers for part in parts], format="csr")
+    assert centers.shape[1] == n_centers
+    return LinearRows(
+        sparse.csr_array(sparse.vstack([part.matrix for part in parts])),
+        np.concatenate([part.lower for part in parts]),
+        np.concatenate([part.upper for part in parts]),
+        np.concatenate([part.fixed for part in parts]),
+        sparse.csr_array(centers),
+    )
+
+
+def _rows_of_rule(
+    judge: Judge, k: int, features: Features, kinds: IntArray, near: FloatArray
+) -> LinearRows:
+    rule: ClassRule = judge.rules[k]
+    bound = rule.bound
+    rates, overall = bound.rates, bound.overall
+    values = bound.row_values(near)
+    if bound.quotients is not None:
+        rates, overall = _linear_near(bound, near)
+    compared = bound.comparison.rows(bound.blocks, bound.rate_names, bound.max_disparity)
+    exact = compared.of_rates @ (rates @ near) + compared.of_overall @ (overall @ near)
+    # What decisions do not change, and what the linear rates miss of the exact ones.
+    start = judge.starts[k]
+    fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
+    fixed = fixed + values - exact
+    own = _effects(judge, k, rates, bound.rate_groups, features, kinds)
+    nobody = np.full(bound.rate_groups.size, -1)
+    of_all = _effects(judge, k, overall, nobody, features, kinds)
+    effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
+    row, feature = effects.coords
+    label = feature % features.n_classes if rule.counted is None else rule.counted
+    columns = feature * features.n_classes + label
+    shape = (effects.shape[0], features.size * features.n_classes)
+    which = np.flatnonzero(compared.centers >= 0)
+    return LinearRows(
+        sparse.csr_array((effects.data, (row, columns)), shape=shape),
+        compared.lower - fixed,
+        compared.upper - fixed,
+        np.asarray(fixed),
+        sparse.csr_array(
+            (np.ones(which.size), (which, compared.centers[which])),
+            shape=(shape[0], int(compared.centers.max(initial=-1)) + 1),
+        ),
+    )
+
+
+def _effects(
+    judge: Judge,
+    k: int,
+    rates: sparse.csr_array,
+    groups: IntArray,
+    features: Features,
+    kinds: IntArray,
+) -> sparse.csr_array:
+    """Return what a row with a feature adds to each rate per unit of weight, if it is selected."""
+    n_kinds, n_cells = features.n_kinds, rates.shape[1]
+    joint = judge.cells[k] * n_kinds + kinds
+    steps = np.bincount(joint, judge.steps[k], n_cells * n_kinds).reshape(n_cells, n_kinds)
+    counted = judge.weights * (judge.steps[k] != 0)
+    weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
+    members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
+    total = members @ weights
+    effect = (rates @ steps) / np.where(total > 0, total, 1.0)  # (n_rates, n_kinds)
+    rate, kind = np.nonzero(effect)
+    one_group = groups[rate] >= 0
+    of_group = (rate[one_group], groups[rate[one_group]], kind[one_group])
+    n_all = features.everyone.size
+    of_all = (
+        np.repeat(rate[~one_group], n_all),
+        np.tile(features.everyone, int(np.count_nonzero(~one_group))),
+        np.repeat(kind[~one_group], n_all),
+    )
+    row, group, kind = (np.concatenate(pair) for pair in zip(of_group, of_all, strict=True))
+    return sparse.csr_array(
+        (effect[row, kind], (row, group * n_kinds + kind)), shape=(rates.shape[0], features.size)
+    )
+
+
+def _linear_near(
+    bound: BoundConstraint, near: FloatArray
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return the slopes of quotients at given cell means."""
+    assert bound.quotients is not None
+    linear = []
+    for one in bound.quotients:
+        total, part = one.totals @ near, one.sums @ near
+        # A group of which nobody is selected is treated as if a few of it were.
+        expected = np.maximum(total, 0.05 * np.asarray(one.totals.sum(axis=1)).ravel())
+        precision = np.where(total > ROUNDING, part / np.maximum(total, ROUNDING), 0.5)
+        slope = one.sums - sparse.diags_array(precision) @ one.totals
+        linear.append(sparse.csr_array(sparse.diags_array(1 / expected) @ slope))
+    return linear[0], linear[1]

@@ -1,0 +1,69 @@
+"""What a row is expected to add to the rates: shares of groups, strata and classes.
+
+Feature ``(g, s, y)`` of a row is the probability that it is in group g and in stratum s and has the
+true class y. Group and stratum are known, or the pair of group and class is estimated from the
+other columns. Prices are per feature and decision.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import FloatArray, IntArray
+
+Shares: TypeAlias = FloatArray | sparse.csr_array | sparse.csc_array
+
+
+def known_shares(
+    groups: IntArray, n_groups: int, strata: IntArray | None, n_strata: int, chances: FloatArray
+) -> Shares:
+    """Return the shares of rows whose groups are known.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_attributes, n_samples)
+        Group numbers; -1 for a group that is not known.
+    n_groups : int
+        Number of groups of all attributes.
+    strata : ndarray of shape (n_samples,) or None
+        Stratum numbers.
+    n_strata : int
+        Number of strata, 1 if there are none.
+    chances : ndarray of shape (n_samples, n_classes)
+        Probability of each true class.
+
+    Returns
+    -------
+    shares : sparse array of shape (n_samples, n_groups * n_strata * n_classes)
+        The shares.
+    """
+    n, n_classes = chances.shape
+    first = groups.T * n_strata + (0 if strata is None else strata[:, None])  # (n, n_attributes)
+    columns = first[:, :, None] * n_classes + np.arange(n_classes)
+    values = np.where(groups.T[:, :, None] >= 0, chances[:, None, :], 0.0)
+    starts = np.arange(n + 1) * groups.shape[0] * n_classes
+    shape = (n, n_groups * n_strata * n_classes)
+    return sparse.csr_array((values.ravel(), np.maximum(columns, 0).ravel(), starts), shape=shape)
+
+
+def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) -> Shares:
+    """Return the shares of rows, given P(group and class | row) of shape (n, n_groups, n_classes).
+
+    Those of the groups of one attribute add up to 1.
+    """
+    n, n_groups, n_classes = joint.shape
+    if strata is None or n_strata == 1:
+        return joint.reshape(n, -1)
+    first = np.arange(n_groups) * n_strata + strata[:, None]
+    columns = first[:, :, None] * n_classes + np.arange(n_classes)
+    starts = np.arange(n + 1) * n_groups * n_classes
+    shape = (n, n_groups * n_strata * n_classes)
+    return sparse.csr_array((joint.ravel(), columns.ravel(), starts), shape=shape)
+
+
+def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArray:
+    """Return the expected worth of each decision minus its price, shape (n, n_classes)."""
+    return np.asarray(values - shares @ prices)

@@ -1,0 +1,116 @@
+"""Probabilities of any classifier, by models that were fitted without the row: cross-fitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from skfair._typing import FloatArray, IntArray
+from skfair.estimators.inner_scores import fitted
+
+Split = tuple[IntArray, IntArray]
+
+
+class HasChances(Protocol):
+    """A fitted classifier with probabilities."""
+
+    classes_: NDArray[Any]
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Return probabilities."""
+
+
+class CrossFitted(NamedTuple):
+    """Models of the folds, and the probabilities of every row by a model that has not seen it."""
+
+    models: list[Any]
+    chances: FloatArray
+
+
+def with_probabilities(estimator: Any) -> Any:
+    """Return the estimator, or one that turns its scores into probabilities."""
+    if hasattr(estimator, "predict_proba"):
+        return estimator
+    if hasattr(estimator, "decision_function"):
+        return CalibratedClassifierCV(estimator, cv=3)
+    raise TypeError(
+        f"{type(estimator).__name__} has neither predict_proba nor decision_function. Decisions "
+        "need probabilities: use a classifier that estimates them."
+    )
+
+
+def chances_of(model: HasChances, X: Any, classes: NDArray[Any]) -> FloatArray:
+    """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked."""
+    found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    if not np.isfinite(found).all() or found.min(initial=0.0) < 0:
+        raise ValueError(
+            f"{type(model).__name__}.predict_proba returned values that are no probabilities."
+        )
+    place = np.searchsorted(classes, model.classes_)
+    if not np.array_equal(classes[np.minimum(place, classes.size - 1)], model.classes_):
+        raise ValueError(
+            f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
+            f"has {classes.tolist()}."
+        )
+    chances = np.zeros((found.shape[0], classes.size))
+    chances[:, place] = found
+    total = chances.sum(axis=1, keepdims=True)
+    return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / classes.size)
+
+
+def mean_chances(models: Sequence[HasChances], X: Any, classes: NDArray[Any]) -> FloatArray:
+    """Return the mean of the probabilities of several models."""
+    total = chances_of(models[0], X, classes)
+    for model in models[1:]:
+        total = total + chances_of(model, X, classes)
+    return total / len(models)
+
+
+def make_splits(cv: Any, X: Any, y: NDArray[Any], kinds: IntArray) -> list[Split]:
+    """Return the folds; each row must be in exactly one test part.
+
+    A number of folds is stratified by ``kinds``, group and class, as far as these are large enough.
+    """
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        sizes = np.bincount(kinds)
+        merged = np.where(sizes[kinds] >= cv, kinds, kinds.max() + 1)
+        is_stratified = np.bincount(merged)[merged].min() >= cv
+        cv = StratifiedKFold(cv)
+        return list(cv.split(np.zeros(len(y)), merged if is_stratified else y))
+    try:
+        splits = list(check_cv(cv, y, classifier=True).split(X, y))
+    except TypeError as error:
+        raise TypeError(
+            "cv must be a number of folds, 'prefit', a splitter, or pairs of row numbers (train, "
+            f"test). Got {cv!r}."
+        ) from error
+    counts = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
+    if counts.min() == 0:
+        raise ValueError("cv leaves rows without a score: every row must be in one test part.")
+    return splits
+
+
+def cross_fit(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    row_params: dict[str, Any],
+    splits: Sequence[Split],
+    classes: NDArray[Any],
+    n_jobs: int | None,
+) -> CrossFitted:
+    """Fit a model on each fold, and return what it says of the others."""
+    models = Parallel(n_jobs=n_jobs)(
+        delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
+    )
+    chances = np.zeros((len(y), classes.size))
+    for model, (_, test) in zip(models, splits, strict=True):
+        chances[test] = chances_of(model, _safe_indexing(X, test), classes)
+    return CrossFitted(list(models), chances)

@@ -1,0 +1,244 @@
+"""Decisions of new rows: probabilities minus prices, with known or estimated groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from skfair._typing import FloatArray, IntArray
+from skfair.base import SensitiveFeaturesMixin
+from skfair.enforcement.decisions.lines import decided
+from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
+from skfair.estimators.chances import mean_chances
+from skfair.estimators.group_chances import GroupModels
+from skfair.estimators.inner_scores import as_rows
+from skfair.groups.levels import GroupLevels
+from skfair.groups.sensitive_columns import take_columns
+
+
+class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
+    """From probabilities and prices to decisions; subclasses have found the prices at fit."""
+
+    __metadata_request__predict = {"sensitive_features": True, "control_features": True}
+    __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
+    __metadata_request__score = {"sensitive_features": True, "control_features": True}
+
+    unseen: str
+    classes_: NDArray[Any]
+    prices_: FloatArray
+    estimators_: list[Any]
+    is_group_aware_: bool
+    _group_models: GroupModels | None
+    _strata_levels: GroupLevels | None
+    _marginals: FloatArray
+    _worth: FloatArray
+
+    @property
+    def _n_strata(self) -> int:
+        return 1 if self._strata_levels is None else self._strata_levels.n_groups
+
+    def _shares(
+        self,
+        chances: FloatArray,
+        groups: IntArray | None,
+        joint: FloatArray | None,
+        strata: IntArray | None,
+    ) -> Shares:
+        """Return the shares of rows: of known groups, of estimated ones, or of the average row."""
+        n_groups, n_strata = self._group_levels.n_groups, self._n_strata
+        if self._group_models is not None and joint is not None:
+            return estimated_shares(joint, strata, n_strata)
+        if groups is None:  # no price depends on the group
+            groups = np.repeat(self._group_levels.offsets[:-1, None], chances.shape[0], axis=1)
+        known = known_shares(groups, n_groups, strata, n_strata, chances)
+        if groups.min(initial=0) < 0:
+            average = self._marginals[None, :, None] * chances[:, None, :]
+            other = estimated_shares(average, strata, n_strata)
+            is_unseen = np.asarray((groups < 0).any(axis=0), dtype=np.float64)
+            return sparse.csr_array(
+                sparse.diags_array(1 - is_unseen) @ known
+                + sparse.diags_array(is_unseen) @ sparse.csr_array(other)
+            )
+        return known
+
+    # --- prediction ----------------------------------------------------------------------------
+
+    def _margins(self, X: Any, sensitive_features: Any, control_features: Any) -> FloatArray:
+        """Return the expected worth of each decision minus its price."""
+        check_is_fitted(self)
+        groups = self._prediction_groups(X, sensitive_features)
+        strata = self._prediction_strata(X, control_features)
+        rows = self._read_features(as_rows(X), skip_check_array=True)
+        chances = mean_chances(self.estimators_, rows, self.classes_)
+        values = np.asarray(chances @ self._worth)
+        if not self.prices_.any():
+            return values
+        models = self._group_models
+        joint = None if models is None else models.joint(rows, chances)
+        shares = self._shares(chances, groups, joint, strata)
+        return margins(values, shares, self.prices_.reshape(-1, self.classes_.size))
+
+    def _prediction_groups(self, X: Any, sensitive_features: Any) -> IntArray | None:
+        """Return the groups of new rows, None if they are not used; raise if they are missing."""
+        if not self.is_group_aware_:
+            return None
+        codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
+        if codes is None and self.prices_.any() and self._group_levels.n_groups > 1:
+            raise ValueError(
+                f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
+                "predict(X, sensitive_features=...), or set sensitive_columns if X holds them."
+            )
+        return codes
+
+    def _prediction_strata(self, X: Any, control_features: Any) -> IntArray | None:
+        if self._strata_levels is None:
+            return None
+        if control_features is None and self.control_columns is not None:
+            control_features = take_columns(X, self.control_columns, "control_columns")
+        if control_features is None:
+            raise ValueError(
+                "The limits hold within strata: pass predict(X, control_features=...), or set "
+                "control_columns if X holds them."
+            )
+        codes = self._strata_levels.encode(control_features, n_samples=_num_samples(X))
+        return np.asarray(codes[0])
+
+    def decision_function(
+        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+    ) -> FloatArray:
+        """Return probability minus price of each class, or their difference if there are two.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if rules hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes a positive score decides for the second one.
+        """
+        found = self._margins(X, sensitive_features, control_features)
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+    ) -> NDArray[Any]:
+        """Return the decisions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if rules hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The class that each row is decided for.
+        """
+        check_is_fitted(self)
+        found = self._margins(X, sensitive_features, control_features)
+        return np.asarray(self.classes_[decided(found)])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classifier, as they are without limits.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``: the mean over the models of the folds.
+        """
+        check_is_fitted(self)
+        rows = self._read_features(as_rows(X), skip_check_array=True)
+        return mean_chances(self.estimators_, rows, self.classes_)
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        sensitive_features: Any = None,
+        control_features: Any = None,
+    ) -> float:
+        """Return the accuracy of the decisions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their true classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row, if groups are used and X does not hold them.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            Allowed attributes, if rules hold within their levels and X does not hold them.
+
+        Returns
+        -------
+        score : float
+            Weighted share of the rows whose class is decided for.
+        """
+        predicted = self.predict(
+            X, sensitive_features=sensitive_features, control_features=control_features
+        )
+        return float(np.average(predicted == np.asarray(y), weights=sample_weight))
+
+    def to_thresholds(self) -> Any:
+        """Return the thresholds on the probability of the positive class, by group.
+
+        Returns
+        -------
+        thresholds : DataFrame
+            By group: ``threshold``, and whether rows ``above`` or ``below`` it are selected.
+        """
+        check_is_fitted(self)
+        if (
+            not self.is_group_aware_
+            or self.classes_.size > 2
+            or self._group_levels.offsets.size > 2
+        ):
+            raise ValueError(
+                "Decisions are thresholds only for two classes and one known attribute "
+                "(group_aware=True)."
+            )
+        return thresholds_of(self.prices_, self._worth, self.groups_, self._strata_levels)
+
+
+def thresholds_of(
+    prices: FloatArray, worth: FloatArray, groups: NDArray[Any], strata: GroupLevels | None
+) -> Any:
+    """Return the thresholds of two classes: where the margin, linear in the probability, is 0."""
+    import pandas as pd
+
+    at_end = worth[None, None] - prices  # margins if the true class were certain
+    gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
+    low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
+    slope = high - low
+    threshold = np.where(slope != 0, -low / np.where(slope != 0, slope, 1.0), np.inf)
+    threshold = np.where((slope == 0) & (low > 0), -np.inf, threshold)
+    index: Any = pd.Index(groups, name="group")
+    if strata is not None:
+        index = pd.MultiIndex.from_product([groups, strata.names], names=["group", "stratum"])
+    side = np.where(slope >= 0, "above", "below")
+    return pd.DataFrame({"threshold": threshold, "selected": side}, index=index)

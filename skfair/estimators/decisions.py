@@ -1,0 +1,191 @@
+"""The steps of fair decisions over plain values: rules of classes, floors, budgets, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair._typing import FloatArray, IntArray
+from skfair.constraints.base import Constraint, TrainingRows
+from skfair.constraints.bound import BoundConstraint
+from skfair.enforcement.decisions.choose import Chosen, contradiction
+from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.decisions.lines import decided
+from skfair.estimators.limits import (
+    Limit,
+    budget,
+    floor_rule,
+    floors,
+    prepare_rule,
+    unique_names,
+)
+from skfair.groups.encoding import GroupEncoding
+from skfair.groups.strata import Strata
+from skfair.losses import make_loss
+from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
+
+
+class LabelledRows(NamedTuple):
+    """Rows of several classes.
+
+    Attributes
+    ----------
+    groups : GroupEncoding
+        Groups.
+    codes : ndarray of shape (n_samples,)
+        Number of the class of each row.
+    classes : ndarray
+        The classes.
+    sample_weight : ndarray or None
+        Weights.
+    strata : Strata or None
+        Levels of the control features.
+    """
+
+    groups: GroupEncoding
+    codes: IntArray
+    classes: NDArray[Any]
+    sample_weight: FloatArray | None
+    strata: Strata | None
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights that add up to 1."""
+        n = self.codes.size
+        given = np.ones(n) if self.sample_weight is None else self.sample_weight
+        return np.asarray(given / given.sum())
+
+    def against_rest(self, label: int | None) -> TrainingRows:
+        """Return the rows as a rule sees them: a class against the rest, or all as positive."""
+        names = self.classes.tolist()
+        targets = np.ones(self.codes.size)
+        pair = ("wrong", "right")
+        if label is not None:
+            targets = np.where(self.codes == label, 1.0, -1.0)
+            pair = (names[0] if len(names) == 2 else f"not {names[label]}", names[label])
+        loss = make_loss("log_loss", "classification")
+        return TrainingRows(self.groups, targets, self.sample_weight, loss, pair, self.strata)
+
+    def named(self, bound: BoundConstraint, label: int | None) -> BoundConstraint:
+        """Return a rule with the class in its name, if there are several."""
+        if label is None or self.classes.size == 2:
+            return bound
+        return replace(bound, name=f"{bound.name} (y={self.classes.tolist()[label]})")
+
+
+def class_rules(rules: Sequence[Constraint], rows: LabelledRows, limit: Limit) -> list[ClassRule]:
+    """Bind rules to the rows: with two classes as usual, with more for each class."""
+    found = []
+    for rule in rules:
+        labels: list[int | None] = list(range(rows.classes.size))
+        if rows.classes.size == 2:
+            labels = [1]
+        elif rule.counts_right:
+            labels = [None]
+        for label in labels:
+            for bound in prepare_rule(rule, rows.against_rest(label), limit):
+                if not bound.moment.is_rate:
+                    raise ValueError(
+                        f"constraint={rule!r} is not on rates of decisions. Choose a rule on "
+                        "rates, such as 'demographic_parity' or 'equalized_odds'."
+                    )
+                found.append(ClassRule(rows.named(bound, label), label))
+    names = unique_names([rule.bound for rule in found])
+    return [ClassRule(bound, rule.counted) for bound, rule in zip(names, found, strict=True)]
+
+
+def class_limits(
+    rules: Sequence[Constraint],
+    rows: LabelledRows,
+    min_rate: Any,
+    selection_rate: Any,
+    before: IntArray,
+) -> list[ClassRule]:
+    """Return floors and budgets as rules; ``before`` are the decisions without any rule."""
+    found = []
+    for label, floor in _by_class(min_rate, "min_rate", rows.classes):
+        rule, against = floor_rule(rules), rows.against_rest(label)
+        smallest = floor
+        if isinstance(floor, str):
+            if floor != "as before":
+                raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
+            smallest = _rates_before(rule, against, before == label)
+        found += [(bound, label) for bound in floors(rule, against, smallest)]
+    for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes):
+        found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
+    return [ClassRule(rows.named(bound, label), label) for bound, label in found]
+
+
+def _rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
+    """Return the rates of groups that decisions give, a little lower: they are to be kept."""
+    bound = rule.prepare(rows, 1.0)
+    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
+    return np.maximum(1.0 - bound.rates @ means - 1e-9, 0.0)
+
+
+def _by_class(given: Any, name: str, classes: NDArray[Any]) -> list[tuple[int, Any]]:
+    """Return (class number, value) pairs: of the positive class, or from a dict of classes."""
+    if given is None:
+        return []
+    labels = classes.tolist()
+    if not isinstance(given, dict):
+        if len(labels) > 2:
+            raise ValueError(
+                f"With {len(labels)} classes {name} must be a dict from classes to values, such as "
+                f"{{{labels[0]!r}: ...}}; got {given!r}."
+            )
+        return [(1, given)]
+    strangers = [key for key in given if key not in labels]
+    if strangers:
+        raise ValueError(f"{name} names {listed(strangers)}, but the classes are {listed(labels)}.")
+    return [(labels.index(key), value) for key, value in given.items()]
+
+
+def read_worth(cost_matrix: Any, n_classes: int) -> tuple[FloatArray, float]:
+    """Return what each decision is worth, from 0 to 1, and the cost that a unit of it is."""
+    if cost_matrix is None:
+        return np.eye(n_classes), 1.0
+    try:
+        costs = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        costs = np.empty(0)
+    if costs.shape != (n_classes, n_classes) or not np.isfinite(costs).all():
+        raise ValueError(
+            f"cost_matrix must be {n_classes} x {n_classes} finite numbers, the cost of deciding "
+            f"for a class (column) given the true one (row); got {cost_matrix!r}."
+        )
+    spread = float(np.ptp(costs)) or 1.0
+    return (costs.max() - costs) / spread, spread
+
+
+def report(judge: Judge, chosen: Chosen, n_fair: int) -> dict[str, object]:
+    """Return the attributes that say what was kept; warn if a limit was not.
+
+    The first ``n_fair`` rules of the judge are fairness rules, the others floors and budgets.
+    """
+    found = judge.disparities(chosen.predicted)
+    names = [bound.name for bound in judge.bounds]
+    by_rule = dict(zip(names[:n_fair], found[:n_fair], strict=True))
+    if not chosen.verdict.is_feasible:
+        warn_user(
+            "No decisions were found that keep all limits on the training rows: "
+            f"{contradiction(judge, chosen.predicted, names)}. Raise one of the two.",
+            ConvergenceWarning,
+        )
+    return {
+        "train_disparities_": by_rule,
+        "train_disparity_": max(by_rule.values(), default=0.0),
+        "status_": "converged" if chosen.verdict.is_feasible else "infeasible",
+        "method_": chosen.method,
+    }
+
+
+def free_decisions(values: FloatArray) -> IntArray:
+    """Return the decisions without any rule."""
+    return decided(values)

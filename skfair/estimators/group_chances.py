@@ -1,0 +1,115 @@
+"""Probabilities of group and class together, for decisions that must not use the group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skfair._typing import FloatArray, IntArray
+from skfair.estimators.chances import cross_fit, make_splits, mean_chances
+from skfair.groups.encoding import GroupEncoding
+
+# With more pairs of group and class than this, the group is estimated by itself.
+MOST_PAIRS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class GroupModels:
+    """Models of the groups of each attribute.
+
+    Attributes
+    ----------
+    models : list of lists
+        For each attribute the models of the folds.
+    labels : list of ndarray
+        For each attribute the numbers that its models know: of pairs of group and class, or of
+        groups.
+    sizes : tuple of int
+        Number of groups of each attribute.
+    n_classes : int
+        Number of classes.
+    of_rows : list of ndarray
+        Probabilities of the training rows.
+    """
+
+    models: list[list[Any]]
+    labels: list[IntArray]
+    sizes: tuple[int, ...]
+    n_classes: int
+    of_rows: list[FloatArray]
+
+    def joint(self, X: Any, chances: FloatArray) -> FloatArray:
+        """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
+        found = [
+            mean_chances(models, X, labels)
+            for models, labels in zip(self.models, self.labels, strict=True)
+        ]
+        return self._together(found, chances)
+
+    def joint_of_rows(self, chances: FloatArray) -> FloatArray:
+        """Return the same of the training rows, by models that have not seen them."""
+        return self._together(self.of_rows, chances)
+
+    def _together(self, found: list[FloatArray], chances: FloatArray) -> FloatArray:
+        parts = []
+        for one, labels, size in zip(found, self.labels, self.sizes, strict=True):
+            n = chances.shape[0]
+            if size * self.n_classes > MOST_PAIRS:
+                of_groups = np.zeros((n, size))
+                of_groups[:, labels] = one
+                parts.append(of_groups[:, :, None] * chances[:, None, :])
+            else:
+                of_pairs = np.zeros((n, size * self.n_classes))
+                of_pairs[:, labels] = one
+                parts.append(of_pairs.reshape(n, size, self.n_classes))
+        return np.concatenate(parts, axis=1)
+
+
+def fit_group_models(
+    estimator: Any,
+    X: Any,
+    groups: GroupEncoding,
+    classes: IntArray,
+    row_params: dict[str, Any],
+    cv: Any,
+    n_jobs: int | None,
+) -> GroupModels:
+    """Cross-fit models of the groups of each attribute.
+
+    Parameters
+    ----------
+    estimator : classifier
+        What is fitted.
+    X : array-like
+        The rows, without the sensitive columns that are dropped.
+    groups : GroupEncoding
+        Their groups.
+    classes : ndarray of shape (n_samples,)
+        Number of the class of each row.
+    row_params : dict
+        What the estimator's fit takes besides.
+    cv : int
+        Number of folds.
+    n_jobs : int or None
+        Folds that are fitted at the same time.
+
+    Returns
+    -------
+    models : GroupModels
+        The models, and what they say of the rows.
+    """
+    n_classes = int(classes.max()) + 1
+    sizes = np.diff(groups.offsets)
+    models, labels, of_rows = [], [], []
+    for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
+        own = codes - start
+        target = own if size * n_classes > MOST_PAIRS else own * n_classes + classes
+        known = np.unique(target)
+        splits = make_splits(cv, X, target, target)
+        found = cross_fit(estimator, X, target, row_params, splits, known, n_jobs)
+        models.append(found.models)
+        labels.append(known)
+        of_rows.append(found.chances)
+    return GroupModels(models, labels, tuple(sizes.tolist()), n_classes, of_rows)

@@ -1,0 +1,177 @@
+"""The limits that a user sets: one for all attributes or one for each, floors and budgets.
+
+Everything becomes rules that are bound to rows, so that whoever keeps rules keeps these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skfair.constraints.base import Constraint, TrainingRows
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.moments import Moment, Rate
+from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionRate
+from skfair.groups.encoding import one_group
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number
+
+Limit = float | Mapping[str, float | None]
+
+
+class SelectionFloor(Constraint):
+    """Bound the rejection rate of every group: the floor is 1 minus that."""
+
+    comparison = "bounded"
+
+    def __init__(self, max_disparity: float | None = None) -> None:
+        super().__init__(max_disparity)
+
+    def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
+        return Rate(np.full(rows.targets.size, -1.0))
+
+
+def prepare_rule(rule: Constraint, rows: TrainingRows, limit: Limit) -> list[BoundConstraint]:
+    """Bind a rule to rows; with one limit per attribute there is one bound rule for each.
+
+    Parameters
+    ----------
+    rule : Constraint
+        The rule; its own limit goes before ``limit``.
+    rows : TrainingRows
+        The rows.
+    limit : float or mapping
+        One limit, or one for each attribute by its name; None leaves an attribute free.
+
+    Returns
+    -------
+    bound : list of BoundConstraint
+        The rule on the rows.
+    """
+    own: Any = rule.max_disparity
+    wanted = limit if own is None else own
+    if not isinstance(wanted, Mapping):
+        return [rule.prepare(rows, wanted)]
+    names = rows.groups.levels.attributes
+    if len(names) > rows.groups.n_attributes:
+        raise ValueError(
+            "max_disparity with a limit for each attribute needs attributes that are kept apart. "
+            "Set intersectional=False."
+        )
+    if set(wanted) != set(names):
+        raise ValueError(
+            f"max_disparity must have a limit for each of the attributes {listed(names)}, None for "
+            f"no limit; got limits for {listed(list(wanted))}."
+        )
+    for name, value in wanted.items():
+        if value is not None:
+            check_number(value, f"max_disparity[{name!r}]", 0)
+    loosest = max((value for value in wanted.values() if value is not None), default=None)
+    if loosest is None:
+        return []
+    bound = (rule if own is None else clone(rule).set_params(max_disparity=None)).prepare(
+        rows, loosest
+    )
+    attribute = rows.groups.attribute_of_group[bound.rate_groups]
+    return [
+        bound.restricted(np.flatnonzero(attribute == a), value, f"{bound.name} of {name}")
+        for a, name in enumerate(names)
+        if (value := wanted[name]) is not None
+    ]
+
+
+def loosest(limit: Limit) -> float:
+    """Return the largest of the limits."""
+    if not isinstance(limit, Mapping):
+        return float(limit)
+    return max((value for value in limit.values() if value is not None), default=np.inf)
+
+
+def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
+    """Number rules of the same name."""
+    names = [rule.name for rule in rules]
+    return [
+        rule
+        if names.count(rule.name) == 1
+        else replace(rule, name=f"{rule.name} ({names[: k + 1].count(rule.name)})")
+        for k, rule in enumerate(rules)
+    ]
+
+
+def floor_rule(rules: Sequence[Constraint]) -> Constraint:
+    """Return what a floor is on: true positive rates if a rule looks at positives only."""
+    on_positives = any(rule.given in ("positive", "class") for rule in rules)
+    return BoundedFalseNegativeRate() if on_positives else SelectionFloor()
+
+
+def floors(
+    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float]
+) -> list[BoundConstraint]:
+    """Return rules that keep the rate of every group at or above a number, or one for each group.
+
+    Parameters
+    ----------
+    rule : Constraint
+        From :func:`floor_rule`.
+    rows : TrainingRows
+        The rows.
+    min_rate : float or sequence of float
+        The smallest rate that is allowed.
+
+    Returns
+    -------
+    bound : list of BoundConstraint
+        One rule, or one for each group.
+    """
+    if isinstance(min_rate, Real):
+        check_number(min_rate, "min_rate", 0, 1)
+        return [replace(rule.prepare(rows, 1.0 - float(min_rate)), name="min_rate")]
+    smallest = np.asarray(min_rate, dtype=np.float64)
+    bound = rule.prepare(rows, 1.0)
+    return [
+        bound.restricted(
+            np.array([r]), 1.0 - float(smallest[r]), f"min_rate of {bound.rate_names[r]}"
+        )
+        for r in range(bound.blocks.size)
+    ]
+
+
+def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
+    """Return rules that keep the selection rate of all rows at a number, or between two.
+
+    A number is kept to within half a row.
+    """
+    pair = selection_rate
+    if isinstance(selection_rate, Real):
+        check_number(selection_rate, "selection_rate", 0, 1)
+        weights = rows.sample_weight
+        largest = 1 / rows.targets.size if weights is None else weights.max() / weights.sum()
+        room = 0.5 * float(largest) * (1 + 1e-6) + 1e-9
+        wanted = float(selection_rate)
+        pair = (max(wanted - room, 0.0), min(wanted + room, 1.0))
+    try:
+        low, high = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"selection_rate must be a number or a pair (low, high), got {selection_rate!r}."
+        ) from None
+    if not 0 <= low <= high <= 1:
+        raise ValueError(
+            f"selection_rate must be a number or a pair 0 <= low <= high <= 1, got "
+            f"{selection_rate!r}."
+        )
+    everybody = rows._replace(groups=one_group(rows.targets.size), strata=None)
+    bound = []
+    if high < 1:
+        bound.append((BoundedSelectionRate(), high, "largest selection_rate"))
+    if low > 0:
+        bound.append((SelectionFloor(), 1.0 - low, "smallest selection_rate"))
+    return [
+        replace(rule.prepare(everybody, limit), name=name, rate_groups=np.array([-1]))
+        for rule, limit, name in bound
+    ]

@@ -1,0 +1,322 @@
+"""Fair decisions of any classifier: limits kept on the training rows, and what comes with them."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from skfair import metrics
+from skfair.classification import FairDecisionClassifier
+from skfair.constraints import (
+    BoundedFalsePositiveRate,
+    ConditionalOn,
+    DemographicParity,
+    EqualizedOdds,
+)
+
+RULES = {
+    "demographic_parity": metrics.demographic_parity_difference,
+    "equal_opportunity": metrics.equal_opportunity_difference,
+    "false_positive_parity": metrics.false_positive_parity_difference,
+    "false_negative_parity": metrics.false_negative_parity_difference,
+    "equalized_odds": metrics.equalized_odds_difference,
+    "accuracy_parity": metrics.accuracy_parity_difference,
+    "predictive_parity": metrics.predictive_parity_difference,
+}
+
+
+def people(n=1500, n_classes=2, seed=0, n_groups=2):
+    """Rows whose first column and classes depend on the group."""
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(n_groups, n, p=np.arange(1, n_groups + 1) / (n_groups * (n_groups + 1) / 2))
+    X = rng.normal(size=(n, 4)) + (groups[:, None] == 0) * [1.2, 0, 0, 0.7]
+    score = X[:, 0] + 0.8 * X[:, 1] + rng.normal(size=n)
+    cuts = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    return X, np.searchsorted(cuts, score), np.array(list("abcdefgh"))[groups]
+
+
+def model(*args, **params):
+    return FairDecisionClassifier(LogisticRegression(), *args, **{"cv": 3, **params})
+
+
+@pytest.mark.parametrize("group_aware", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_the_limit_is_kept_on_the_training_rows(rule, group_aware):
+    X, y, groups = people()
+    for n_seed, limit in ((0, 0.05), (1, 0.02)):
+        X, y, groups = people(seed=n_seed, n_groups=2 + n_seed)
+        fitted = model(rule, limit, group_aware=group_aware).fit(X, y, sensitive_features=groups)
+        disparity = RULES[rule](y, fitted.train_predictions_, sensitive_features=groups)
+        assert disparity <= limit + 1e-9
+        assert fitted.train_disparity_ == pytest.approx(disparity, abs=1e-9)
+        assert fitted.status_ == "converged"
+        right = np.mean(fitted.train_predictions_ == y)
+        assert right > 0.6
+        free = cross_val_predict(LogisticRegression(), X, y, cv=3)
+        assert fitted.price_of_fairness_ == pytest.approx(np.mean(free == y) - right, abs=0.02)
+
+
+@pytest.mark.parametrize("group_aware", [False, True])
+@pytest.mark.parametrize("rule", ["demographic_parity", "equal_opportunity", "equalized_odds"])
+def test_with_several_classes_each_is_kept_against_the_rest(rule, group_aware):
+    X, y, groups = people(n_classes=3)
+    fitted = model(rule, 0.06, group_aware=group_aware).fit(X, y, sensitive_features=groups)
+    for label in range(3):
+        selected = (fitted.train_predictions_ == label).astype(int)
+        disparity = RULES[rule]((y == label).astype(int), selected, sensitive_features=groups)
+        assert disparity <= 0.06 + 1e-9
+    assert np.mean(fitted.train_predictions_ == y) > 0.45
+    assert fitted.decision_function(X, sensitive_features=groups).shape == (1500, 3)
+
+
+def test_accuracy_parity_is_one_rule_for_all_classes():
+    X, y, groups = people(n_classes=3, seed=2)
+    y = np.where(groups == "a", y, np.random.default_rng(0).integers(0, 3, y.size))
+    fitted = model("accuracy_parity", 0.1).fit(X, y, sensitive_features=groups)
+    right = fitted.train_predictions_ == y
+    assert list(fitted.train_disparities_) == ["AccuracyParity"]
+    assert abs(right[groups == "a"].mean() - right[groups == "b"].mean()) <= 0.1 + 1e-9
+
+
+def test_ratios_caps_and_several_rules_at_once():
+    X, y, groups = people(seed=3)
+    rules = [DemographicParity(0.2, comparison="ratio"), BoundedFalsePositiveRate(0.12)]
+    fitted = model(rules).fit(X, y, sensitive_features=groups)
+    found = fitted.train_predictions_
+    rates = [found[groups == g].mean() for g in "ab"]
+    assert min(rates) >= 0.8 * max(rates) - 1e-9
+    assert max(found[(groups == g) & (y == 0)].mean() for g in "ab") <= 0.12 + 1e-9
+
+
+def test_one_limit_for_each_attribute():
+    X, y, sex = people(seed=4)
+    age = np.where(X[:, 1] + np.random.default_rng(0).normal(size=y.size) > 0, "old", "young")
+    both = pd.DataFrame({"sex": sex, "age": age})
+    limits = {"sex": 0.05, "age": 0.1}
+    for aware in (False, True):
+        fitted = model(max_disparity=limits, intersectional=False, group_aware=aware)
+        fitted.fit(X, y, sensitive_features=both)
+        for name, limit in limits.items():
+            values = both[name]
+            disparity = metrics.demographic_parity_difference(
+                y, fitted.train_predictions_, sensitive_features=values
+            )
+            assert disparity <= limit + 1e-9
+        assert set(fitted.train_disparities_) == {
+            "DemographicParity of sex",
+            "DemographicParity of age",
+        }
+    free = model(max_disparity={"sex": 0.05, "age": None}, intersectional=False)
+    assert list(free.fit(X, y, sensitive_features=both).train_disparities_) == [
+        "DemographicParity of sex"
+    ]
+    with pytest.raises(ValueError, match="limit for each of the attributes"):
+        model(max_disparity={"sex": 0.05}, intersectional=False).fit(X, y, sensitive_features=both)
+    with pytest.raises(ValueError, match="intersectional=False"):
+        model(max_disparity=limits).fit(X, y, sensitive_features=both)
+
+
+@pytest.mark.parametrize("group_aware", [False, True])
+def test_floors_and_budgets(group_aware):
+    X, y, groups = people(seed=5)
+    given = {"sensitive_features": groups}
+    options = {"group_aware": group_aware}
+    floor = model("demographic_parity", 0.1, min_rate=0.45, **options).fit(X, y, **given)
+    assert min(floor.train_predictions_[groups == g].mean() for g in "ab") >= 0.45 - 1e-9
+    recall = model("equal_opportunity", 0.1, min_rate=0.8, **options).fit(X, y, **given)
+    found = recall.train_predictions_
+    assert min(found[(groups == g) & (y == 1)].mean() for g in "ab") >= 0.8 - 1e-9
+    exact = model(selection_rate=0.2, **options).fit(X, y, **given)
+    assert exact.train_predictions_.mean() == pytest.approx(0.2, abs=0.5 / y.size + 1e-9)
+    some = model(selection_rate=(0.3, 0.35), **options).fit(X, y, **given)
+    assert 0.3 <= some.train_predictions_.mean() <= 0.35
+    for fitted in (floor, exact, some):
+        disparity = RULES["demographic_parity"](y, fitted.train_predictions_, **given)
+        assert disparity <= 0.1
+    free = model("demographic_parity", 1.0, **options).fit(X, y, **given).train_predictions_
+    kept = model("demographic_parity", 0.05, min_rate="as before", **options).fit(X, y, **given)
+    for g in "ab":
+        assert kept.train_predictions_[groups == g].mean() >= free[groups == g].mean() - 1e-6
+
+
+def test_limits_that_contradict_each_other_are_named():
+    X, y, groups = people(seed=6)
+    with pytest.warns(ConvergenceWarning, match=r"(min_rate|selection_rate) is missed by 0\.\d+"):
+        fitted = model(min_rate=0.6, selection_rate=0.2).fit(X, y, sensitive_features=groups)
+    assert fitted.status_ == "infeasible"
+
+
+def test_costs_take_the_place_of_errors():
+    X, y, groups = people(seed=7)
+    costs = np.array([[0.0, 1.0], [4.0, 0.0]])
+    given = {"sensitive_features": groups}
+    cheap = model(cost_matrix=costs).fit(X, y, **given).train_predictions_
+    plain = model().fit(X, y, **given).train_predictions_
+    assert costs[y, cheap].mean() < costs[y, plain].mean()
+    assert RULES["demographic_parity"](y, cheap, **given) <= 0.05 + 1e-9
+    with pytest.raises(ValueError, match="cost_matrix must be 2 x 2"):
+        model(cost_matrix=[[0, 1]]).fit(X, y, **given)
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+def test_windows_are_the_best_thresholds_there_are():
+    """Compared with every pair of thresholds, tried one by one."""
+    rng = np.random.default_rng(0)
+    for trial in range(6):
+        n = 60
+        groups = rng.choice(["a", "b"], n)
+        X = np.round(rng.normal(size=(n, 1)) + (groups == "a")[:, None], 1)  # with ties
+        y = (X[:, 0] + rng.normal(size=n) > 0.5).astype(int)
+        inner = LogisticRegression().fit(X, y)
+        chances = inner.predict_proba(X)[:, 1]
+        for rule, limit in product(["demographic_parity", "equalized_odds"], [0.0, 0.1037, 0.3071]):
+            fitted = FairDecisionClassifier(
+                inner, rule, limit, cv="prefit", group_aware=True, method="auto"
+            )
+            fitted.fit(X, y, sensitive_features=groups)
+            if not fitted.prices_.any():  # no limit binds: the model decides as it did
+                assert np.array_equal(fitted.train_predictions_, inner.predict(X))
+                continue
+            best = 0.0
+            for low, high in product(
+                *(np.append(np.unique(chances[groups == g]), 1.1) for g in "ab")
+            ):
+                found = chances >= np.where(groups == "a", low, high)
+                if RULES[rule](y, found.astype(int), sensitive_features=groups) <= limit + 1e-9:
+                    best = max(best, float(np.mean(found == y)))
+            right = np.mean(fitted.train_predictions_ == y)
+            assert right >= best - 1e-9, trial
+
+
+def test_a_fitted_model_decides_the_same_again():
+    """With a fitted model and known groups the limit holds for predict itself."""
+    X, y, groups = people(seed=8)
+    inner = HistGradientBoostingClassifier(max_iter=10).fit(X[:700], y[:700])
+    given = {"sensitive_features": groups}
+    for prefit in (FrozenEstimator(inner), inner):
+        fitted = FairDecisionClassifier(prefit, group_aware=True, cv="prefit").fit(X, y, **given)
+        found = fitted.predict(X, **given)
+        assert np.array_equal(found, fitted.train_predictions_)
+        assert RULES["demographic_parity"](y, found, **given) <= 0.05 + 1e-9
+        table = fitted.to_thresholds()
+        positive = inner.predict_proba(X)[:, 1] > table["threshold"].loc[groups].to_numpy()
+        assert np.array_equal(positive.astype(int), found)
+        assert set(table["selected"]) == {"above"}
+
+
+def test_half_of_all_scores_tied():
+    X, y, groups = people(seed=9)
+    X = np.where(np.arange(y.size)[:, None] % 2, X, 0.0)
+    tree = DecisionTreeClassifier(max_depth=3)
+    for aware in (False, True):
+        fitted = FairDecisionClassifier(tree, "equalized_odds", 0.04, group_aware=aware, cv=3)
+        fitted.fit(X, y, sensitive_features=groups)
+        disparity = RULES["equalized_odds"](y, fitted.train_predictions_, sensitive_features=groups)
+        assert disparity <= 0.04 + 1e-9
+
+
+def test_strata_are_kept_and_needed_again():
+    X, y, groups = people(seed=10)
+    grade = np.where(X[:, 2] > 0, "senior", "junior")
+    rule = ConditionalOn("demographic_parity")
+    given = {"sensitive_features": groups, "control_features": grade}
+    for aware in (False, True):
+        fitted = model(rule, 0.06, group_aware=aware).fit(X, y, **given)
+        for level in ("junior", "senior"):
+            inside = grade == level
+            disparity = metrics.demographic_parity_difference(
+                y[inside], fitted.train_predictions_[inside], sensitive_features=groups[inside]
+            )
+            assert disparity <= 0.06 + 1e-9
+        assert fitted.predict(X, **given).shape == y.shape
+        with pytest.raises(ValueError, match="control_features"):
+            fitted.predict(X, sensitive_features=groups)
+
+
+def test_weights_count_like_copies():
+    X, y, groups = people(400, seed=11)
+    weights = np.random.default_rng(0).integers(1, 4, y.size)
+    copies = np.repeat(np.arange(y.size), weights)
+    inner = LogisticRegression().fit(X, y)
+    one, other = (
+        FairDecisionClassifier(inner, cv="prefit", group_aware=True).fit(
+            X[rows], y[rows], w, sensitive_features=groups[rows]
+        )
+        for rows, w in ((np.arange(y.size), weights.astype(float)), (copies, None))
+    )
+    assert np.array_equal(one.train_predictions_[copies], other.train_predictions_)
+
+
+def test_groups_that_were_never_seen():
+    X, y, groups = people(seed=12)
+    new = np.where(np.arange(y.size) < 5, "zzz", groups)
+    strict = model(group_aware=True).fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="'zzz'"):
+        strict.predict(X, sensitive_features=new)
+    with pytest.raises(ValueError, match="pass the groups of the rows"):
+        strict.predict(X)
+    lenient = model(group_aware=True, unseen="overall").fit(X, y, sensitive_features=groups)
+    found = lenient.predict(X, sensitive_features=new)
+    assert np.array_equal(found[5:], lenient.predict(X, sensitive_features=groups)[5:])
+
+
+def test_models_of_every_kind():
+    X, y, groups = people(600, seed=13)
+    labels = np.array(["no", "yes"])[y]
+    for inner in (LinearSVC(), HistGradientBoostingClassifier(max_iter=5)):
+        fitted = FairDecisionClassifier(inner, cv=3).fit(X, labels, sensitive_features=groups)
+        assert set(fitted.predict(X)) <= {"no", "yes"}
+        assert np.allclose(fitted.predict_proba(X).sum(axis=1), 1)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(town=np.where(X[:, 1] > 0, "x", "y"))
+    encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    pipeline = make_pipeline(encode, LogisticRegression())
+    search = GridSearchCV(
+        FairDecisionClassifier(pipeline, cv=3, sensitive_columns="sex", group_aware=False),
+        {"max_disparity": [0.05, 0.2]},
+        cv=2,
+    )
+    search.fit(frame.assign(sex=groups), labels)
+    assert search.best_estimator_.status_ == "converged"
+    calibrated = CalibratedClassifierCV(
+        FairDecisionClassifier(pipeline, cv=3, sensitive_columns="sex"), cv=2
+    )
+    assert calibrated.fit(frame.assign(sex=groups), labels).predict(frame.assign(sex=groups)).size
+    with pytest.raises(TypeError, match="neither predict_proba nor decision_function"):
+        FairDecisionClassifier(NoScores()).fit(X, y, sensitive_features=groups)
+
+
+class NoScores(DecisionTreeClassifier):
+    predict_proba = property()
+
+
+def test_folds():
+    X, y, groups = people(300, seed=14)
+    given = {"sensitive_features": groups}
+    with pytest.raises(ValueError, match="leaves rows without a score"):
+        model(cv=PredefinedSplit(np.repeat([-1, 0, 1], 100))).fit(X, y, **given)
+    order = np.argsort(y, kind="stable")  # each fold lacks a class
+    fitted = model(cv=KFold(3)).fit(X[order], y[order] + (y[order] > 0), **given)
+    assert fitted.status_ == "converged"
+    with pytest.raises(ValueError, match="not on rates"):
+        model("loss_parity").fit(X, y, **given)
+
+
+def test_fewer_rules_than_needed_change_nothing():
+    X, y, groups = people(seed=15)
+    fitted = model(EqualizedOdds(1.0)).fit(X, y, sensitive_features=groups)
+    assert not fitted.prices_.any()
+    assert fitted.method_ == "none"
+    assert fitted.price_of_fairness_ == 0
+    assert np.array_equal(fitted.predict(X), fitted.predict_proba(X).argmax(axis=1))

@@ -1,0 +1,101 @@
+"""Labels within limits for the clusters of any clusterer."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.cluster import HDBSCAN, BisectingKMeans, KMeans, MiniBatchKMeans
+from sklearn.frozen import FrozenEstimator
+from sklearn.mixture import GaussianMixture
+
+from skfair.cluster import FairAssignment, FairKMeans
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 2)) + (groups == "f")[:, None] * [1.5, 0.0]
+    return X, groups
+
+
+def balance(labels, groups):
+    counts = np.array([[np.sum((labels == k) & (groups == g)) for g in "fm"] for k in set(labels)])
+    return (counts.min(axis=1) / counts.max(axis=1)).min()
+
+
+@pytest.mark.parametrize(
+    "clusterer",
+    [
+        KMeans(3, n_init=1, random_state=0),
+        MiniBatchKMeans(3, n_init=1, random_state=0),
+        BisectingKMeans(3, random_state=0),
+        GaussianMixture(3, random_state=0),
+    ],
+    ids=lambda clusterer: type(clusterer).__name__,
+)
+def test_every_clusterer_keeps_the_limit(clusterer):
+    X, groups = people()
+    model = FairAssignment(clusterer, min_balance=0.8).fit(X, sensitive_features=groups)
+    wanted = 0.8 * balance(np.zeros(groups.size), groups)
+    assert balance(model.labels_, groups) >= wanted - 1e-9
+    assert model.balance_ == pytest.approx(balance(model.labels_, groups))
+    assert model.cost_ >= model.cost_without_limits_
+    new_X, new_groups = people(seed=1)
+    labels = model.assign(new_X, sensitive_features=new_groups)
+    assert balance(labels, new_groups) >= 0.8 * balance(np.zeros(400), new_groups) - 1e-9
+    with_groups = model.predict(new_X, sensitive_features=new_groups)
+    assert balance(with_groups, new_groups) > balance(model.predict(new_X), new_groups)
+
+
+def test_the_cost_is_close_to_that_of_the_linear_programme():
+    X, groups = people(80)
+    inner = KMeans(2, n_init=1, random_state=0).fit(X)
+    model = FairAssignment(FrozenEstimator(inner), min_balance=0.9).fit(
+        X, sensitive_features=groups
+    )
+    costs = ((X[:, None] - inner.cluster_centers_) ** 2).sum(axis=2)
+    beta = 0.9 * balance(np.zeros(80), groups)
+    is_f = (groups == "f").astype(float)
+    rows = []
+    for k in range(2):
+        for one, other in ((is_f, 1 - is_f), (1 - is_f, is_f)):
+            row = np.zeros((80, 2))
+            row[:, k] = beta * one - other  # other >= beta * one
+            rows.append(row.ravel())
+    once = np.kron(np.eye(80), np.ones(2))
+    exact = linprog(costs.ravel() / 80, np.array(rows), np.zeros(4), once, np.ones(80))
+    assert exact.fun - 1e-9 <= model.cost_ <= exact.fun * 1.02
+    assert model.cost_without_limits_ == pytest.approx(costs.min(axis=1).mean())
+
+
+def test_as_cheap_as_fair_kmeans_at_its_centres():
+    X, groups = people(seed=2)
+    fair = FairKMeans(3, random_state=0).fit(X, sensitive_features=groups)
+    inner = KMeans(3, init=fair.cluster_centers_, n_init=1, max_iter=1).fit(X)
+    inner.cluster_centers_ = fair.cluster_centers_
+    model = FairAssignment(FrozenEstimator(inner)).fit(X, sensitive_features=groups)
+    assert model.cost_ * groups.size <= fair.inertia_ * 1.005
+
+
+def test_costs_of_ones_own():
+    X, groups = people(seed=3)
+    medoids = X[[0, 100, 300]]
+
+    def taxi(clusterer, X):
+        return np.abs(np.asarray(X)[:, None] - medoids).sum(axis=2)
+
+    model = FairAssignment(costs=taxi).fit(X, sensitive_features=groups)
+    assert model.cost_without_limits_ == pytest.approx(taxi(None, X).min(axis=1).mean())
+    inner = HDBSCAN(min_cluster_size=20, store_centers="centroid", copy=True).fit(X)
+    if inner.centroids_.size:
+        FairAssignment(FrozenEstimator(inner), min_balance=0.5).fit(X, sensitive_features=groups)
+    with pytest.raises(TypeError, match="Pass costs="):
+        FairAssignment(HDBSCAN(copy=True)).fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="finite numbers of shape"):
+        FairAssignment(costs=lambda c, X: np.ones(len(X))).fit(X, sensitive_features=groups)
+
+
+def test_groups_are_needed_for_a_batch():
+    X, groups = people()
+    model = FairAssignment(KMeans(2, n_init=1)).fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="needs the groups"):
+        model.assign(X)

@@ -1,0 +1,74 @@
+"""Limits for each attribute, floors and budgets, as constrained classifiers keep them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.constraints import DemographicParity
+from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 800
+    sex, age = rng.choice(["f", "m"], n), rng.choice(["old", "young"], n)
+    X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1, 0, 0]
+    X += (age == "old")[:, None] * [0, 0.7, 0]
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.8).astype(int)
+    return X, y, pd.DataFrame({"sex": sex, "age": age})
+
+
+def test_one_limit_for_each_attribute(people):
+    X, y, both = people
+    limits = {"sex": 0.03, "age": 0.1}
+    rule = DemographicParity(limits)
+    for model in (
+        ConstrainedERMClassifier(max_disparity=limits, intersectional=False),
+        ConstrainedERMClassifier(rule, intersectional=False),
+    ):
+        found = model.fit(X, y, sensitive_features=both).predict(X)
+        for name, limit in limits.items():
+            disparity = demographic_parity_difference(y, found, sensitive_features=both[name])
+            assert disparity <= limit + 1e-9
+            assert model.train_disparities_[f"DemographicParity of {name}"] == pytest.approx(
+                disparity, abs=1e-9
+            )
+    with pytest.raises(ValueError, match="attributes 'sex', 'age'|attributes sex, age"):
+        ConstrainedERMClassifier(max_disparity={"sex": 0.1}, intersectional=False).fit(
+            X, y, sensitive_features=both
+        )
+    with pytest.raises(ValueError, match=r"max_disparity\['sex'\]"):
+        ConstrainedERMClassifier(max_disparity={"sex": -1, "age": None}, intersectional=False).fit(
+            X, y, sensitive_features=both
+        )
+
+
+def test_a_floor_keeps_rates_from_being_levelled_down(people):
+    X, y, both = people
+    given = {"sensitive_features": both["sex"]}
+    plain = ConstrainedERMClassifier(max_disparity=0.05).fit(X, y, **given).predict(X)
+    model = ConstrainedERMClassifier(max_disparity=0.05, min_rate=0.52).fit(X, y, **given)
+    found = model.predict(X)
+    rates = [found[both["sex"] == s].mean() for s in ("f", "m")]
+    assert min(rates) >= 0.52 - 1e-9 > min(plain[both["sex"] == s].mean() for s in ("f", "m"))
+    assert demographic_parity_difference(y, found, **given) <= 0.05 + 1e-9
+    rule = "equal_opportunity"
+    found = ConstrainedERMClassifier(rule, 0.1, min_rate=0.85).fit(X, y, **given).predict(X)
+    assert min(found[(both["sex"] == s) & (y == 1)].mean() for s in ("f", "m")) >= 0.85 - 1e-9
+    assert equal_opportunity_difference(y, found, **given) <= 0.1 + 1e-9
+
+
+def test_a_budget(people):
+    X, y, both = people
+    given = {"sensitive_features": both["sex"]}
+    found = ConstrainedERMClassifier(selection_rate=(0.2, 0.25)).fit(X, y, **given).predict(X)
+    assert 0.2 - 1e-9 <= found.mean() <= 0.25 + 1e-9
+    exact = ConstrainedERMClassifier(selection_rate=0.2).fit(X, y, **given).predict(X)
+    assert exact.mean() == pytest.approx(0.2, abs=0.5 / y.size + 1e-6)
+    with pytest.warns(ConvergenceWarning):
+        ConstrainedERMClassifier(selection_rate=0.2, min_rate=0.5).fit(X, y, **given)
+    with pytest.raises(ValueError, match="selection_rate must be a number or a pair"):
+        ConstrainedERMClassifier(selection_rate=(0.5, 0.2)).fit(X, y, **given)
