@@ -38,6 +38,8 @@ from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
+# Further starts where differences of losses are bounded, which has several local optima.
+N_STARTS = 8
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, or from errors
 
 
@@ -92,6 +94,9 @@ def solve_strictly(
     refines = refine and judge.scan is not None and path.is_precise
     enough = judge.quality(theta) - CHEAP
     _climb(path, temperatures if judge.has_rates else temperatures[:1], enough, refines)
+    is_done = is_classifier or path.is_stopped or not path.is_precise
+    if not is_done and _has_local_optima(problem):
+        _start_again(path)
     best = path.best()
     found = best.found
     if refines and not path.is_stopped and found.is_feasible and best.quality < enough:
@@ -119,3 +124,24 @@ def _climb(path: Path, temperatures: Sequence[float], enough: float, refines: bo
         best = max(best, reached)
         if refines and temperature >= STEEP and -np.inf < best < enough:
             break  # errors say more than steeper rates
+
+
+def _has_local_optima(problem: RuledProblem) -> bool:
+    """Whether differences of convex losses are bounded."""
+    return any(
+        rule.moment.unit == "loss" and np.isfinite(rule.lower).any() for rule in problem.rules
+    )
+
+
+def _start_again(path: Path) -> None:
+    """Solve from constant scores, and from points around the model without the rules."""
+    problem, theta = path.judge.problem, path.candidates[0].found.result.theta
+    rng = np.random.RandomState(0)  # the starts are part of the method: the same in every fit
+    size = float(np.sqrt(np.mean(problem.model_part(theta) ** 2)))
+    starts = [0 * theta, *(theta + size * rng.normal(size=(N_STARTS, theta.size)))]
+    for start in starts:
+        rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
+        place = Place(problem.centered(start), np.zeros(problem.n_constraints))
+        rounds.run(path.solver, place, path.max_rounds, path.params)
+        if path.is_stopped:
+            return

@@ -384,7 +384,7 @@ def test_other_losses_rank_as_well(loss):
 def test_smooth_problems_are_compared_by_themselves(rule):
     """Whichever form has the least loss within its smooth rule wins; the paper's can be had."""
     models = {
-        enforce: fit((0.05, 0.3), rule, 0.01, solver="al_lbfgs", enforce=enforce)
+        enforce: fit((0.05, 0.3), rule, 0.1, solver="al_lbfgs", enforce=enforce)
         for enforce in ("surrogate", "paper")
     }
     assert models["paper"].n_solves_ == 1
