@@ -157,7 +157,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             easy = _with_log_loss(free)
             build_easy = partial(self._problems, promise, easy, solver)
             first = self._solve_in_rounds(easy, solver, target, build_easy, params)
-            return self._go_on(first, solver, target, build, params, can_scale=zero == 0)
+            return _go_on(self, first, solver, target, build, params, can_scale=zero == 0)
         # Zeros for linear scores, as in the paper.
         start = model.start(check_random_state(params["random_state"]))
         if solver.is_precise:
@@ -200,43 +200,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
-
-    def _go_on(
-        self,
-        first: PartialResult,
-        solver: Solver,
-        target: Target,
-        build: Callable[[Surrogate, int], list[PartialParityProblem]],
-        params: SolveOptions,
-        can_scale: bool,
-    ) -> PartialResult:
-        """Go on from the solution under a smooth loss; return the better of both.
-
-        Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
-        are multiplied rank the same, and a factor makes them no worse than constant ones.
-        """
-        surrogate = make_surrogate(self.surrogate, solver)
-        form = first.problem.with_objective(build(surrogate, 1)[0].objective)
-        factor = _best_factor(form, first.result.theta) if can_scale else 1.0
-        theta = factor * form.model_part(first.result.theta)
-        spread = float(form.model.forward(theta)[0].std())
-        if not isinstance(self.surrogate, Surrogate) and spread:
-            surrogate = surrogate.narrowed(spread / SPREAD)
-        found = solve_partially(
-            build(surrogate, self.n_percentiles),
-            solver,
-            theta,
-            surrogate,
-            target,
-            n_rounds=ROUNDS_BEFORE_REPAIR,
-            **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
-        )
-        both = [first._replace(problem=form, n_solves=0), found]
-        best = min(both, key=lambda one: target.rank(one.scores, one.disparity))
-        if can_scale:
-            factor = _best_factor(best.problem, best.result.theta)
-            best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
-        return best._replace(n_solves=first.n_solves + found.n_solves)
 
     def _make_solver(self) -> Solver | None:
         """Return the solver of the smooth problem, or None if there is nothing to solve."""
@@ -355,3 +318,41 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 def _best_factor(problem: PartialParityProblem, theta: FloatArray) -> float:
     """Return the factor on the parameters that makes the objective least, on a grid."""
     return min(FACTORS, key=lambda factor: problem.evaluate(factor * theta).objective)
+
+
+def _go_on(
+    options: PartialFitting,
+    first: PartialResult,
+    solver: Solver,
+    target: Target,
+    build: Callable[[Surrogate, int], list[PartialParityProblem]],
+    params: SolveOptions,
+    can_scale: bool,
+) -> PartialResult:
+    """Go on from the solution under a smooth loss; return the better of both.
+
+    Descent on an objective with kinks may end anywhere, so what is reached is kept. Scores that
+    are multiplied rank the same, and a factor makes them no worse than constant ones.
+    """
+    surrogate = make_surrogate(options.surrogate, solver)
+    form = first.problem.with_objective(build(surrogate, 1)[0].objective)
+    factor = _best_factor(form, first.result.theta) if can_scale else 1.0
+    theta = factor * form.model_part(first.result.theta)
+    spread = float(form.model.forward(theta)[0].std())
+    if not isinstance(options.surrogate, Surrogate) and spread:
+        surrogate = surrogate.narrowed(spread / SPREAD)
+    found = solve_partially(
+        build(surrogate, options.n_percentiles),
+        solver,
+        theta,
+        surrogate,
+        target,
+        n_rounds=ROUNDS_BEFORE_REPAIR,
+        **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(options.tol, 1e-3)},
+    )
+    both = [first._replace(problem=form, n_solves=0), found]
+    best = min(both, key=lambda one: target.rank(one.scores, one.disparity))
+    if can_scale:
+        factor = _best_factor(best.problem, best.result.theta)
+        best = best._replace(result=best.result._replace(theta=factor * best.result.theta))
+    return best._replace(n_solves=first.n_solves + found.n_solves)
