@@ -106,8 +106,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         own = np.full(groups.n_groups, bool(self.interactions))
         if self.interactions == "auto":
             own = groups.counts >= ROWS_PER_FEATURE * data.X.shape[1]
-        if groups.n_groups == 1:
-            own[:] = False
+        own &= groups.n_groups > 1
         return GroupedLinearScore(
             data.X, groups.codes[0], own.tolist(), sample_weight=data.sample_weight
         )
@@ -118,15 +117,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         self, data: TrainingData, promise: Promise, model: Model, callback: Callback | None
     ) -> PartialResult:
         """Fit the model, under the smooth rule unless scores are only repaired."""
-        targets, weights, zero = promise.targets, data.sample_weight, self._fixed_threshold()
-        shares = np.full(targets.size, 1 / targets.size)
-        n_rows = float(targets.size)
-        if weights is not None:
-            n_rows = float(weights.sum())
-            shares = weights / n_rows
+        targets, zero = promise.targets, self._fixed_threshold()
+        weights = np.ones(targets.size) if data.sample_weight is None else data.sample_weight
+        n_rows = float(weights.sum())
         free = PartialParityProblem(
             model,
-            make_objective(self.loss, self.interval, targets, shares),
+            make_objective(self.loss, self.interval, targets, weights / n_rows),
             [],
             promise.tolerance,
             alpha=1 / n_rows if self.alpha is None else float(self.alpha),
@@ -163,9 +159,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
-        problems = build(surrogate, self.n_percentiles)
-        if self.enforce == "paper":
-            problems = problems[-1:]
+        forms = slice(-1, None) if self.enforce == "paper" else slice(None)
+        problems = build(surrogate, self.n_percentiles)[forms]
         return solve_partially(
             problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
         )
