@@ -76,7 +76,7 @@ class Moments(NamedTuple):
     def merged(self, codes: IntArray, n_cells: int) -> Moments:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
         return Moments.of_sums(
-            (np.bincount(codes, one, n_cells) for one in self[:4]), self.is_share
+            (np.bincount(codes, one, n_cells).astype(np.float64) for one in self[:4]), self.is_share
         )
 
     @property
