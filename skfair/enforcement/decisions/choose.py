@@ -11,7 +11,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.windows import window_prices
+from skfair.enforcement.decisions.windows import is_described, window_prices
 
 
 class Chosen(NamedTuple):
@@ -50,7 +50,8 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
         prices = window_prices(search.judge, search.features, groups, search.values)
         if prices is not None:
             one = search.candidate(prices)
-            is_exact = one.verdict.is_feasible and _has_one_window(search.judge)
+            # All rules are windows: prices could only find such thresholds, too.
+            is_exact = one.verdict.is_feasible and all(map(is_described, search.judge.bounds))
             found.append(("windows", one if one.verdict.is_feasible else search.polished(one)))
     if method == "windows" and not found:
         raise ValueError(
@@ -64,11 +65,6 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
         if one.verdict.is_better_than(best.verdict):
             name, best = other, one
     return _chosen(best, free, name)
-
-
-def _has_one_window(judge: Judge) -> bool:
-    """Whether windows are exact: one rate of each group, compared once."""
-    return len(judge.bounds) == 1 and int(judge.bounds[0].blocks.max(initial=0)) == 0
 
 
 def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:

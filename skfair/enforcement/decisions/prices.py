@@ -23,6 +23,8 @@ TEMPERATURES = (0.05, 0.01, 0.002)
 SAMPLE = 20_000
 N_ROUNDS = 8
 DAMPING = 0.7
+# Bounds are made tighter by at most this much in a round.
+_LARGEST_MARGIN = 0.004
 # Rows that the line searches may visit, in all.
 SEARCHED_ROWS = 4e6
 
@@ -76,7 +78,7 @@ class PriceSearch:
         shift, margin = np.zeros(rows.upper.size), 0.0
         for n_done in range(N_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
-            missed = self._missed(rows, found)
+            missed, excess = self._missed(rows, found), found.verdict.excess
             for label, which in offsets(self.judge, self.features):
                 found = found.along(label, which)
                 if found.verdict.is_better_than(best.verdict):
@@ -85,8 +87,9 @@ class PriceSearch:
             if best.verdict.is_feasible and n_done > 2 and settled < 1e-3:
                 break
             shift += DAMPING * (missed - shift)
-            if settled < 0.01 and not found.verdict.is_feasible:
-                margin += 1.1 * max(found.verdict.excess, 0.0)
+            excess = max(excess, found.verdict.excess)
+            if n_done > 0 and excess > 0:
+                margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
                 means = self.judge.means(found.predicted)
                 rows = linear_rows(self.judge, self.features, self.kinds, means)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.thresholds import Cut, threshold_at
@@ -123,7 +124,7 @@ def window_prices(
     Rules that no window describes are left to the caller, who judges the decisions.
     """
     scores = values[:, 1] - values[:, 0]
-    described = [k for k, b in enumerate(judge.bounds) if b.comparison.is_window or _is_cap(b)]
+    described = [k for k, bound in enumerate(judge.bounds) if is_described(bound)]
     blocks = sum(
         int(judge.bounds[k].blocks.max()) + 1
         for k in described
@@ -149,8 +150,10 @@ def window_prices(
     return prices
 
 
-def _is_cap(bound: object) -> bool:
-    return bool(bound.comparison.is_cap and (bound.rate_groups >= 0).all())  # type: ignore[attr-defined]
+def is_described(bound: BoundConstraint) -> bool:
+    """Whether windows describe a rule: differences of rates, or caps on the rates of groups."""
+    is_cap = bound.comparison.is_cap and bool((bound.rate_groups >= 0).all())
+    return bound.comparison.is_window or is_cap
 
 
 def _curves_of(
