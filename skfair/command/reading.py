@@ -94,7 +94,7 @@ class Table(NamedTuple):
 
     def _csv(self, **options: object) -> pd.DataFrame:
         try:
-            return pd.read_csv(self.path, **options)  # type: ignore[call-overload]
+            return pd.read_csv(self.path, **options)  # type: ignore[call-overload, no-any-return]
         except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
             raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
 

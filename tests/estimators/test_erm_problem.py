@@ -26,7 +26,9 @@ TASK = Task(SIGNS, LogLoss(), None, (-1, 1))
 
 def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
     rules = active_rules(list(rules), "classification", DATA)
-    return build_problem(DATA, TASK, rules, 0.1, Limits(), ModelOptions(layers, True, alpha), **options)
+    return build_problem(
+        DATA, TASK, rules, 0.1, Limits(), ModelOptions(layers, True, alpha), **options
+    )
 
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():
