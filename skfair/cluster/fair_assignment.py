@@ -198,7 +198,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self : FairAssignment
             The fitted estimator.
         """
-        data = self._read_fit_data(
+        data = self._read(
             X,
             supervised=False,
             sensitive_features=sensitive_features,
@@ -250,7 +250,13 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
                 f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "
                 "known. Pass costs=, a function of the fitted clusterer and X."
             )
-        costs = np.asarray(function(self.clusterer_, X), dtype=np.float64)
+        try:
+            costs = np.asarray(function(self.clusterer_, X), dtype=np.float64)
+        except TypeError as error:
+            raise TypeError(
+                f"costs must be a function of the fitted clusterer and X that returns numbers, got "
+                f"{function!r}: {error}"
+            ) from error
         if costs.ndim != 2 or not np.isfinite(costs).all():
             raise ValueError(
                 f"The costs of {name} must be finite numbers of shape (n_samples, n_clusters), got "

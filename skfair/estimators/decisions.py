@@ -28,6 +28,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.groups.strata import Strata
 from skfair.losses import make_loss
 from skfair.utils.text import listed
+from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
 
@@ -116,6 +117,8 @@ def class_limits(
             if floor != "as before":
                 raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
             smallest = _rates_before(rule, against, before == label)
+        else:
+            check_number(floor, "min_rate", 0, 1)
         found += [(bound, label) for bound in floors(rule, against, smallest)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes):
         found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
