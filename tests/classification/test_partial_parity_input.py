@@ -1,7 +1,6 @@
 """PartialParityClassifier: bad input, input in other forms, and scikit-learn around it."""
 
 import warnings
-
 from itertools import product
 
 import numpy as np
