@@ -102,13 +102,14 @@ class DCPenalty(DCSolver):
             worst = int(np.argmax(G)) if rows.n else OBJECTIVE
             violation = max(0.0, float(G[worst])) if rows.n else 0.0
             value = at.objective + rho * violation
-            if not np.isfinite(value):  # steps of fixed length can diverge
+            if not np.isfinite(value):
                 yield Step(at, zeros, n_iter, "max_iter", answer=answer)
                 return
             if value < lowest:
                 lowest, best = value, at
             gradient = at.gradient(rho * rows.unit(worst) if violation else None)
-            is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
+            with np.errstate(over="ignore"):  # steps of fixed length can diverge
+                is_flat = n_iter < max_iter and float(np.linalg.norm(gradient)) <= tol
             yield Step(at, zeros, n_iter, "converged" if is_flat else None, answer=answer)
             if n_iter == max_iter // 2:
                 lengths = StepLengths(rows.n)
