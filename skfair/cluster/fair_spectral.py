@@ -28,7 +28,8 @@ from skfair.cluster.limits import representation_rules
 from skfair.cluster.rounding import Rounding, label_attributes
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules
-from skfair.problems.cut.affinity import Affinity, Choice, affinity_kind, make_affinity
+from skfair.problems.cut.affinity import Affinity
+from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
 from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EigenSolver

@@ -7,14 +7,13 @@ parameters of the estimator that have the name of a field are then its parameter
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from skfair._typing import Rows
 from skfair.problems.cut.weights import Weights
@@ -51,28 +50,4 @@ class Affinity(ABC):
 
 # A function of two rows.
 KernelFunction: TypeAlias = Callable[..., float]
-# A name, a function, or an object.
-Choice: TypeAlias = str | KernelFunction | Affinity
 AFFINITIES: Registry[type[Affinity]] = Registry("affinity", "skfair.problems.cut.affinities")
-
-
-def affinity_kind(choice: Choice) -> type[Affinity]:
-    """Return the class that a choice stands for; functions and other names are kernels."""
-    from skfair.problems.cut.affinities.kernels import Kernel
-
-    if isinstance(choice, Affinity):
-        return type(choice)
-    return AFFINITIES[choice] if isinstance(choice, str) and choice in AFFINITIES else Kernel
-
-
-def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
-    """Return the object that a choice stands for; ``parameters`` fill its fields."""
-    affinity, names = choice, {*AFFINITIES, *KERNEL_PARAMS}
-    if isinstance(choice, str) and choice not in names:
-        raise ValueError(f"There is no affinity {choice!r}. The affinities are {sorted(names)}.")
-    if not isinstance(affinity, Affinity):
-        kind = affinity_kind(choice)
-        given = {**parameters, "kernel": choice}
-        shared = [field.name for field in fields(kind) if field.name in given]
-        affinity = kind(**{name: given[name] for name in shared})
-    return affinity

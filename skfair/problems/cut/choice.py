@@ -1,0 +1,35 @@
+"""From what a user writes as ``affinity=`` to the object that weighs pairs of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+from sklearn.metrics.pairwise import KERNEL_PARAMS
+
+from skfair.problems.cut.affinities.kernels import Kernel
+from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
+
+# A name, a function, or an object.
+Choice: TypeAlias = str | KernelFunction | Affinity
+
+
+def affinity_kind(choice: Choice) -> type[Affinity]:
+    """Return the class that a choice stands for; functions and other names are kernels."""
+    if isinstance(choice, Affinity):
+        return type(choice)
+    return AFFINITIES[choice] if isinstance(choice, str) and choice in AFFINITIES else Kernel
+
+
+def make_affinity(choice: Choice, parameters: Mapping[str, Any]) -> Affinity:
+    """Return the object that a choice stands for; ``parameters`` fill its fields."""
+    affinity, names = choice, {*AFFINITIES, *KERNEL_PARAMS}
+    if isinstance(choice, str) and choice not in names:
+        raise ValueError(f"There is no affinity {choice!r}. The affinities are {sorted(names)}.")
+    if not isinstance(affinity, Affinity):
+        kind = affinity_kind(choice)
+        given = {**parameters, "kernel": choice}
+        shared = [field.name for field in fields(kind) if field.name in given]
+        affinity = kind(**{name: given[name] for name in shared})
+    return affinity
