@@ -100,6 +100,24 @@ def layer_breaches(root):
     return breaches
 
 
+def circles(root):
+    """List files that import each other, directly or through others."""
+    files = {
+        ".".join(("skfair", *path.relative_to(root).with_suffix("").parts)): path
+        for path in Path(root).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    imports = {
+        name: set(imported_modules(ast.parse(path.read_text()))) & set(files)
+        for name, path in files.items()
+    }
+    while True:  # whoever imports nothing that is left is in no circle
+        free = {name for name, below in imports.items() if not below & set(imports)}
+        if not free:
+            return sorted(imports)
+        imports = {name: below for name, below in imports.items() if name not in free}
+
+
 def kernel_breaches(root):
     """List what makes a compiled kernel stale, uncached or open to other files."""
     breaches = []

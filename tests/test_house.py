@@ -61,6 +61,13 @@ def test_an_upward_arrow_is_caught(tmp_path, file, source):
     assert breaches[0].startswith(file)
 
 
+def test_no_files_import_each_other(tmp_path):
+    assert house.circles(ROOT) == []
+    plant(tmp_path, "utils/a.py", "from skfair.utils.b import x")
+    plant(tmp_path, "utils/b.py", "def f():\n    from skfair.utils import a")
+    assert house.circles(tmp_path) == ["skfair.utils.a", "skfair.utils.b"]
+
+
 def test_every_part_has_its_floor():
     parts = {path.name.removesuffix(".py") for path in ROOT.iterdir() if path.name[0] != "."}
     assert parts - {"__init__", "__pycache__", "py.typed"} <= set(house.MAY_IMPORT)
