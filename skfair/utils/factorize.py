@@ -51,7 +51,10 @@ def factorize(values: Any) -> Factorized:
                 return _factorize_integers(values)
         if values.dtype.kind in "US":
             return _factorize_fixed_width(values)
-    codes, uniques = pd.factorize(values, use_na_sentinel=True)
+    try:
+        codes, uniques = pd.factorize(values, use_na_sentinel=True)
+    except TypeError as error:  # a list among the values
+        raise TypeError(f"A group or label must be a number or a string; {error}.") from error
     return _sorted_levels(codes, list(uniques))
 
 

@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 import skfair
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.solvers import SOLVERS
+from skfair.utils.factorize import factorize
 from skfair.utils.history import History
 from skfair.utils.registry import Registry
 from skfair.utils.response import get_response, takes_groups
@@ -160,3 +161,10 @@ def test_sub_packages_are_listed():
     assert skfair.metrics.__name__ == "skfair.metrics"
     with pytest.raises(AttributeError, match="no attribute 'clasification'"):
         skfair.clasification  # noqa: B018
+
+
+def test_a_list_in_place_of_a_label_is_named():
+    values = np.empty(3, dtype=object)
+    values[:] = ["a", [1, 2], "b"]
+    with pytest.raises(TypeError, match="A group or label must be a number or a string"):
+        factorize(values)
