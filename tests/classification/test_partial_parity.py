@@ -403,7 +403,7 @@ def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
     check_partial_auc(X, y, group)
 
 
-@pytest.mark.skipif("SKFAIR_DATA" not in os.environ, reason="needs the folder of data sets")
+@pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="needs the folder of data sets")
 @pytest.mark.data
 @pytest.mark.parametrize("seed", range(6))
 def test_partial_auc_on_compas(seed):
