@@ -28,7 +28,8 @@ from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.solvers.clustering.assignment import Assignment, assign
+from skfair.problems.clustering.placement import Placement
+from skfair.solvers.clustering.assignment import assign
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
@@ -279,7 +280,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         )
         return CostProblem(groups, rules, n_clusters, weights)
 
-    def _status(self, problem: CostProblem, found: Assignment) -> str:
+    def _status(self, problem: CostProblem, found: Placement) -> str:
         """Say whether the limits are met, and warn if they are not."""
         counts = problem.counts(found.labels)
         missed = problem.rules.violation_beyond(counts, problem.largest_weight)

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -32,27 +31,23 @@ def starting_centers(
         return [_given_centers(problem, init)]
     part = problem.sample(_START_SAMPLE, rng)
     points, weights, cells = part.scaled(slice(None)), part.weights, part.cells
-    starts = [
-        _plain_kmeans(points, problem.n_clusters, init, n_trials, weights, rng).cluster_centers_
-    ]
-    if problem.rules.matrix.size:
-        total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
-        means = (
-            np.stack(
-                [
-                    np.bincount(cells, weights=weights * column, minlength=total.size)
-                    for column in points.T
-                ],
-                axis=1,
-            )
-            / np.where(total > 0, total, 1.0)[:, None]
-        )
-        apart = points - means.astype(points.dtype)[cells]
-        labels = _plain_kmeans(apart, problem.n_clusters, init, n_trials, weights, rng).labels_
-        member = np.eye(problem.n_clusters)[labels] * weights[:, None]
-        mass = member.sum(axis=0)
-        if mass.min() > 0:
-            starts.append((member.T @ points) / mass[:, None])
+    kmeans = KMeans(problem.n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng)
+    with warnings.catch_warnings():  # fewer distinct points than clusters are no reason to warn
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        starts = [kmeans.fit(points, sample_weight=weights).cluster_centers_]
+        if problem.rules.matrix.size:
+            total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
+            sums = [
+                np.bincount(cells, weights=weights * column, minlength=total.size)
+                for column in points.T
+            ]
+            means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, None]
+            apart = points - means.astype(points.dtype)[cells]
+            labels = kmeans.fit(apart, sample_weight=weights).labels_
+            member = np.eye(problem.n_clusters)[labels] * weights[:, None]
+            mass = member.sum(axis=0)
+            if mass.min() > 0:
+                starts.append((member.T @ points) / mass[:, None])
     return [start.astype(np.float64) for start in starts]
 
 
@@ -63,19 +58,3 @@ def _given_centers(problem: RepresentationProblem, init: Any) -> FloatArray:
     if centers.shape != expected:
         raise ValueError(f"init has the shape {centers.shape}, expected {expected}.")
     return np.asarray((centers - problem.units.mean) / problem.units.scale)
-
-
-def _plain_kmeans(
-    X: NDArray[Any],
-    n_clusters: int,
-    init: str,
-    n_trials: int,
-    weights: FloatArray,
-    rng: np.random.RandomState,
-) -> KMeans:
-    """Run plain k-means; fewer distinct points than clusters are no reason to warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng).fit(
-            X, sample_weight=weights
-        )

@@ -14,8 +14,9 @@ from skfair.cluster.limits import representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import center_attributes, count_attributes, price_attributes
 from skfair.groups.encoding import GroupEncoding
+from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import Assignment, assign
+from skfair.solvers.clustering.assignment import place
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights
 
@@ -84,11 +85,11 @@ class StreamMixin(PricePredictionMixin):
             before=self.group_counts_,
             units=self._units,
         )
-        assignment = assign(problem, self._scaled_centers, multipliers=self._multipliers)
+        placed = place(problem, self._scaled_centers, self._multipliers)
         attributes = stream_attributes(
             problem,
             groups,
-            assignment,
+            placed,
             counts_before=self.group_counts_,
             centers_before=self._scaled_centers,
             multipliers_before=self._multipliers,
@@ -100,7 +101,7 @@ class StreamMixin(PricePredictionMixin):
 def stream_attributes(
     problem: RepresentationProblem,
     groups: GroupEncoding,
-    assignment: Assignment,
+    placed: Placement,
     *,
     counts_before: FloatArray,
     centers_before: FloatArray,
@@ -109,19 +110,19 @@ def stream_attributes(
     """Return the attributes after an assigned part of a stream has joined those before it."""
     first = slice(0, int(groups.offsets[1]))  # one attribute counts every row once
     before = counts_before[:, first].sum(axis=1)
-    means, mass = problem.means(assignment.labels)
+    means, mass = problem.means(placed.labels)
     share = mass / np.where(before + mass > 0, before + mass, 1.0)
     centers = centers_before + share[:, None] * (means - centers_before)
     step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
-    multipliers = multipliers_before + step * (assignment.multipliers - multipliers_before)
+    multipliers = multipliers_before + step * (placed.multipliers - multipliers_before)
     total = problem.units.squared * problem.total_weight
-    counts = counts_before + problem.counts(assignment.labels) @ problem.membership.T
+    counts = counts_before + problem.counts(placed.labels) @ problem.membership.T
     return {
         **center_attributes(problem, centers),
         **price_attributes(problem, problem.group_prices(multipliers)),
         **count_attributes(counts, groups),
         "_multipliers": multipliers,
-        "labels_": problem.label_rows(assignment.labels),
-        "inertia_": assignment.cost * total,
-        "lower_bound_": assignment.lower_bound * total,
+        "labels_": problem.label_rows(placed.labels),
+        "inertia_": placed.cost * total,
+        "lower_bound_": placed.lower_bound * total,
     }

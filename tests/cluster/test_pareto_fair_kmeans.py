@@ -105,7 +105,8 @@ def test_the_papers_sets(variant):
 
 def test_large_data_are_swept_on_a_sample(monkeypatch):
     X, groups = segregated(900)
-    monkeypatch.setattr("skfair.solvers.clustering.assignment._SAMPLE", 300)
+    monkeypatch.setattr("skfair.solvers.clustering.prices.LARGE", 600)
+    monkeypatch.setattr("skfair.solvers.clustering.prices.SAMPLE", 300)
     front = ParetoFairKMeans(3, balances=[0.5, 0.9], n_init=1, random_state=0)
     front.fit(X, sensitive_features=groups)
     assert front.labels_.shape[1] == 900

@@ -51,7 +51,7 @@ class Moves:
         """Which entries of ``row`` and ``cost`` are filled."""
         return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
 
-    def apply(self, labels: Any) -> None:
+    def apply(self) -> None:
         """Write changed labels back; in memory they are the labels themselves."""
 
 
@@ -127,12 +127,11 @@ class CostTable(ABC):
 
     def cost(self, labels: Any) -> float:
         """Return the mean of what the rows pay in their clusters."""
-        total = sum(float(self.rows.weights[part] @ own) for part, own in self._own_costs(labels))
-        return total / self.rows.total_weight
-
-    def _own_costs(self, labels: IntArray) -> Iterator[Block]:
+        total = 0.0
         for part, block in self.blocks():
-            yield part, np.take_along_axis(block, labels[part, None], axis=1)[:, 0]
+            own = np.take_along_axis(block, labels[part, None], axis=1)[:, 0]
+            total += float(self.rows.weights[part] @ own)
+        return total / self.rows.total_weight
 
     def _no_counts(self) -> FloatArray:
         return np.zeros((self.rows.n_clusters, self.rows.n_cells))

@@ -121,6 +121,15 @@ class PartitionedProblem(RepresentationProblem):
         tally = self.tally(labels)
         return tally.sums, tally.mass, tally.squares
 
+    def farthest_points(
+        self, labels: Labels, centers: FloatArray, n_points: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        farthest: _FarPoints = self.total(
+            _farthest, centers, n_points, labels=labels, combine=_FarPoints.merged
+        )
+        return farthest.cost, farthest.points
+
     def tally(self, labels: Labels) -> Tally:
         """Count everything that may be asked of labels, once."""
         if labels.tally is None:
@@ -211,18 +220,11 @@ class PartitionedDistances(Distances):
             labels=labels,
             combine=_MoveEntries.merged,
         )
-        return ListedMoves(self.rows, entries)
+        return ListedMoves(self.rows, entries, labels)
 
     def cost(self, labels: Labels) -> float:
         """Return the mean squared distance to the centres of the own clusters."""
         return self.rows.tally(labels).cost
-
-    def farthest(self, labels: Labels, n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
-        farthest: _FarPoints = self.rows.total(
-            _farthest, n_points, labels=labels, combine=_FarPoints.merged
-        )
-        return farthest.cost, farthest.points
 
 
 class _Frame(NamedTuple):
@@ -277,7 +279,7 @@ class _MoveEntries(NamedTuple):
 class ListedMoves(Moves):
     """Lists of cheapest moves of rows that live elsewhere; they are numbered anew."""
 
-    def __init__(self, problem: PartitionedProblem, entries: _MoveEntries) -> None:
+    def __init__(self, problem: PartitionedProblem, entries: _MoveEntries, recipe: Labels) -> None:
         self._rows, number = np.unique(entries.row, return_inverse=True)
         labels, weights = np.zeros(self._rows.size, np.int64), np.ones(max(1, self._rows.size))
         super().__init__(problem, entries.n_kept, labels, weights)
@@ -286,13 +288,13 @@ class ListedMoves(Moves):
         self.row[is_listed], self.cost[is_listed] = number, entries.cost
         labels[number] = entries.place // (self.size.size // problem.n_clusters)
         weights[number] = entries.weight
-        self._before = labels.copy()
+        self._before, self._recipe = labels.copy(), recipe
 
-    def apply(self, labels: Labels) -> None:
-        """Write changed labels back."""
+    def apply(self) -> None:
+        """Write changed labels back into the recipe of all labels."""
         moved = np.flatnonzero(self.labels != self._before)
         if moved.size:
-            labels.move(self._rows[moved], self.labels[moved])
+            self._recipe.move(self._rows[moved], self.labels[moved])
         self._before = self.labels.copy()
 
 
@@ -385,11 +387,15 @@ def _list_moves(
 
 
 def _farthest(
-    block: RowBlock, frame: _Frame, n_points: int, moved: _Moved = _NOT_MOVED
+    block: RowBlock,
+    frame: _Frame,
+    centers: FloatArray,
+    n_points: int,
+    moved: _Moved = _NOT_MOVED,
 ) -> _FarPoints:
     """Return the points of a block that are farthest from their own centres."""
     parts = [
-        _FarPoints(*distances.farthest(labels, n_points), n_points)
+        _FarPoints(*distances.rows.farthest_points(labels, centers, n_points), n_points)
         for _, distances, labels, _ in _labelled(block, frame, moved)
     ]
     return _FarPoints.merged(parts)

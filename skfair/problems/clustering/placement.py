@@ -1,8 +1,8 @@
 """Labels together with what they amount to, and the ways to make them better.
 
 A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
-rules: ``repair`` moves those near a tie, one after the other, and ``search_counts`` helps where
-single moves get stuck. ``improve`` and ``settle`` lower the cost by moves that break no rule.
+rules: ``repair`` moves those near a tie, one after the other, and ``move_to`` helps where single
+moves get stuck. ``improve`` and ``settle`` lower the cost by moves that break no rule.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from skfair.problems.clustering.whole_rows import (
     SMALL,
     WORTH,
     best_combination,
-    nearest_feasible_counts,
 )
 
 # What sums of weights may be missed by through rounding.
@@ -91,12 +90,6 @@ class Placement:
             if not n_steps:
                 break
 
-    def search_counts(self) -> None:
-        """Find counts that meet the rules, by an integer programme, and move rows to them."""
-        wanted = nearest_feasible_counts(self.problem, self.counts)
-        if wanted is not None:
-            self.move_to(wanted)
-
     def improve(self) -> None:
         """Lower the cost, by moves that break no rule and by swaps within a cell."""
         from skfair._kernels.prices import improve
@@ -119,7 +112,7 @@ class Placement:
                     moves.labels[row] = taker
                     excess[giver, cell] -= 1
                     excess[taker, cell] += 1
-            moves.apply(self.labels)
+            moves.apply()
             counts = self.problem.counts(self.labels)
         self.counts = counts
         self.violation = float(self.problem.rules.violation(counts).sum())
@@ -156,7 +149,7 @@ class Placement:
             problem.rules, counts, places, weight[chosen], change[chosen], total, _CLOSE
         )
         moves.labels[row[chosen][made]] = taker[chosen][made]
-        moves.apply(self.labels)
+        moves.apply()
 
     def _moved_by(self, kernel: Callable[..., Any]) -> Any:
         """Let a kernel move rows of the lists of cheapest moves; return what it returns."""
@@ -164,7 +157,7 @@ class Placement:
         moves = self.table.cheapest_moves(self.labels)
         lists = moves.labels, moves.weights, counts, moves.row, moves.cost, moves.size
         answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples)
-        moves.apply(self.labels)
+        moves.apply()
         return answer
 
 

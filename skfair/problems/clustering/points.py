@@ -219,25 +219,43 @@ class RepresentationProblem(CostedRows):
             squares += float(np.dot(self.weights[rows], self.norms_of(rows, scaled)))
         return sums, mass, squares
 
+    def means_and_cost(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
+        """Return the means (scaled) and weights of the clusters, and the mean squared distance.
+
+        An empty cluster has mean 0.
+        """
+        sums, mass, squares = self.sums(labels)
+        means = sums / np.where(mass > 0, mass, 1.0)[:, None]
+        inner = float(mass @ np.einsum("ij,ij->i", means, means))
+        return means, mass, (squares - inner) / self.total_weight
+
     def means(self, labels: Any) -> tuple[FloatArray, FloatArray]:
         """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
-        sums, mass, _ = self.sums(labels)
-        return sums / np.where(mass > 0, mass, 1.0)[:, None], mass
+        return self.means_and_cost(labels)[:2]
 
     def reseeded_means(self, labels: Any, centers: FloatArray) -> FloatArray:
         """Return the means; an empty cluster gets a row that is far from its own centre."""
         means, mass = self.means(labels)
         empty = np.flatnonzero(mass <= 0)
         if empty.size:
-            means[empty] = self.distances(centers).farthest(labels, empty.size)[1]
+            means[empty] = self.farthest_points(labels, centers, empty.size)[1]
         return means
+
+    def farthest_points(
+        self, labels: Any, centers: FloatArray, n_points: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the largest weighted distances to own centres, and the (scaled) points."""
+        own = [
+            np.take_along_axis(distances, labels[rows, None], axis=1)[:, 0] * self.weights[rows]
+            for rows, distances in self.distances(centers).blocks()
+        ]
+        cost = np.concatenate(own)
+        rows = largest(cost, n_points)
+        return cost[rows], self.scaled(rows)
 
     def cost(self, labels: Any) -> float:
         """Return the mean squared distance (scaled) of the points to their clusters' means."""
-        sums, mass, squares = self.sums(labels)
-        means = sums / np.where(mass > 0, mass, 1.0)[:, None]
-        inner = float(mass @ np.einsum("ij,ij->i", means, means))
-        return (squares - inner) / self.total_weight
+        return self.means_and_cost(labels)[2]
 
 
 class Distances(CostTable):
@@ -257,14 +275,6 @@ class Distances(CostTable):
     def blocks(self) -> Iterator[Block]:
         """Yield (rows, distances of these rows to all centres)."""
         yield from self._computed() if self._kept is None else self._kept
-
-    def farthest(self, labels: Any, n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the largest weighted distances to own centres, and the (scaled) points."""
-        own = np.concatenate(
-            [block * self.rows.weights[part] for part, block in self._own_costs(labels)]
-        )
-        rows = largest(own, n_points)
-        return own[rows], self.rows.scaled(rows)
 
     def _computed(self) -> Iterator[Block]:
         problem = self.rows

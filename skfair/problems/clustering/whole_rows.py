@@ -42,10 +42,13 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
     """
     if counts.size > _MAX_COUNTS or not problem.has_whole_rows:
         return None
-    nearest = _nearest_counts(problem.rules, counts, allowance=0.0)
-    if nearest is None and problem.rules.violation_beyond(counts, problem.largest_weight) > 0:
-        nearest = _nearest_counts(problem.rules, counts, allowance=_LESS_THAN_ONE)
-    return nearest
+    for allowance in (0.0, _LESS_THAN_ONE):
+        nearest = _nearest_counts(problem.rules, counts, allowance)
+        if nearest is not None or not problem.rules.violation_beyond(
+            counts, problem.largest_weight
+        ):
+            return nearest
+    return None
 
 
 def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntArray | None:

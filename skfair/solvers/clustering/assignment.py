@@ -15,7 +15,7 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,57 +25,59 @@ from skfair._typing import FloatArray
 from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
-from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
 TEMPERATURES = (3e-2, 3e-3)
-# Large problems first find their prices on this many rows.
-_SAMPLE = 10_000
-
-
-class Assignment(NamedTuple):
-    """The cheapest assignment found to fixed centres."""
-
-    labels: Any  # (n_samples,): cluster of each row, in the form that the problem gives to labels
-    multipliers: FloatArray  # (n_clusters, n_rules): dual variables
-    cost: float  # mean squared distance to the centres, in scaled units
-    lower_bound: float  # no feasible assignment to these centres costs less
-    violation: float  # what the rules are missed by, summed over clusters; 0 if all are met
+# Problems of more rows than this first find their prices on a sample of so many.
+LARGE, SAMPLE = 20_000, 10_000
 
 
 def assign(
     problem: CostedRows,
     target: NDArray[Any],
     *,
-    multipliers: FloatArray | None = None,
-    temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
     search_counts: bool = True,
     exact: bool = False,
-) -> Assignment:
+) -> Placement:
     """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
 
     With ``search_counts`` an integer programme on the counts helps where single moves get stuck,
     with ``exact`` one on the undecided rows of small problems.
     """
-    is_cold = multipliers is None
-    if multipliers is None:
-        multipliers = problem.no_multipliers()
-    if is_cold and is_large(problem):  # prices of a sample are close
-        rows = problem.sample_rows(_SAMPLE, np.random.RandomState(0))
+    multipliers = problem.no_multipliers()
+    temperatures: tuple[float, ...] = TEMPERATURES
+    if problem.n_samples > LARGE:  # prices of a sample are close
+        rows = problem.sample_rows(SAMPLE, np.random.RandomState(0))
         part, nearby = problem.subset(rows), problem.target_of(rows, target)
-        multipliers = at_best_prices(part, nearby, multipliers, temperatures, max_iter).multipliers
+        multipliers = maximise_dual(
+            part, part.distances(nearby), multipliers, temperatures, max_iter
+        )
         temperatures, max_iter = temperatures[-1:], max(1, max_iter // 4)
+    placed = place(problem, target, multipliers, temperatures, max_iter, search_counts)
+    if exact and placed.is_feasible:
+        placed.settle()
+    return placed
+
+
+def place(
+    problem: CostedRows,
+    target: NDArray[Any],
+    multipliers: FloatArray,
+    temperatures: tuple[float, ...] = TEMPERATURES,
+    max_iter: int = 60,
+    search_counts: bool = True,
+) -> Placement:
+    """Improve given prices and place whole rows at them, within the rules wherever possible."""
     placed = at_best_prices(problem, target, multipliers, temperatures, max_iter)
     placed.repair()
     if search_counts and not placed.is_feasible:
-        placed.search_counts()
+        wanted = nearest_feasible_counts(problem, placed.counts)
+        if wanted is not None:
+            placed.move_to(wanted)
     placed.improve()
-    if exact and placed.is_feasible:
-        placed.settle()
-    return Assignment(
-        placed.labels, placed.multipliers, placed.cost, placed.lower_bound, placed.violation
-    )
+    return placed
 
 
 def at_best_prices(
@@ -125,15 +127,3 @@ def maximise_dual(
             options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
         ).x
     return np.asarray(flat).reshape(shape) * unit
-
-
-def is_large(problem: GroupedRows) -> bool:
-    """Whether a problem should settle on a sample first."""
-    return problem.n_samples > 2 * _SAMPLE
-
-
-def trial_of(
-    problem: RepresentationProblem, random_state: np.random.RandomState
-) -> RepresentationProblem:
-    """Return the problem, or a sample of it if it is large."""
-    return problem.sample(_SAMPLE, random_state) if is_large(problem) else problem

@@ -279,10 +279,10 @@ def of_labels(
 ) -> Clustering:
     """Complete labels to a clustering; without a dual, 0 is the only lower bound on the cost."""
     labels = labels.astype(np.int64)
-    cost = problem.cost(labels)
+    centers, _, cost = problem.means_and_cost(labels)
     return Clustering(
         labels=labels,
-        centers=problem.means(labels)[0],
+        centers=centers,
         multipliers=np.zeros((problem.n_clusters, problem.rules.slack.shape[1])),
         cost=cost,
         cost_at_bound=cost,

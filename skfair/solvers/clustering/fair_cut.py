@@ -24,7 +24,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.cut.weights import Weights
-from skfair.solvers.clustering.assignment import TEMPERATURES, assign
+from skfair.solvers.clustering.assignment import TEMPERATURES, assign, place
 
 # Rounds of linearisation, and passes of single moves.
 _ROUNDS, _PASSES = 3, 20
@@ -148,16 +148,16 @@ def _linearise_and_assign(
     cut = Cut(weights, labels, problem.n_clusters)
     best = FairCut(cut, float(problem.rules.violation(problem.counts(labels)).sum()))
     standing = _standing(problem, best)
+    first_steps, steps = _DUAL_STEPS
     multipliers: FloatArray | None = None
-    for n_rounds in range(1, _ROUNDS + 1):
-        found = assign(
-            problem,
-            cut.linearised(),
-            multipliers=multipliers,
-            temperatures=TEMPERATURES if multipliers is None else TEMPERATURES[-1:],
-            max_iter=_DUAL_STEPS[n_rounds > 1],
-            search_counts=standing[0] > 0 or (seeks_exact and n_rounds == 1),
-        )
+    for _ in range(_ROUNDS):
+        target, is_missed = cut.linearised(), standing[0] > 0
+        if multipliers is None:
+            found = assign(
+                problem, target, max_iter=first_steps, search_counts=is_missed or seeks_exact
+            )
+        else:
+            found = place(problem, target, multipliers, TEMPERATURES[-1:], steps, is_missed)
         multipliers = found.multipliers
         cut = Cut(weights, found.labels, problem.n_clusters)
         rounded = FairCut(cut, found.violation)

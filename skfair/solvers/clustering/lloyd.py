@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from skfair._typing import Callback, FloatArray
-from skfair.problems.clustering.placement import ROUNDING
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.assignment import TEMPERATURES, assign, at_best_prices, trial_of
+from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, place
 from skfair.solvers.clustering.base import Clustering, go_on
 from skfair.utils.history import History
 
@@ -21,56 +18,6 @@ _PATIENCE, _PROGRESS = 6, 1e-4
 _FINISHING_ROUNDS = 10
 # By what share a round of repair and improvement has to lower the cost.
 _WORTH_A_ROUND = 1e-5
-# How many rounds may look at all rows of a large problem, before and after the repair, and steps on
-# the dual in these rounds.
-_FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
-
-
-def cluster_by_prices(
-    problem: RepresentationProblem,
-    starts: Sequence[FloatArray],
-    *,
-    max_iter: int,
-    tol: float,
-    random_state: np.random.RandomState,
-    callback: Callback,
-) -> Clustering:
-    """Run :func:`fair_lloyd` from each start and return the cheapest clustering.
-
-    Large problems settle on a sample, where the starts compete; only the winner goes on with a few
-    rounds over all rows.
-    """
-    trial = trial_of(problem, random_state)
-    is_whole = trial is problem
-    runs = [
-        fair_lloyd(
-            trial,
-            start,
-            max_iter=max_iter,
-            tol=tol,
-            # On a sample it only has to be seen which start is better.
-            finishing_rounds=_FINISHING_ROUNDS if is_whole else 1,
-            search_counts=is_whole,
-            callback=callback,
-        )
-        for start in starts
-    ]
-    best = min(runs, key=lambda run: run.standing)
-    if is_whole:
-        return best
-    if best.status == "stopped":
-        settled = _unplaced(best.centers, best.multipliers, best.n_iter, best.status)
-        return _finish(problem, settled, rounds=1)
-    return fair_lloyd(
-        problem,
-        best.centers,
-        multipliers=best.multipliers,
-        max_iter=min(max_iter, _FULL_ROUNDS),
-        tol=tol,
-        dual_iter=_FULL_DUAL_STEPS,
-        finishing_rounds=_FULL_ROUNDS,
-        callback=callback,
-    )._replace(status=best.status)
 
 
 def fair_lloyd(
@@ -116,17 +63,29 @@ def fair_lloyd(
             status = "stopped"
         elif shift <= tol / problem.X.shape[1] or stalled.after(placed.lower_bound):
             status = "converged"
-    settled = _unplaced(centers, multipliers, n_iter, status)
-    rounds = 1 if status == "stopped" else finishing_rounds
-    # Prices that grew in these rounds are rough when there are many rules; given ones are not.
-    first_iter = (2 if is_warm else 6) * dual_iter
-    return _finish(problem, settled, rounds, 2 * dual_iter, first_iter, search_counts, history)
+    return placed_rows(
+        problem,
+        centers,
+        multipliers,
+        n_iter,
+        status,
+        rounds=1 if status == "stopped" else finishing_rounds,
+        dual_iter=2 * dual_iter,
+        # Prices that grew in these rounds are rough when there are many rules; given ones are not.
+        first_iter=(2 if is_warm else 6) * dual_iter,
+        search_counts=search_counts,
+        history=history,
+    )
 
 
-def _finish(
+def placed_rows(
     problem: RepresentationProblem,
-    settled: Clustering,
-    rounds: int,
+    centers: FloatArray,
+    multipliers: FloatArray,
+    n_iter: int,  # of the rounds that led here
+    status: Status,  # how they ended
+    *,
+    rounds: int = 1,
     dual_iter: int = 30,
     first_iter: int = 90,
     search_counts: bool = True,
@@ -134,40 +93,28 @@ def _finish(
 ) -> Clustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     history = History() if history is None else history
-    best = settled
+    inf = np.inf  # there are no labels yet: any are better
+    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
     for number in range(rounds):
-        assigned = assign(
-            problem,
-            best.centers,
-            multipliers=best.multipliers,
-            temperatures=TEMPERATURES[-1:],
-            max_iter=first_iter if number == 0 else dual_iter,
-            search_counts=search_counts,
+        max_iter = first_iter if number == 0 else dual_iter
+        placed = place(
+            problem, best.centers, best.multipliers, TEMPERATURES[-1:], max_iter, search_counts
         )
-        search_counts = search_counts and assigned.violation <= ROUNDING  # once in vain is enough
-        means, mass = problem.means(assigned.labels)
-        cost = problem.cost(assigned.labels)
-        history.record(objective=cost, max_violation=assigned.violation)
-        if (assigned.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
+        search_counts = search_counts and placed.is_feasible  # once in vain is enough
+        means, mass, cost = problem.means_and_cost(placed.labels)
+        history.record(objective=cost, max_violation=placed.violation)
+        if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
             break
         best = best._replace(
-            labels=assigned.labels,
+            labels=placed.labels,
             centers=np.where(mass[:, None] > 0, means, best.centers),
-            multipliers=assigned.multipliers,
+            multipliers=placed.multipliers,
             cost=cost,
-            cost_at_bound=assigned.cost,
-            lower_bound=assigned.lower_bound,
-            violation=assigned.violation,
+            cost_at_bound=placed.cost,
+            lower_bound=placed.lower_bound,
+            violation=placed.violation,
         )
     return best._replace(history=history.as_dict())
-
-
-def _unplaced(
-    centers: FloatArray, multipliers: FloatArray, n_iter: int, status: Status
-) -> Clustering:
-    """Return centres and multipliers whose labels are still to come: any are better."""
-    inf = np.inf
-    return Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
 
 
 class _Stalled:

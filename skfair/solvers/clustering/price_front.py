@@ -14,7 +14,7 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import TEMPERATURES, assign
+from skfair.solvers.clustering.assignment import TEMPERATURES, place
 from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf
 from skfair.solvers.clustering.lloyd import fair_lloyd
 
@@ -59,25 +59,20 @@ def _follow(
     for target in targets[1:]:
         rules = rules_of(target)
         limited = problem.with_rules(rules)
-        assigned = assign(
-            limited,
-            centers,
-            multipliers=multipliers,
-            temperatures=TEMPERATURES[-1:],
-            max_iter=_DUAL_STEPS,
-            search_counts=False,
+        placed = place(
+            limited, centers, multipliers, TEMPERATURES[-1:], _DUAL_STEPS, search_counts=False
         )
-        means, mass = limited.means(assigned.labels)
+        means, mass, cost = limited.means_and_cost(placed.labels)
         centers = np.where(mass[:, None] > 0, means, centers)
-        multipliers = assigned.multipliers
+        multipliers = placed.multipliers
         clustering = Clustering(
-            labels=assigned.labels,
+            labels=placed.labels,
             centers=centers,
             multipliers=multipliers,
-            cost=limited.cost(assigned.labels),
-            cost_at_bound=assigned.cost,
-            lower_bound=assigned.lower_bound,
-            violation=assigned.violation,
+            cost=cost,
+            cost_at_bound=placed.cost,
+            lower_bound=placed.lower_bound,
+            violation=placed.violation,
             n_iter=1,
             status="converged",
             history={},

@@ -13,7 +13,7 @@ import numpy as np
 
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering.assignment import trial_of
+from skfair.solvers.clustering.assignment import LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
@@ -22,8 +22,12 @@ from skfair.solvers.clustering.base import (
     Starts,
     register,
 )
-from skfair.solvers.clustering.lloyd import cluster_by_prices, fair_lloyd
+from skfair.solvers.clustering.lloyd import fair_lloyd, placed_rows
 from skfair.solvers.clustering.price_front import on_all_points, sweep
+
+# How many rounds may look at all rows of a large problem, before and after the repair, and steps on
+# the dual in these rounds.
+_FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
 
 
 @register
@@ -78,15 +82,43 @@ class Prices(ClusteringSolver):
         random_state: np.random.RandomState,
         callback: Callback,
     ) -> Clustering:
-        # The starts of a large problem compete on a sample.
-        return cluster_by_prices(
+        if problem.n_samples <= LARGE:
+            return super().cluster(
+                problem,
+                starts,
+                max_iter=max_iter,
+                tol=tol,
+                random_state=random_state,
+                callback=callback,
+            )
+        # The starts of a large problem compete on a sample, where it only has to be seen which is
+        # better; the winner goes on with a few rounds over all rows.
+        sample = problem.sample(SAMPLE, random_state)
+        runs = [
+            fair_lloyd(
+                sample,
+                start,
+                max_iter=max_iter,
+                tol=tol,
+                finishing_rounds=1,
+                search_counts=False,
+                callback=callback,
+            )
+            for start in starts
+        ]
+        best = min(runs, key=lambda run: run.standing)
+        if best.status == "stopped":
+            return placed_rows(problem, best.centers, best.multipliers, best.n_iter, best.status)
+        return fair_lloyd(
             problem,
-            starts,
-            max_iter=max_iter,
+            best.centers,
+            multipliers=best.multipliers,
+            max_iter=min(max_iter, _FULL_ROUNDS),
             tol=tol,
-            random_state=random_state,
+            dual_iter=_FULL_DUAL_STEPS,
+            finishing_rounds=_FULL_ROUNDS,
             callback=callback,
-        )
+        )._replace(status=best.status)
 
     def front(
         self,
@@ -101,6 +133,7 @@ class Prices(ClusteringSolver):
     ) -> list[FrontPoint]:
         # A large problem is swept on a sample.
         first = starts(random_state)
-        trial = trial_of(problem, random_state)
-        points = sweep(trial, rules_of, targets, first, callback)
-        return points if trial is problem else on_all_points(problem, points)
+        if problem.n_samples <= LARGE:
+            return sweep(problem, rules_of, targets, first, callback)
+        sample = problem.sample(SAMPLE, random_state)
+        return on_all_points(problem, sweep(sample, rules_of, targets, first, callback))

@@ -13,10 +13,11 @@ from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
-from skfair.solvers.clustering import assignment
+from skfair.solvers.clustering import assignment, prices
 from skfair.solvers.clustering.assignment import assign, maximise_dual
 from skfair.solvers.clustering.base import go_on
-from skfair.solvers.clustering.lloyd import cluster_by_prices, fair_lloyd
+from skfair.solvers.clustering.lloyd import fair_lloyd
+from skfair.solvers.clustering.prices import Prices
 from tests.python_kernels import as_python
 
 
@@ -378,10 +379,11 @@ def test_blocks_and_sampling_change_little(monkeypatch):
     )
     assert_allclose(small.norms, whole.norms, rtol=1e-5)
     blocked = fair_lloyd(small, centers)
-    monkeypatch.setattr(assignment, "_SAMPLE", 300)
+    monkeypatch.setattr(prices, "LARGE", 600)
+    monkeypatch.setattr(prices, "SAMPLE", 300)
     options = {"max_iter": 100, "tol": 1e-4, "random_state": np.random.RandomState(0)}
-    sampled = cluster_by_prices(small, [centers, centers + 0.1], callback=go_on, **options)
-    stopped = cluster_by_prices(small, [centers], callback=lambda c: True, **options)
+    sampled = Prices().cluster(small, [centers, centers + 0.1], callback=go_on, **options)
+    stopped = Prices().cluster(small, [centers], callback=lambda c: True, **options)
     assert stopped.status == "stopped"
     assert stopped.labels.size == small.n_samples
     for found in (blocked, sampled):
