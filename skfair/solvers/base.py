@@ -262,6 +262,11 @@ class IterativeSolver(Solver, Generic[P]):
         given = None if multipliers0 is None else np.array(multipliers0, dtype=np.float64)
         history, step = History(), None
         status: Status = "max_iter"
+        # Solvers ask for the start first. Asked here it costs no pass of its own, and the last pass
+        # stays that of the solution. Only two numbers are kept: rows may be many.
+        first = problem.evaluate(begin)
+        before, first_objective = problem.violation(first), first.objective
+        del first
         for step in self.steps(
             cast(P, problem),
             start,
@@ -288,19 +293,15 @@ class IterativeSolver(Solver, Generic[P]):
             at, multipliers = step.answer()
             if status == "max_iter" and residual(problem, at, multipliers) <= tol:
                 status = "converged"
-        first = problem.evaluate(begin)
-        if _is_given_away(problem, first, at, tol):
-            at, multipliers = first, np.zeros(problem.n_constraints) if given is None else given
+        # A start that keeps the constraints is not given away for what is worse and keeps them no
+        # better.
+        margin = tol * max(1.0, abs(first_objective))
+        is_lower = at.objective <= first_objective + margin  # false for nan
+        if before <= tol and not is_lower and not problem.violation(at) < before:
+            at = problem.evaluate(begin)
+            multipliers = np.zeros(problem.n_constraints) if given is None else given
             status = "max_iter" if status == "converged" else status
         return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
-
-
-def _is_given_away(problem: Problem, first: Evaluation, last: Evaluation, tol: float) -> bool:
-    """Whether the start keeps the constraints, and the end is worse and keeps them no better."""
-    before = problem.violation(first)
-    margin = tol * max(1.0, abs(first.objective))
-    is_lower = last.objective <= first.objective + margin  # false for nan
-    return before <= tol and not is_lower and not problem.violation(last) < before
 
 
 def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float:

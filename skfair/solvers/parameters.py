@@ -12,6 +12,7 @@ A plain ``float`` or ``int`` may be any number that is not NaN; other types are 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 from numbers import Integral, Real
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -42,13 +43,19 @@ def check_parameters(solver: object) -> None:
     """
     if not is_dataclass(solver):
         return
-    hints = get_type_hints(type(solver), include_extras=True)
+    hints = field_types(type(solver))
     for field in fields(solver):
         value = vars(solver)[field.name]
         fault = _fault(value, hints[field.name])
         if fault:
             said = f"{type(solver).__name__}({field.name}={value!r})"
             raise ValueError(f"{said}: {field.name} must be {fault}.")
+
+
+@cache
+def field_types(kind: type) -> dict[str, Any]:
+    """Return the annotations of a class as types; they are text that has to be compiled."""
+    return get_type_hints(kind, include_extras=True)
 
 
 def _fault(value: Any, kind: Any) -> str | None:

@@ -139,7 +139,8 @@ class ConstrainedERM(RuledProblem):
 
     def scores(self, theta: FloatArray) -> FloatArray:
         """Return the scores of all rows."""
-        return cast(MeasuredRows, self._measured(self.model_part(theta))).scores
+        measured = self._measured(self.model_part(theta), at_any_temperature=True)
+        return cast(MeasuredRows, measured).scores
 
     def decide(self, scores: FloatArray) -> Decisions:
         """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""

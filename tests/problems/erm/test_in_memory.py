@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.losses import LOSSES
+from skfair.solvers import IterativeSolver, Step
 from tests.small_problems import (
     build,
     central,
@@ -210,6 +211,53 @@ def test_relaxed_is_the_same_risk_without_rules():
     one, two = problem.evaluate(theta), free.evaluate(theta[:p])
     assert one.objective == pytest.approx(two.objective, abs=1e-12)
     assert one.gradient()[:p] == pytest.approx(two.gradient(), abs=1e-12)
+
+
+# Passes over the rows
+
+
+class TwoPoints(IterativeSolver):
+    """Looks at the start and at one point further on."""
+
+    def steps(self, problem, start, multipliers, *, tol, max_iter, rng):
+        none = np.zeros(problem.n_constraints)
+        yield Step(problem.evaluate(start), none, 0)
+        yield Step(problem.evaluate(start + 0.1), none, 1, "converged")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A problem, and a list that grows by each pass over its rows."""
+    problem, passes = build(people(2, n_levels=(3,)), SEVERAL), []
+    measure = type(problem)._measure
+
+    def count(self, *args):
+        passes.append(self.temperature)
+        return measure(self, *args)
+
+    monkeypatch.setattr(type(problem), "_measure", count)
+    return problem, passes
+
+
+def test_what_was_asked_last_costs_no_pass(counted):
+    problem, passes = counted
+    theta, other = random_point(problem), problem.bounded(temperature=3.0)
+    first = problem.evaluate(theta)
+    again, moved = problem.evaluate(theta), problem.evaluate(theta + np.eye(theta.size)[-1])
+    assert np.array_equal(again.constraints, first.constraints)
+    assert moved.constraints != pytest.approx(first.constraints)  # another centre, the same model
+    assert np.array_equal(other.scores(theta), problem.scores(theta))
+    assert passes == [1.0]
+    assert other.evaluate(theta).constraints != pytest.approx(first.constraints)
+    assert passes == [1.0, 3.0]
+
+
+def test_the_driver_of_solvers_makes_no_pass_of_its_own(counted):
+    problem, passes = counted
+    start = random_point(problem)
+    result = TwoPoints().solve(problem, start)
+    problem.scores(result.theta)
+    assert len(passes) == 2
 
 
 # Invariances
