@@ -11,8 +11,9 @@ A plain ``float`` or ``int`` may be any number that is not NaN; other types are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
@@ -34,6 +35,8 @@ _ANY_NUMBER = {
     float: Interval(Real, None, None, closed="both"),
     int: Interval(Integral, None, None, closed="neither"),
 }
+# The annotations of the fields of a class: text that has to be compiled, so once per class.
+field_types: Callable[[type], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
 
 
 def check_parameters(solver: object) -> None:
@@ -50,12 +53,6 @@ def check_parameters(solver: object) -> None:
         if fault:
             said = f"{type(solver).__name__}({field.name}={value!r})"
             raise ValueError(f"{said}: {field.name} must be {fault}.")
-
-
-@cache
-def field_types(kind: type) -> dict[str, Any]:
-    """Return the annotations of a class as types; they are text that has to be compiled."""
-    return get_type_hints(kind, include_extras=True)
 
 
 def _fault(value: Any, kind: Any) -> str | None:

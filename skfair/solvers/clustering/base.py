@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, get_type_hints
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
+from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
 from skfair.utils.registry import Registry
 from skfair.utils.text import listed
@@ -260,7 +261,7 @@ def clustering_solver(solver: str | ClusteringSolver) -> ClusteringSolver:
                 f"{listed([repr(name) for name in CLUSTERING_SOLVERS])}, or pass an object."
             )
         return CLUSTERING_SOLVERS[solver]()
-    kinds = get_type_hints(type(solver), include_extras=True)
+    kinds = field_types(type(solver))
     ranges = {field.name: list(kinds[field.name].__metadata__) for field in fields(solver)}
     given = {name: getattr(solver, name) for name in ranges}
     validate_parameter_constraints(ranges, given, caller_name=type(solver).__name__)
