@@ -179,7 +179,9 @@ def test_wrong_arguments(history):
         display.plot(columns=["objective", "loss"])
     with pytest.raises(ValueError, match="There is no column to draw; the history has no columns"):
         ConvergenceDisplay(history={}).plot()
-    with pytest.raises(ValueError, match="x must be 'iteration', 'passes' or 'seconds', got 'time'"):
+    with pytest.raises(
+        ValueError, match="x must be 'iteration', 'passes' or 'seconds', got 'time'"
+    ):
         display.plot(x="time")
     with pytest.raises(ValueError, match="no column 'seconds', only 'objective'. Use x='iter"):
         ConvergenceDisplay(history={"objective": [1]}).plot(x="seconds")
