@@ -11,6 +11,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+# On a busy machine an input takes seconds to draw, which says nothing of the input.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture(autouse=True)

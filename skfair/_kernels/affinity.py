@@ -1,4 +1,4 @@
-"""Distances between rows, one pair at a time but many columns at once.
+"""Matrices between rows: distances, the largest entries of rows, and what a given matrix must be.
 
 Differences are squared directly: the usual expansion into norms and a product loses the digits of
 small distances far from the origin, and for the narrow data of a kernel it is not faster.
@@ -70,3 +70,34 @@ def largest_columns(values, index, value):
             value[i, t] = v
             index[i, t] = j
             size += 1
+
+
+# Side of the tiles in which a matrix and its mirror image are read together.
+_TILE = 32
+
+
+@njit(cache=True)
+def read_symmetric(weights, out):
+    """Return (smallest, largest, largest asymmetry, number of NaN) of a matrix in one pass.
+
+    The matrix is copied to ``out``, which may have another precision, unless that is empty.
+    """
+    n = weights.shape[0]
+    is_copied = out.shape[0] == n
+    smallest = largest = weights[0, 0]
+    asymmetry = smallest - smallest
+    n_nan = 0
+    for first in range(0, n, _TILE):
+        last = min(n, first + _TILE)
+        for start in range(first, n, _TILE):
+            stop = min(n, start + _TILE)
+            for i in range(first, last):
+                for j in range(start, stop):
+                    a, b = weights[i, j], weights[j, i]
+                    if is_copied:
+                        out[i, j], out[j, i] = a, b
+                    smallest = min(smallest, min(a, b))
+                    largest = max(largest, max(a, b))
+                    asymmetry = max(asymmetry, abs(a - b))
+                    n_nan += (a != a) | (b != b)
+    return smallest, largest, asymmetry, n_nan

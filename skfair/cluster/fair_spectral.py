@@ -24,6 +24,7 @@ from skfair._typing import FloatArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
 from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
+from skfair.cluster.graphs import adjacency
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.rounding import Rounding, label_attributes
 from skfair.groups.encoding import GroupEncoding
@@ -298,10 +299,12 @@ class FairSpectralClustering(
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows to cluster, or their weights, (n_samples, n_samples), if precomputed.
+        X : {array-like, sparse matrix, graph} of shape (n_samples, n_features)
+            The rows to cluster, or their weights, (n_samples, n_samples), if precomputed; then also
+            a graph of networkx or igraph, whose nodes are the rows.
         """
         affinity = make_affinity(self.affinity, self.get_params(deep=False))
+        X = adjacency(X, is_pairwise=affinity.is_pairwise)
         check_parameters(affinity)
         solver = choose_solver(
             self.solver, tol=self.tol, max_iter=self.max_iter, block_size=self.block_size

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+Axis = Literal["iteration", "passes", "seconds"]
+_AXES = {"iteration": "Iteration", "passes": "Passes over the rows", "seconds": "CPU seconds"}
 _DEFAULT_COLUMNS = ("objective", "max_violation")
 # Columns with one of these words in their name go to zero and need a logarithmic scale.
 _TO_ZERO = ("violation", "residual", "gap")
@@ -117,7 +119,7 @@ class ConvergenceDisplay:
         X: Any = None,
         y: Any = None,
         *,
-        x: Literal["iteration", "seconds"] = "iteration",
+        x: Axis = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
         ax: Any = None,
@@ -142,7 +144,7 @@ class ConvergenceDisplay:
         self,
         *,
         ax: Any = None,
-        x: Literal["iteration", "seconds"] = "iteration",
+        x: Axis = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
         **kwargs: Any,
@@ -151,8 +153,11 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        x : {"iteration", "seconds"}, default="iteration"
-            What runs from left to right.
+        x : {"iteration", "passes", "seconds"}, default="iteration"
+            What runs from left to right: iterations of the solver (rows of the history if it does
+            not say which), how often all rows were evaluated (batches count by their size), or CPU
+            seconds. Iterations of different solvers cost different amounts of work, passes and
+            seconds compare them.
         columns : str or sequence of str, default=None
             Columns of the history to draw. None is ``"objective"`` and ``"max_violation"`` as far
             as they were recorded, or every column if neither was.
@@ -186,7 +191,7 @@ class ConvergenceDisplay:
             panel.set_ylabel(column.replace("_", " ").capitalize())
             if any(word in column for word in _TO_ZERO):
                 _scale_towards_zero(panel)
-        panels[-1].set_xlabel("Iteration" if x == "iteration" else "Seconds")
+        panels[-1].set_xlabel(_AXES[x])
         if panels[0].get_legend_handles_labels()[0]:
             panels[0].legend()
         return self
@@ -195,7 +200,7 @@ class ConvergenceDisplay:
         """Return the names of the columns to draw."""
         if columns is None:
             usual = [column for column in _DEFAULT_COLUMNS if column in self.history]
-            chosen = usual or [column for column in self.history if column != "seconds"]
+            chosen = usual or [column for column in self.history if column not in _AXES]
         elif not isinstance(columns, Sequence):
             raise TypeError(f"columns must be a name or a list of names, got {columns!r}.")
         else:
@@ -210,15 +215,14 @@ class ConvergenceDisplay:
 
     def _steps(self, x: str) -> FloatArray:
         """Return what runs from left to right."""
-        if x not in ("iteration", "seconds"):
-            raise ValueError(f"x must be 'iteration' or 'seconds', got {x!r}.")
-        if x == "seconds":
-            if "seconds" not in self.history:
-                raise ValueError(
-                    "The history has no column 'seconds', only "
-                    f"{listed(self.history)}. Use x='iteration'."
-                )
-            return self.history["seconds"]
+        if x not in _AXES:
+            raise ValueError(f"x must be 'iteration', 'passes' or 'seconds', got {x!r}.")
+        if x in self.history:
+            return self.history[x]
+        if x != "iteration":
+            raise ValueError(
+                f"The history has no column {x!r}, only {listed(self.history)}. Use x='iteration'."
+            )
         n_iter = next(iter(self.history.values())).size
         return np.arange(1, n_iter + 1, dtype=np.float64)
 

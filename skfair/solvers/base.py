@@ -276,7 +276,8 @@ class IterativeSolver(Solver, Generic[P]):
             rng=check_random_state(random_state),
         ):
             violation = problem.violation(step.at)
-            history.record(objective=step.at.objective, max_violation=violation, **step.columns)
+            columns = {"objective": step.at.objective, "max_violation": violation, **step.columns}
+            history.record(iteration=step.n_iter, **columns)
             if step.n_iter and callback is not None and callback(step.at.theta):
                 status = "stopped"
                 break

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _exchanged: ContextVar[float] = ContextVar("exchanged", default=0.0)
+_passes: ContextVar[float] = ContextVar("passes", default=0.0)
 
 
 def count_bytes(n_bytes: float) -> None:
@@ -22,11 +23,17 @@ def bytes_exchanged() -> float:
     return _exchanged.get()
 
 
+def count_passes(share: float) -> None:
+    """Count that this thread has evaluated a share of all rows."""
+    _passes.set(_passes.get() + share)
+
+
 class History:
     """Records named numbers per iteration together with the CPU seconds so far.
 
-    Missing values are NaN, so columns that a solver reports only now and then line up. Where the
-    rows are elsewhere, ``bytes`` counts what was exchanged with them since the row before.
+    Missing values are NaN, so columns that a solver reports only now and then line up. Where rows
+    are counted, ``passes`` is how often all of them were evaluated so far. Where the rows are
+    elsewhere, ``bytes`` counts what was exchanged with them since the row before.
 
     Examples
     --------
@@ -41,12 +48,15 @@ class History:
     def __init__(self) -> None:
         self._start = time.process_time()
         self._bytes = bytes_exchanged()
+        self._first_pass = _passes.get()
         self._columns: dict[str, list[float]] = {}
         self._n_rows = 0
 
     def record(self, **values: float) -> None:
-        """Append one row; ``seconds`` (and ``bytes``, if there were any) are added."""
+        """Append one row; ``seconds`` (and ``passes`` and ``bytes``, if any) are added."""
         values["seconds"] = time.process_time() - self._start
+        if passes := _passes.get() - self._first_pass:
+            values["passes"] = passes
         before, self._bytes = self._bytes, bytes_exchanged()
         if self._bytes > before:
             values["bytes"] = self._bytes - before

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.base import clone
@@ -354,6 +355,56 @@ def test_bad_weights(change, message):
     W, groups = weights()
     with pytest.raises(ValueError, match=message):
         FairSpectralClustering(2, affinity="precomputed").fit(change(W), sensitive_features=groups)
+
+
+def as_networkx(W):
+    networkx = pytest.importorskip("networkx")
+    return networkx.from_numpy_array(W)
+
+
+def as_igraph(W):
+    igraph = pytest.importorskip("igraph")
+    return igraph.Graph.Weighted_Adjacency(W.tolist(), mode="undirected")
+
+
+@pytest.mark.parametrize("graph", [as_networkx, as_igraph])
+def test_graphs_of_other_libraries(graph):
+    W, groups = weights()
+    W = (W + W.T) / 2
+    np.fill_diagonal(W, 0)
+    model = FairSpectralClustering(2, affinity="precomputed", random_state=0)
+    expected = model.fit(W, sensitive_features=groups).labels_
+    assert_array_equal(model.fit(graph(W), sensitive_features=groups).labels_, expected)
+    with pytest.raises(ValueError, match="X is a graph, not rows.*affinity='precomputed'"):
+        FairSpectralClustering(2).fit(graph(W), sensitive_features=groups)
+
+
+def test_edges_without_weights_count_one_and_directions_are_refused():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.karate_club_graph()
+    for *_, data in graph.edges(data=True):
+        data.clear()
+    groups = np.arange(34) % 2
+    model = FairSpectralClustering(2, affinity="precomputed", random_state=0)
+    model.fit(graph, sensitive_features=groups)
+    W = model.affinity_matrix_
+    assert set(np.unique(W.toarray() if sparse.issparse(W) else W)) == {0, 1}
+    with pytest.raises(ValueError, match="X is a directed graph"):
+        model.fit(graph.to_directed(), sensitive_features=groups)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_weights_read_as_rows_are_noticed(form):
+    W, groups = weights()
+    with pytest.warns(UserWarning, match="symmetric matrix of 60 x 60.*'precomputed'"):
+        FairSpectralClustering(2, affinity="nearest_neighbors").fit(
+            form(W), sensitive_features=groups
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="X is a symmetric")
+        FairSpectralClustering(2, affinity="nearest_neighbors").fit(
+            form(np.triu(W) + 1), sensitive_features=groups
+        )
 
 
 @pytest.mark.parametrize(

@@ -252,8 +252,8 @@ ARGUMENTS = {
     "CCDFCurveDisplay.from_predictions.reference": ([None, "g0"], ["zz"]),
     **dict.fromkeys(["show_knee", "show_bounds", "larger_is_fairer"], BOOLEAN),
     "columns": ([None, "objective"], [["objective", "zz"], []]),
-    "ConvergenceDisplay.plot.x": options("iteration", "seconds"),
-    "ConvergenceDisplay.from_estimator.x": options("iteration", "seconds"),
+    "ConvergenceDisplay.plot.x": options("iteration", "passes", "seconds"),
+    "ConvergenceDisplay.from_estimator.x": options("iteration", "passes", "seconds"),
     "history": (
         lambda s: {"objective": s.rng.random(5)},
         [{}, {"a": [1], "b": [1, 2]}, {"a": "b"}],

@@ -1,12 +1,16 @@
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfair.classification import ConstrainedERMClassifier
 from skfair.inspection import ConvergenceDisplay
 from skfair.utils.history import History
 
@@ -41,7 +45,7 @@ def test_one_column_by_seconds(history, render):
     display = ConvergenceDisplay(history=history).plot(x="seconds", columns="n_active")
     assert isinstance(display.ax_, plt.Axes)
     assert_array_equal(display.lines_[0].get_xydata().T, [history["seconds"], history["n_active"]])
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Seconds", "N active")
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("CPU seconds", "N active")
     render(display)
 
 
@@ -146,6 +150,23 @@ def test_fitted_estimators(render):
     render(display)
 
 
+def test_iterations_and_passes_are_those_of_the_solver():
+    X, y = make_classification(600, random_state=0)
+    sex = np.arange(600) % 2
+    model = ConstrainedERMClassifier(solver="alm", max_iter=100, enforce="surrogate")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y, sensitive_features=sex)
+    drawn = ConvergenceDisplay.from_estimator(model, columns="objective")
+    assert_array_equal(drawn.lines_[0].get_xdata(), [20, 40, 60, 80, 100])
+    # All rows at the start and at each check, between them 20 steps on 128 rows of each group
+    # (which serve the loss as well).
+    drawn = ConvergenceDisplay.from_estimator(model, x="passes", columns="objective")
+    assert drawn.ax_.get_xlabel() == "Passes over the rows"
+    passes = drawn.lines_[0].get_xdata()
+    assert_allclose(passes, 1 + np.arange(1, 6) * (1 + 20 * 2 * 128 / 600))
+
+
 def test_wrong_arguments(history):
     with pytest.raises(TypeError, match="history must be a dict of columns, got list"):
         ConvergenceDisplay(history=[1, 2])
@@ -158,7 +179,9 @@ def test_wrong_arguments(history):
         display.plot(columns=["objective", "loss"])
     with pytest.raises(ValueError, match="There is no column to draw; the history has no columns"):
         ConvergenceDisplay(history={}).plot()
-    with pytest.raises(ValueError, match="x must be 'iteration' or 'seconds', got 'time'"):
+    with pytest.raises(
+        ValueError, match="x must be 'iteration', 'passes' or 'seconds', got 'time'"
+    ):
         display.plot(x="time")
     with pytest.raises(ValueError, match="no column 'seconds', only 'objective'. Use x='iter"):
         ConvergenceDisplay(history={"objective": [1]}).plot(x="seconds")

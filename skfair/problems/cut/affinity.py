@@ -16,8 +16,10 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from skfair._typing import Rows
+from skfair.problems.cut.checks import is_symmetric
 from skfair.problems.cut.weights import Weights
 from skfair.utils.registry import Registry
+from skfair.utils.warn import warn_user
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class Affinity(ABC):
             raise TypeError(
                 f"The affinity {type(self).__name__} needs a dense X, got a sparse matrix. Use "
                 "X.toarray(), reduce it with TruncatedSVD, or choose affinity='nearest_neighbors'."
+            )
+        if not self.is_pairwise and is_symmetric(X):
+            warn_user(
+                f"X is a symmetric matrix of {X.shape[0]} x {X.shape[1]} and is read as rows with "
+                "features. If it holds the weights between the rows, use affinity='precomputed'.",
+                UserWarning,
             )
         return self.weigh(X, dtype=dtype, rng=rng)
 

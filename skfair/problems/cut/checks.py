@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from skfair._typing import Rows
@@ -38,6 +38,17 @@ def _memory_limit() -> int | None:
     return min(limits, default=None)
 
 
+def is_symmetric(X: Rows) -> bool:
+    """Whether X is square and its own mirror image; most are found not to be by a few rows."""
+    if X.shape[0] != X.shape[1]:
+        return False
+    if sparse.issparse(X):
+        difference = abs(X - X.T)
+        return float(difference.max()) <= _ASYMMETRY * float(abs(X).max())
+    few = min(8, X.shape[0])
+    return all(np.allclose(X[:i], X[:, :i].T, rtol=_ASYMMETRY, atol=0) for i in (few, X.shape[0]))
+
+
 def check_square(X: Rows, affinity: str) -> None:
     """Raise if X is no matrix between rows."""
     if X.shape[0] != X.shape[1]:
@@ -47,20 +58,20 @@ def check_square(X: Rows, affinity: str) -> None:
         )
 
 
-def check_dense(weights: NDArray[Any]) -> NDArray[Any]:
-    """Check a dense matrix in blocks: no second matrix of its size is needed."""
-    lowest, asymmetry = 0.0, 0.0
-    for start in range(0, weights.shape[0], 512):
-        rows = weights[start : start + 512]
-        if not np.isfinite(rows).all():
-            raise ValueError("The affinity has entries that are NaN or infinite.")
-        lowest = min(lowest, float(rows.min()))
-        difference = np.abs(rows[:, start:] - weights[start:, start : start + 512].T)
-        asymmetry = max(asymmetry, float(difference.max()))
+def check_dense(weights: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """Check a dense matrix and return it in a precision: one pass, no copy in the same one."""
+    from skfair._kernels.affinity import read_symmetric
+
+    is_same = weights.dtype == dtype
+    read = weights if is_same else np.empty(weights.shape, dtype)
+    nowhere = np.empty((0, 0), weights.dtype)
+    lowest, largest, asymmetry, n_nan = read_symmetric(weights, nowhere if is_same else read)
+    if n_nan or not np.isfinite([lowest, largest]).all():
+        raise ValueError("The affinity has entries that are NaN or infinite.")
     if lowest < 0:
         raise _negative(lowest)
-    _check_symmetry(asymmetry, float(weights.max()))
-    return weights
+    _check_symmetry(asymmetry, largest)
+    return read
 
 
 def check_sparse(weights: sparse.csr_array) -> None:

@@ -32,6 +32,7 @@ from skfair.models.linear import LinearScore
 from skfair.models.units import Units, column_origin, column_sums, product
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer
+from skfair.utils.history import count_passes
 
 # Rows of a block that are looked at together: arrays of them stay below the size from which on
 # workers give memory back to the system at once, and ask for it again.
@@ -175,6 +176,7 @@ class PartitionedERM(RuledProblem):
         return None
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredBlocks:
+        count_passes(1.0)
         sums = Sums(*self.rows.total(_evaluate, self._task, w, self.temperature))
         return MeasuredBlocks(
             mean_loss=sums.mean_loss,

@@ -15,6 +15,7 @@ from skfair.models.base import ScoreModel
 from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer
+from skfair.utils.history import count_passes
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell.
 SAMPLE_ROWS = 2000
@@ -104,6 +105,7 @@ class ConstrainedERM(RuledProblem):
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredRows:
         rows, loss_weights, cell_weights = self.everything if batch is None else batch
+        count_passes(1.0 if rows is None else rows.size / self.targets.size)
         scores, tape = self.model.forward(w, rows)
         # Parts are new arrays, so they are weighted in place: memory counts with a million rows.
         targets = self.targets if rows is None else self.targets[rows]

@@ -24,6 +24,7 @@ from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import Objective
+from skfair.utils.history import count_passes
 
 
 @dataclass(eq=False)
@@ -133,6 +134,7 @@ class PartialParityProblem(TwoSidedProblem):
     def evaluate(self, theta: FloatArray, part: Part = "whole") -> PartialEvaluation:
         """Evaluate objective and constraints: one pass through the model."""
         w = self.model_part(theta)
+        count_passes(1.0)
         scores, tape = self.model.forward(w)
         value, slopes = self.objective.evaluate(scores, part)
         penalty_gradient = np.zeros(w.size)
