@@ -49,7 +49,7 @@ def fair_lloyd(
     is_warm = multipliers is not None
     temperatures = TEMPERATURES[-1:] if is_warm else TEMPERATURES
     multipliers = problem.no_multipliers() if multipliers is None else multipliers
-    history, stalled = History(), _Stalled()
+    history, lowest, since = History(), np.inf, 0
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
@@ -58,10 +58,14 @@ def fair_lloyd(
         shift = float(((means - centers) ** 2).sum())
         centers, multipliers, temperatures = means, placed.multipliers, TEMPERATURES[-1:]
         n_iter += 1
-        history.record(objective=placed.lower_bound, max_violation=placed.violation, shift=shift)
+        bound = placed.lower_bound
+        if bound < lowest - _PROGRESS * abs(lowest):
+            since = n_iter
+        lowest = min(lowest, bound)
+        history.record(objective=bound, max_violation=placed.violation, shift=shift)
         if callback(centers):
             status = "stopped"
-        elif shift <= tol / problem.X.shape[1] or stalled.after(placed.lower_bound):
+        elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:
             status = "converged"
     return placed_rows(
         problem,
@@ -115,20 +119,3 @@ def placed_rows(
             violation=placed.violation,
         )
     return best._replace(history=history.as_dict())
-
-
-class _Stalled:
-    """Notices that a sequence has stopped falling."""
-
-    def __init__(self) -> None:
-        self._lowest = np.inf
-        self._waited = 0
-
-    def after(self, value: float) -> bool:
-        """Take the next value; whether the last few brought no progress."""
-        if value < self._lowest - _PROGRESS * abs(self._lowest):
-            self._waited = 0
-        else:
-            self._waited += 1
-        self._lowest = min(self._lowest, value)
-        return self._waited >= _PATIENCE
