@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
@@ -16,7 +17,11 @@ SCORE_METHODS = ("decision_function", "predict_proba")
 
 
 def read_groups(
-    caller: str, X: Any, sensitive_features: Any, sensitive_columns: Any, estimator: Any = None
+    caller: str,
+    X: MatrixLike | None,
+    sensitive_features: ColumnsLike | None,
+    sensitive_columns: ColumnNames | None,
+    estimator: Any = None,
 ) -> Any:
     """Return the sensitive features: as passed, or taken from columns of X.
 
@@ -69,7 +74,7 @@ def _layers(estimator: Any) -> list[Any]:
         layers.append(inner)
 
 
-def second_class(estimator: Any, pos_label: Any) -> Any:
+def second_class(estimator: Any, pos_label: ClassLabel) -> Any:
     """Return the positive class: as passed, or the second one of a binary classifier."""
     if pos_label is not None:
         return pos_label

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length, fitted_attribute
 from skfair.inspection._style import (
@@ -114,8 +114,8 @@ class ConvergenceDisplay:
     def from_estimator(
         cls,
         estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        X: MatrixLike | None = None,
+        y: ColumnLike | None = None,
         *,
         x: Literal["iteration", "seconds"] = "iteration",
         columns: str | Sequence[str] | None = None,
