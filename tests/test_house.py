@@ -79,7 +79,7 @@ def test_kernels_are_closed():
 
 CLOSED = '''
 import numpy as np
-from numba import njit
+from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def good(x, out):
@@ -93,6 +93,7 @@ def good(x, out):
     [
         ("_kernels/a.py", CLOSED, None),
         ("_kernels/a.py", CLOSED + "from skfair._kernels.b import helper", "closed"),
+        ("_kernels/a.py", CLOSED.replace("skfair._kernels.declaring", "numba"), "closed"),
         ("_kernels/a.py", CLOSED.replace("cache=True", "cache=False"), "njit(cache=True)"),
         ("_kernels/a.py", CLOSED.replace("cache=True", "fastmath=True"), "njit(cache=True)"),
         ("_kernels/a.py", CLOSED.replace("(cache=True)", '("f8(f8)")'), "njit(cache=True)"),
@@ -177,6 +178,66 @@ def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
     assert first[1:] == ["0", "1"]
     assert second[1:] == ["1", "0"]
     assert first[0] == second[0]
+
+
+# What a process sees whose files are all read-only, but perhaps for temporary ones.
+READ_ONLY = """
+    import tempfile, warnings
+
+    def refuse(place):
+        real = getattr(tempfile, place)
+        def write(*args, dir=None, **kwargs):
+            if {nothing} or "skfair-kernels-" not in f"{{dir}} {{kwargs}}":
+                raise OSError(30, "Read-only file system")
+            return real(*args, dir=dir, **kwargs)
+        setattr(tempfile, place, write)
+
+    refuse("TemporaryFile")
+    refuse("mkdtemp")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        {work}
+    (one,) = told
+    print("NUMBA_CACHE_DIR" in str(one.message), one.filename)
+"""
+
+
+def read_only(work, *, nothing=False):
+    work = textwrap.dedent(work).strip().replace("\n", "\n" + 8 * " ")
+    return READ_ONLY.format(work=work, nothing=nothing)
+
+
+@pytest.mark.parametrize("nothing", [True, False])
+def test_kernels_compile_where_nothing_can_be_written(tmp_path, nothing):
+    """Uncached, or in a temporary folder that is gone afterwards, with one warning."""
+    said = run(
+        read_only(USE_A_KERNEL, nothing=nothing),
+        NUMBA_CACHE_DIR=str(tmp_path / "cache"),
+        TMPDIR=str(tmp_path),
+    )
+    value, hits, misses, names_it, line = said.split()
+    assert float(value) == pytest.approx(2 / 3, abs=1e-5)
+    assert int(hits) + int(misses) == 1  # what lies beside the package may be used
+    assert hits == "0" or not nothing
+    assert (names_it, line) == ("True", "<string>")
+    assert not list(tmp_path.glob("skfair-kernels-*"))
+
+
+def test_a_filled_cache_is_used_where_it_cannot_be_written(tmp_path):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    first = run(USE_A_KERNEL, **environment).split()
+    second = run(read_only(USE_A_KERNEL), **environment).split()
+    assert second[:3] == [first[0], "1", "0"]
+
+
+def test_every_kernel_can_be_declared_where_nothing_can_be_written(tmp_path):
+    work = """
+        from importlib import import_module
+        from skfair.command.warm import _kernel_modules
+        print(sum(hasattr(one, "py_func") for m in _kernel_modules() for one in vars(m).values()))
+    """
+    said = run(read_only(work), NUMBA_CACHE_DIR=str(tmp_path / "cache")).split()
+    assert int(said[0]) > 50
 
 
 def test_an_upgraded_kernel_gives_new_numbers(tmp_path):
