@@ -41,6 +41,20 @@ class SupportsCSR(Protocol):
         """Return the rows in compressed form."""
 
 
+class Estimator(Protocol):
+    """What follows scikit-learn's conventions, so that it can be copied, set and fitted."""
+
+    def get_params(self, deep: bool = ...) -> dict[str, Any]:
+        """Return the parameters."""
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters."""
+
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """Learn from data."""
+
+
 # What users pass. numpy's own ArrayLike is wider: a single number or a string is no column.
 # One value per row: labels, scores, weights, queries, the groups of one attribute.
 ColumnLike: TypeAlias = SupportsArray | SupportsNumpy | list[Any] | tuple[Any, ...] | range

@@ -21,7 +21,7 @@ def read_groups(
     X: MatrixLike | None,
     sensitive_features: ColumnsLike | None,
     sensitive_columns: ColumnNames | None,
-    estimator: Any = None,
+    estimator: object = None,
 ) -> Any:
     """Return the sensitive features: as passed, or taken from columns of X.
 
@@ -50,7 +50,7 @@ def read_groups(
     return take_columns(X, sensitive_columns)
 
 
-def fitted_attribute(estimator: Any, name: str, meaning: str) -> Any:
+def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
     """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
     for candidate in _layers(estimator):
         if hasattr(candidate, name):
@@ -62,7 +62,7 @@ def fitted_attribute(estimator: Any, name: str, meaning: str) -> Any:
     )
 
 
-def _layers(estimator: Any) -> list[Any]:
+def _layers(estimator: object) -> list[Any]:
     """List an estimator and what it wraps, from the outside to the inside."""
     layers = [estimator]
     while True:
@@ -74,7 +74,7 @@ def _layers(estimator: Any) -> list[Any]:
         layers.append(inner)
 
 
-def second_class(estimator: Any, pos_label: ClassLabel) -> Any:
+def second_class(estimator: object, pos_label: ClassLabel) -> Any:
     """Return the positive class: as passed, or the second one of a binary classifier."""
     if pos_label is not None:
         return pos_label

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntervalLike,
+    MatrixLike,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
@@ -148,14 +156,14 @@ class CCDFCurveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        reference: Any = None,
-        interval: Any = None,
+        reference: object = None,
+        interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
@@ -199,8 +207,8 @@ class CCDFCurveDisplay:
         y_score: ColumnLike,
         *,
         sensitive_features: ColumnsLike,
-        reference: Any = None,
-        interval: Any = None,
+        reference: object = None,
+        interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         name: str | None = None,

@@ -127,7 +127,7 @@ class ClusterCompositionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike | None = None,
         y: ColumnLike | None = None,
         *,

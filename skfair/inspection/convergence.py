@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.inspection._docs import PARAGRAPHS
@@ -113,14 +113,14 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike | None = None,
         y: ColumnLike | None = None,
         *,
         x: Literal["iteration", "seconds"] = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the history of a fitted estimator.
@@ -141,7 +141,7 @@ class ConvergenceDisplay:
     def plot(
         self,
         *,
-        ax: Any = None,
+        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
         x: Literal["iteration", "seconds"] = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
@@ -222,7 +222,7 @@ class ConvergenceDisplay:
         n_iter = next(iter(self.history.values())).size
         return np.arange(1, n_iter + 1, dtype=np.float64)
 
-    def _panels(self, ax: Any, n_panels: int) -> list[Axes]:
+    def _panels(self, ax: Axes | Sequence[Axes] | NDArray[Any] | None, n_panels: int) -> list[Axes]:
         """Return one Axes per column: the given ones, or those of a new figure."""
         if ax is None:
             check_matplotlib(f"{type(self).__name__}.plot")

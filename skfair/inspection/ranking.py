@@ -155,7 +155,7 @@ class RankingGapDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y: ColumnLike,
         *,

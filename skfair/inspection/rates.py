@@ -153,7 +153,7 @@ class GroupRatesDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y: ColumnLike,
         *,

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntervalLike,
+    MatrixLike,
+)
 from skfair.inspection._densities import (
     Bandwidth,
     Outline,
@@ -150,13 +158,13 @@ class GroupScoreDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        interval: Any = None,
+        interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
@@ -206,7 +214,7 @@ class GroupScoreDisplay:
         y_score: ColumnLike,
         *,
         sensitive_features: ColumnsLike,
-        interval: Any = None,
+        interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         bounds: tuple[float, float] | None = None,

@@ -161,7 +161,7 @@ class FairnessScorer(_BaseScorer):
 
     def __call__(
         self,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y_true: ColumnLike | None = None,
         *,
@@ -213,7 +213,7 @@ class FairnessScorer(_BaseScorer):
     def _score(
         self,
         method_caller: Any,
-        estimator: Any,
+        estimator: object,
         X: MatrixLike,
         y_true: ColumnLike | None = None,
         **kwargs: Any,
@@ -261,7 +261,7 @@ class FairnessScorer(_BaseScorer):
             )
         return _take(X, columns, _OPTIONS[param])
 
-    def _pos_label(self, estimator: Any) -> Any:
+    def _pos_label(self, estimator: object) -> Any:
         """Return the positive class to score, None for what has no classes."""
         if not hasattr(estimator, "classes_"):
             return None
@@ -280,7 +280,7 @@ class FairnessScorer(_BaseScorer):
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
 
 
-def _call(estimator: Any, method: str, X: MatrixLike, pos_label: ClassLabel = None) -> Any:
+def _call(estimator: object, method: str, X: MatrixLike, pos_label: ClassLabel = None) -> Any:
     """Predict without a cache: what a single scorer uses."""
     return get_response(estimator, X, method, pos_label=pos_label)
 
@@ -294,7 +294,7 @@ def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
 
 
 def _lazy_response(
-    estimator: Any, X: MatrixLike, method: str, groups: Any, pos_label: ClassLabel
+    estimator: object, X: MatrixLike, method: str, groups: Any, pos_label: ClassLabel
 ) -> Any:
     """Return the response to a Dask collection as a Dask array, made where the blocks are."""
     given = groups if takes_groups(estimator, method) else None
@@ -311,14 +311,14 @@ def _lazy_response(
     )
 
 
-def _response_dtype(estimator: Any, method: str) -> Any:
+def _response_dtype(estimator: object, method: str) -> Any:
     if method == "predict" and not is_regressor(estimator):
         return getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
     return np.float64
 
 
 def _response_of_block(
-    block: dict[str, Any], estimator: Any, method: str, pos_label: ClassLabel, dtype: Any
+    block: dict[str, Any], estimator: object, method: str, pos_label: ClassLabel, dtype: Any
 ) -> Any:
     if not block["X"].shape[0]:
         return np.empty(0, dtype)

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.sensitive_columns import take_columns
 from skfair.metrics import make_fairness_scorer
@@ -126,7 +126,7 @@ class FairnessPath:
 
 
 def fairness_path(
-    estimator: Any,
+    estimator: Estimator,
     X: MatrixLike,
     y: ColumnLike,
     *,
@@ -238,7 +238,7 @@ def fairness_path(
     )
 
 
-def _parameters(estimator: Any) -> dict[str, Any]:
+def _parameters(estimator: Estimator) -> dict[str, Any]:
     """Return the estimator's parameters; raise unless the bound is one of them."""
     is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     parameters = estimator.get_params(deep=False) if is_estimator else {}
@@ -260,7 +260,7 @@ def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
 
 
 def _test_groups(
-    estimator: Any,
+    estimator: Estimator,
     X_test: MatrixLike | None,
     y_test: ColumnLike | None,
     sensitive_features_test: ColumnsLike | None,
@@ -281,7 +281,7 @@ def _test_groups(
 
 
 def _disparity_of(
-    estimator: Any, y: ColumnLike, metric: Callable[..., float] | None
+    estimator: Estimator, y: ColumnLike, metric: Callable[..., float] | None
 ) -> Callable[..., float]:
     """Return what measures the disparity of a model: the given metric, or those of its rules."""
     if metric is not None:
@@ -312,7 +312,7 @@ def _disparity_of(
     return disparity
 
 
-def _measurable_rules(estimator: Any, constraint: Any) -> list[Constraint]:
+def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:
     """Return the rules of an estimator; raise if one of them has no metric."""
     error = ValueError(
         f"There is no default metric for the constraint {constraint!r}. Pass metric=, a function "

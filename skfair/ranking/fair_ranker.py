@@ -308,10 +308,10 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = split_query(X, None, self.query_column)
-        X = self._read_features(X, **_ROWS)
+        rows = self._read_features(X, **_ROWS)
         if hasattr(self, "coefs_"):
-            return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
-        return product(X, self.coef_)
+            return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
+        return product(rows, self.coef_)
 
     def rank(self, X: MatrixLike, query_id: ColumnLike | None = None) -> IntArray:
         """Return the place of each document within its query, from 1.

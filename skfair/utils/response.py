@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from skfair._typing import ClassLabel, ColumnsLike, MatrixLike
 
 
-def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
+def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
     """Return the first of the wanted methods that the estimator has."""
     if not isinstance(wanted, Sequence):
         raise TypeError(f"response_method must be a name or a list of names, got {wanted!r}.")
@@ -32,7 +32,7 @@ def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
     )
 
 
-def takes_groups(estimator: Any, method: str) -> bool:
+def takes_groups(estimator: object, method: str) -> bool:
     """Whether a prediction method of the estimator accepts ``sensitive_features``.
 
     With metadata routing on, meta-estimators answer for the estimators inside them; without it the

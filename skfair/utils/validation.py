@@ -155,7 +155,7 @@ def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
 
 
 def check_number(
-    value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: Any = Real
+    value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: type = Real
 ) -> None:
     """Raise unless an option is a number of the kind from ``low`` to ``high``."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
@@ -166,13 +166,13 @@ def check_number(
     raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
 
 
-def check_probability(value: Any, name: str) -> None:
+def check_probability(value: object, name: str) -> None:
     """Raise unless an option is a number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
 
 
-def is_strict(zero_division: Any) -> bool:
+def is_strict(zero_division: object) -> bool:
     """Whether an undefined rate is an error; the other choice is NaN."""
     if isinstance(zero_division, str) and zero_division == "raise":
         return True
