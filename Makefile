@@ -35,7 +35,7 @@ demo: $(VENV)/.stamp-plot
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # Kernels are compiled anew with checks of every index, and kept apart from the usual ones.
 test-bounds: $(VENV)/.stamp-test

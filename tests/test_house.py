@@ -144,22 +144,39 @@ def test_import_is_light():
     assert not {"numba", "pandas", "matplotlib", "sklearn", "numpy"} & set(loaded)
 
 
+@pytest.fixture(scope="module")
+def loaded_by_sub_packages():
+    """Import each sub-package before any other of ours, and list what is loaded after it.
+
+    Other libraries stay loaded, so the lists of later ones can only be too long.
+    """
+    said = run(f"""
+        import importlib, sys
+        for name in {skfair._SUBPACKAGES}:
+            importlib.import_module("skfair." + name)
+            print(*sys.modules)
+            for ours in [one for one in sys.modules if one.split(".")[0] == "skfair"]:
+                del sys.modules[ours]
+    """)
+    return dict(zip(skfair._SUBPACKAGES, map(str.split, said.splitlines()), strict=True))
+
+
 @pytest.mark.parametrize("name", skfair._SUBPACKAGES)
-def test_sub_packages_load_neither_numba_nor_matplotlib(name):
-    loaded = run(f"import sys, skfair.{name}; print(*sys.modules)").split()
+def test_sub_packages_load_neither_numba_nor_matplotlib(name, loaded_by_sub_packages):
+    loaded = loaded_by_sub_packages[name]
     assert f"skfair.{name}" in loaded
     assert not {"numba", "matplotlib"} & set(loaded)
 
 
 def test_import_costs_no_more_than_scikit_learn():
-    """What is left once scikit-learn is loaded; best of three, for others may use the cores."""
+    """What is left once scikit-learn is loaded; one of three, for others may use the cores."""
     code = """
         import sklearn, time
         start = time.process_time()
         import skfair
         print(time.process_time() - start)
     """
-    assert min(float(run(code)) for _ in range(3)) <= 0.05
+    assert any(float(run(code)) <= 0.05 for _ in range(3))
 
 
 USE_A_KERNEL = """
@@ -170,14 +187,6 @@ USE_A_KERNEL = """
     stats = largest_gaps.stats
     print(round(value, 6), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
-
-
-def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
-    first = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
-    second = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
-    assert first[1:] == ["0", "1"]
-    assert second[1:] == ["1", "0"]
-    assert first[0] == second[0]
 
 
 # What a process sees whose files are all read-only, but perhaps for temporary ones.
@@ -223,11 +232,14 @@ def test_kernels_compile_where_nothing_can_be_written(tmp_path, nothing):
     assert not list(tmp_path.glob("skfair-kernels-*"))
 
 
-def test_a_filled_cache_is_used_where_it_cannot_be_written(tmp_path):
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    first = run(USE_A_KERNEL, **environment).split()
-    second = run(read_only(USE_A_KERNEL), **environment).split()
-    assert second[:3] == [first[0], "1", "0"]
+def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
+    """Also where the cache can be read and not written."""
+    first = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    second = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    third = run(read_only(USE_A_KERNEL), NUMBA_CACHE_DIR=str(tmp_path)).split()
+    assert first[1:] == ["0", "1"]
+    assert second[1:] == third[1:3] == ["1", "0"]
+    assert first[0] == second[0] == third[0]
 
 
 def test_every_kernel_can_be_declared_where_nothing_can_be_written(tmp_path):
