@@ -69,7 +69,7 @@ MAY_IMPORT = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def parsed(text):
     """Parse the text of a file, once for all rules."""
     return ast.parse(text)

@@ -17,7 +17,17 @@ from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from skfair._typing import FloatArray, IntArray, Rows, Seed
+from skfair._typing import (
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    IntervalLike,
+    MatrixLike,
+    Rows,
+    Seed,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -227,7 +237,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     def __init__(
         self,
-        interval: Any = (0.0, 0.3),
+        interval: IntervalLike = (0.0, 0.3),
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
@@ -247,7 +257,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         tol: float = 1e-4,
         random_state: Seed = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.interval = interval
@@ -274,7 +284,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> PartialParityClassifier:
         """Fit the model under its rule.
 
@@ -313,7 +328,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             self.status_ = "infeasible"
         return self
 
-    def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
+    def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         """Return the scores of rows before they are repaired."""
         return self._scores_of(self._read_features(X, **_CHECKS), codes)
 
@@ -323,7 +338,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         return group_scores(self.coef_, self.intercept_, X, codes)
 
     @available_if(has_probabilities)
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
         """Return probabilities of both classes.
 
         They include thresholds and maps, so that 1/2 separates the predicted classes; that makes

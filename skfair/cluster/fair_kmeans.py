@@ -23,7 +23,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules
@@ -229,7 +229,7 @@ class FairKMeans(
         random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
@@ -255,7 +255,12 @@ class FairKMeans(
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> FairKMeans:
         """Cluster X within the limits.
 

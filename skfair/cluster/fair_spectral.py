@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
 from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
@@ -255,7 +255,7 @@ class FairSpectralClustering(
         random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
@@ -292,7 +292,11 @@ class FairSpectralClustering(
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> FairSpectralClustering:
         """Cluster X within the limits.
 
@@ -380,7 +384,9 @@ class FairSpectralClustering(
             )
 
     @available_if(_knows_new_rows)
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
         A row joins the cluster where the normalised cut rises least, by its weights to the rows of
@@ -407,7 +413,11 @@ class FairSpectralClustering(
         return self._prediction.labels(rows, codes)
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> NDArray[np.int32]:
         """Cluster X within the limits and return the labels.
 
