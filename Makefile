@@ -55,6 +55,8 @@ lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file= --strict --ignore-missing-imports --follow-imports=silent \
+		--cache-dir=.mypy_cache/calls tests/typed_calls.py
 
 doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html

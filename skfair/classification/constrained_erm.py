@@ -8,14 +8,13 @@ fairness_constrained_benchmark are there by name.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
@@ -30,6 +29,7 @@ from skfair.estimators.classes import (
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
 from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
 from skfair.models.plug_in import ScoreFunction
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
 
@@ -209,7 +209,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         temperatures: Any = (1, 2, 4, 8, 16),
         max_iter: int | None = None,
         tol: float = 1e-6,

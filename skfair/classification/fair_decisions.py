@@ -7,7 +7,7 @@ store them. A row is decided for the class with the largest probability minus pr
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -207,14 +207,14 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         constraint: Any = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
-        group_aware: bool | str = "auto",
+        group_aware: bool | Literal["auto"] = "auto",
         group_estimator: Estimator | None = None,
         cv: Any = 5,
-        method: str = "auto",
+        method: Literal["auto", "prices", "windows"] = "auto",
         min_rate: Any = None,
         selection_rate: Any = None,
         cost_matrix: Any = None,
-        unseen: str = "error",
+        unseen: Literal["error", "overall"] = "error",
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         control_columns: ColumnNames | None = None,

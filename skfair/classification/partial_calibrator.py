@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     StrOptions,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y, has_fit_parameter
 
 from skfair._typing import (
@@ -47,6 +46,7 @@ from skfair.estimators.inner_scores import (
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
@@ -183,7 +183,7 @@ class PartialParityCalibrator(
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
-        scale: str = "conditional",
+        scale: Literal["conditional", "ccdf"] = "conditional",
         cv: Any = 5,
         response_method: str = "auto",
         threshold: Any = 0.0,

@@ -9,13 +9,12 @@ certificate on the true disparity, are our own.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from skfair._typing import (
     ColumnLike,
@@ -38,6 +37,7 @@ from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.solvers.base import Solver
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 
 _CHECKS: dict[str, Any] = {
@@ -241,7 +241,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
-        scale: str = "conditional",
+        scale: Literal["conditional", "ccdf"] = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
         group_aware: Any = "auto",
@@ -250,7 +250,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         alpha: float | None = None,
         surrogate: Any = "smoothstep",
         n_percentiles: int = 10,
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate", "paper"] = "strict",
         threshold: Any = 0.0,
         n_knots: int | None = None,
         max_iter: int | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -216,12 +216,12 @@ class FairKMeans(
         relative_balance: bool = True,
         share_bounds: Any = None,
         solver: str | ClusteringSolver = "prices",
-        init: Any = "k-means++",
-        n_init: Any = "auto",
+        init: Literal["k-means++", "random"] | MatrixLike = "k-means++",
+        n_init: int | Literal["auto"] = "auto",
         n_kmeans_steps: int = 20,
         n_swap_steps: int = 4,
-        swap_target: str = "local",
-        swap_candidates: Any = "auto",
+        swap_target: Literal["global", "local"] = "local",
+        swap_candidates: int | Literal["auto"] = "auto",
         batch_size: int | None = 1024,
         fairness_weight: float = 1.0,
         max_iter: int = 100,

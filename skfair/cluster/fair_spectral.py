@@ -8,7 +8,7 @@ turn the embedding into labels, store the result. The embedding is that of fair_
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
@@ -34,6 +33,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EigenSolver
 from skfair.solvers.parameters import check_parameters
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
@@ -242,7 +242,7 @@ class FairSpectralClustering(
         n_neighbors: int = 10,
         n_landmarks: int = 500,
         solver: str | EigenSolver = "auto",
-        assign_labels: str = "fair",
+        assign_labels: Literal["fair", "kmeans", "cluster_qr"] = "fair",
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
@@ -251,7 +251,7 @@ class FairSpectralClustering(
         tol: float = 3e-3,
         max_iter: int | None = None,
         block_size: int | None = None,
-        dtype: str = "float32",
+        dtype: Literal["float32", "float64"] = "float32",
         random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,

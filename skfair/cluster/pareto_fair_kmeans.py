@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -143,7 +143,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         *,
         balances: Any = 41,
         solver: str | ClusteringSolver = "prices",
-        init: str = "k-means++",
+        init: Literal["k-means++", "random"] = "k-means++",
         n_init: int = 2,
         max_iter: int = 500,
         random_state: Seed = None,

@@ -53,6 +53,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     relative_balance: bool
     share_bounds: Any
     cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
     _scaled_centers: FloatArray
     _scaled_prices: FloatArray
     _units: Units
@@ -218,7 +219,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         *,
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
-    ) -> Any:
+    ) -> NDArray[np.int32]:
         """Cluster X within the limits and return the labels.
 
         Parameters
@@ -231,7 +232,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         labels : ndarray of shape (n_samples,)
             Cluster of each row.
         """
-        fitted: Any = self.fit(  # type: ignore[attr-defined]
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
             X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         return fitted.labels_
@@ -243,7 +244,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         *,
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
-    ) -> Any:
+    ) -> NDArray[Any]:
         """Cluster X within the limits and return the distances to the centres.
 
         Parameters
@@ -256,7 +257,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         distances : ndarray of shape (n_samples, n_clusters)
             Euclidean distances.
         """
-        fitted: Any = self.fit(  # type: ignore[attr-defined]
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
             X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         return fitted.transform(X)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -215,7 +215,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         alpha: float | None = None,
         hidden_layer_sizes: int | Sequence[int] = (),
         solver: str | Solver = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         query_share: float = 0.95,
         max_pairs: int = 200,
         temperatures: float | Sequence[float] = (1.0, 2.0),

@@ -6,7 +6,7 @@ that bounds, tolerances and smoothing mean the same whatever their unit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +152,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
         warm_start: bool = False,
