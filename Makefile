@@ -35,7 +35,7 @@ demo: $(VENV)/.stamp-plot
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # Kernels are compiled anew with checks of every index, and kept apart from the usual ones.
 test-bounds: $(VENV)/.stamp-test
@@ -55,6 +55,8 @@ lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file= --strict --ignore-missing-imports --follow-imports=silent \
+		--cache-dir=.mypy_cache/calls tests/typed_calls.py
 
 doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m sphinx -W --keep-going -b html doc doc/_build/html

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,3 +18,54 @@ Rows = NDArray[Any] | sparse.csr_array
 Callback = Callable[[Any], bool]
 # What scikit-learn's ``check_random_state`` takes.
 Seed = int | np.random.RandomState | None
+
+
+class SupportsArray(Protocol):
+    """What numpy makes an array of: Series and tables of pandas or polars, Dask collections."""
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[Any]:
+        """Return the values as an array."""
+
+
+class SupportsNumpy(Protocol):
+    """What hands out an array by its own method: extension arrays of pandas, columns of pyarrow."""
+
+    def to_numpy(self) -> NDArray[Any]:
+        """Return the values as an array."""
+
+
+class SupportsCSR(Protocol):
+    """A sparse matrix or array of scipy."""
+
+    def tocsr(self, copy: bool = ...) -> Any:
+        """Return the rows in compressed form."""
+
+
+class Estimator(Protocol):
+    """What follows scikit-learn's conventions, so that it can be copied, set and fitted."""
+
+    def get_params(self, deep: bool = ...) -> dict[str, Any]:
+        """Return the parameters."""
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters."""
+
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """Learn from data."""
+
+
+# What users pass. numpy's own ArrayLike is wider: a single number or a string is no column.
+# One value per row: labels, scores, weights, queries, the groups of one attribute.
+ColumnLike: TypeAlias = SupportsArray | SupportsNumpy | list[Any] | tuple[Any, ...] | range
+# One value per row and attribute: sensitive features, control features.
+ColumnsLike: TypeAlias = ColumnLike | Mapping[str, ColumnLike]
+# One row of numbers per sample: X.
+MatrixLike: TypeAlias = SupportsArray | SupportsCSR | list[Any] | tuple[Any, ...]
+# Names or positions of columns of X.
+ColumnNames: TypeAlias = str | int | Sequence[str | int] | NDArray[Any]
+# A value of y, such as the positive class.
+ClassLabel: TypeAlias = Hashable
+# One percentile interval (low, high) or several, for all groups or by group.
+Pairs: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]
+IntervalLike: TypeAlias = Pairs | Mapping[Any, Pairs]

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skfair._typing import Callback, IntArray
+from skfair._typing import Callback, ColumnLike, ColumnNames, ColumnsLike, IntArray, MatrixLike
 from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
@@ -89,8 +89,8 @@ def report_iterations(
     # :func:`skfair.base.fit_method`
     estimator: Any,
     # The training data as the user passed them: what a monitor scores on
-    X: Any,
-    y: Any,
+    X: MatrixLike,
+    y: ColumnLike | None,
     *,
     max_iter: int | None,  # the largest number of iterations, or None if it is not known
     # Turns a solver's state into the fitted attributes that ``predict`` needs. It is called
@@ -173,8 +173,10 @@ class SensitiveFeaturesMixin:
     _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
 
     intersectional: bool
-    sensitive_columns: Any
-    control_columns: Any = None  # a parameter of those whose ``fit`` takes control features
+    sensitive_columns: ColumnNames | None
+    control_columns: ColumnNames | None = (
+        None  # a parameter of those whose ``fit`` takes control features
+    )
     drop_sensitive: bool
     n_features_in_: int
     _group_levels: GroupLevels
@@ -182,12 +184,12 @@ class SensitiveFeaturesMixin:
 
     def _read(
         self,
-        X: Any,
-        y: Any = None,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         supervised: bool = True,
         **check_params: Any,
     ) -> TrainingData:
@@ -215,7 +217,12 @@ class SensitiveFeaturesMixin:
         return data
 
     def _read_rows(
-        self, X: Any, y: Any, given: dict[str, Any], supervised: bool, check_params: dict[str, Any]
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None,
+        given: dict[str, Any],
+        supervised: bool,
+        check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in memory."""
         sensitive, control = given["sensitive_features"], given["control_features"]
@@ -241,7 +248,11 @@ class SensitiveFeaturesMixin:
         )
 
     def _read_blocks(
-        self, X: Any, y: Any, given: dict[str, Any], check_params: dict[str, Any]
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None,
+        given: dict[str, Any],
+        check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in blocks, where their blocks are."""
         self._read_lazy_columns(X, given["sensitive_features"])
@@ -258,7 +269,7 @@ class SensitiveFeaturesMixin:
             None, blocks.classes, blocks.weights, blocks.groups, blocks.strata, blocks
         )
 
-    def _read_lazy_columns(self, X: Any, sensitive_features: Any) -> None:
+    def _read_lazy_columns(self, X: MatrixLike, sensitive_features: ColumnsLike | None) -> None:
         """Check the columns of a Dask collection and find those that the model uses."""
         if not is_lazy(X):
             raise TypeError(
@@ -271,7 +282,7 @@ class SensitiveFeaturesMixin:
             self._warn_without_groups()
         self._choose_columns(meta)
 
-    def _choose_columns(self, table: Any) -> None:
+    def _choose_columns(self, table: MatrixLike) -> None:
         """Note the columns that the model uses: all, or all but the sensitive ones."""
         features = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         self._model_positions = None
@@ -285,7 +296,7 @@ class SensitiveFeaturesMixin:
         self.model_features_ = features
 
     def _check_kept_columns(
-        self, X: Any, y: Any, supervised: bool, check_params: dict[str, Any]
+        self, X: MatrixLike, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
     ) -> Any:
         """Validate the columns that the model uses, and y with them if it is needed."""
         assert self._model_positions is not None
@@ -297,16 +308,15 @@ class SensitiveFeaturesMixin:
             return check_X_y(rest, y, estimator=self, **check_params)
         return check_array(rest, estimator=self, input_name="X", **check_params)
 
-    def _encode_groups(self, n_samples: int, sensitive_features: Any, X: Any) -> GroupEncoding:
+    def _encode_groups(
+        self, n_samples: int, sensitive_features: ColumnsLike | None, X: MatrixLike
+    ) -> GroupEncoding:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
             self._warn_without_groups()
             return one_group(n_samples)
         return encode_groups(
-            sensitive_features,
-            n_samples=n_samples,
-            intersectional=self.intersectional,
-            like=X,
+            sensitive_features, n_samples=n_samples, intersectional=self.intersectional, like=X
         )
 
     def _warn_without_groups(self) -> None:
@@ -325,19 +335,21 @@ class SensitiveFeaturesMixin:
                 "by one, or all rows with .compute() if they fit into memory."
             )
 
-    def _read_features(self, X: Any, **check_params: Any) -> Any:
+    def _read_features(self, X: MatrixLike, **check_params: Any) -> Any:
         """Validate X at prediction and return the columns that the model uses."""
         self._refuse_lazy(X)
         if self._model_positions is None:
             return validate_data(self, X, reset=False, **check_params)
         validate_data(self, X, reset=False, skip_check_array=True)
-        rest = keep_columns(X, self._model_positions)
-        if check_params.get("skip_check_array"):
-            return rest
-        return check_array(rest, estimator=self, input_name="X", **check_params)
+        return self._check_kept_columns(X, None, False, check_params)
 
     def _read_part(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, **check_params: Any
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None,
+        sensitive_features: ColumnsLike | None,
+        sample_weight: ColumnLike | None,
+        **check_params: Any,
     ) -> TrainingData:
         """Validate a later part of a stream, in the groups of the first part."""
         groups = self._read_part_groups(X, sensitive_features)
@@ -346,7 +358,9 @@ class SensitiveFeaturesMixin:
         check_consistent_length(rows, y)
         return TrainingData(rows, y, check_weights(sample_weight, rows.shape[0]), groups)
 
-    def _read_part_groups(self, X: Any, sensitive_features: Any = None) -> GroupEncoding:
+    def _read_part_groups(
+        self, X: MatrixLike, sensitive_features: ColumnsLike | None = None
+    ) -> GroupEncoding:
         """Return the encoding of a later part of a stream, in the groups of the first part."""
         self._refuse_lazy(X, sensitive_features)
         codes = self._read_groups(X, sensitive_features)
@@ -362,7 +376,11 @@ class SensitiveFeaturesMixin:
         return GroupEncoding(codes, self._group_levels, np.asarray(counts, dtype=np.int64))
 
     def _read_groups(
-        self, X: Any, sensitive_features: Any = None, *, allow_unseen: bool = False
+        self,
+        X: MatrixLike,
+        sensitive_features: ColumnsLike | None = None,
+        *,
+        allow_unseen: bool = False,
     ) -> IntArray | None:
         """Return the group numbers of new rows, or None if their groups are not known.
 

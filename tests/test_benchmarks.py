@@ -29,6 +29,20 @@ def test_the_index_names_each_benchmark():
 RECORDED = sorted({path.stem for path in harness.RECORDS.glob("*.json")} - {"check"})
 
 
+@pytest.fixture
+def _small_pictures(monkeypatch):
+    """Draw everything once, small and where it falls; finding places draws it several times."""
+    figures = pytest.importorskip("matplotlib.figure")
+    save = figures.Figure.savefig
+
+    def save_small(figure, path, **_):
+        figure.set_layout_engine("none")
+        save(figure, path, dpi=20)
+
+    monkeypatch.setattr(figures.Figure, "savefig", save_small)
+
+
+@pytest.mark.usefixtures("_small_pictures")
 @pytest.mark.parametrize("name", RECORDED)
 def test_pages_include_what_records_show(name, tmp_path):
     """A table or picture that a page includes must be made from the record, and be shown."""

@@ -79,7 +79,7 @@ def test_kernels_are_closed():
 
 CLOSED = '''
 import numpy as np
-from numba import njit
+from skfair._kernels.declaring import njit
 
 @njit(cache=True)
 def good(x, out):
@@ -93,6 +93,7 @@ def good(x, out):
     [
         ("_kernels/a.py", CLOSED, None),
         ("_kernels/a.py", CLOSED + "from skfair._kernels.b import helper", "closed"),
+        ("_kernels/a.py", CLOSED.replace("skfair._kernels.declaring", "numba"), "closed"),
         ("_kernels/a.py", CLOSED.replace("cache=True", "cache=False"), "njit(cache=True)"),
         ("_kernels/a.py", CLOSED.replace("cache=True", "fastmath=True"), "njit(cache=True)"),
         ("_kernels/a.py", CLOSED.replace("(cache=True)", '("f8(f8)")'), "njit(cache=True)"),
@@ -143,22 +144,39 @@ def test_import_is_light():
     assert not {"numba", "pandas", "matplotlib", "sklearn", "numpy"} & set(loaded)
 
 
+@pytest.fixture(scope="module")
+def loaded_by_sub_packages():
+    """Import each sub-package before any other of ours, and list what is loaded after it.
+
+    Other libraries stay loaded, so the lists of later ones can only be too long.
+    """
+    said = run(f"""
+        import importlib, sys
+        for name in {skfair._SUBPACKAGES}:
+            importlib.import_module("skfair." + name)
+            print(*sys.modules)
+            for ours in [one for one in sys.modules if one.split(".")[0] == "skfair"]:
+                del sys.modules[ours]
+    """)
+    return dict(zip(skfair._SUBPACKAGES, map(str.split, said.splitlines()), strict=True))
+
+
 @pytest.mark.parametrize("name", skfair._SUBPACKAGES)
-def test_sub_packages_load_neither_numba_nor_matplotlib(name):
-    loaded = run(f"import sys, skfair.{name}; print(*sys.modules)").split()
+def test_sub_packages_load_neither_numba_nor_matplotlib(name, loaded_by_sub_packages):
+    loaded = loaded_by_sub_packages[name]
     assert f"skfair.{name}" in loaded
     assert not {"numba", "matplotlib"} & set(loaded)
 
 
 def test_import_costs_no_more_than_scikit_learn():
-    """What is left once scikit-learn is loaded; best of three, for others may use the cores."""
+    """What is left once scikit-learn is loaded; one of three, for others may use the cores."""
     code = """
         import sklearn, time
         start = time.process_time()
         import skfair
         print(time.process_time() - start)
     """
-    assert min(float(run(code)) for _ in range(3)) <= 0.05
+    assert any(float(run(code)) <= 0.05 for _ in range(3))
 
 
 USE_A_KERNEL = """
@@ -171,12 +189,67 @@ USE_A_KERNEL = """
 """
 
 
+# What a process sees whose files are all read-only, but perhaps for temporary ones.
+READ_ONLY = """
+    import tempfile, warnings
+
+    def refuse(place):
+        real = getattr(tempfile, place)
+        def write(*args, dir=None, **kwargs):
+            if {nothing} or "skfair-kernels-" not in f"{{dir}} {{kwargs}}":
+                raise OSError(30, "Read-only file system")
+            return real(*args, dir=dir, **kwargs)
+        setattr(tempfile, place, write)
+
+    refuse("TemporaryFile")
+    refuse("mkdtemp")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        {work}
+    (one,) = told
+    print("NUMBA_CACHE_DIR" in str(one.message), one.filename)
+"""
+
+
+def read_only(work, *, nothing=False):
+    work = textwrap.dedent(work).strip().replace("\n", "\n" + 8 * " ")
+    return READ_ONLY.format(work=work, nothing=nothing)
+
+
+@pytest.mark.parametrize("nothing", [True, False])
+def test_kernels_compile_where_nothing_can_be_written(tmp_path, nothing):
+    """Uncached, or in a temporary folder that is gone afterwards, with one warning."""
+    said = run(
+        read_only(USE_A_KERNEL, nothing=nothing),
+        NUMBA_CACHE_DIR=str(tmp_path / "cache"),
+        TMPDIR=str(tmp_path),
+    )
+    value, hits, misses, names_it, line = said.split()
+    assert float(value) == pytest.approx(2 / 3, abs=1e-5)
+    assert int(hits) + int(misses) == 1  # what lies beside the package may be used
+    assert hits == "0" or not nothing
+    assert (names_it, line) == ("True", "<string>")
+    assert not list(tmp_path.glob("skfair-kernels-*"))
+
+
 def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
+    """Also where the cache can be read and not written."""
     first = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
     second = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    third = run(read_only(USE_A_KERNEL), NUMBA_CACHE_DIR=str(tmp_path)).split()
     assert first[1:] == ["0", "1"]
-    assert second[1:] == ["1", "0"]
-    assert first[0] == second[0]
+    assert second[1:] == third[1:3] == ["1", "0"]
+    assert first[0] == second[0] == third[0]
+
+
+def test_every_kernel_can_be_declared_where_nothing_can_be_written(tmp_path):
+    work = """
+        from importlib import import_module
+        from skfair.command.warm import _kernel_modules
+        print(sum(hasattr(one, "py_func") for m in _kernel_modules() for one in vars(m).values()))
+    """
+    said = run(read_only(work), NUMBA_CACHE_DIR=str(tmp_path / "cache")).split()
+    assert int(said[0]) > 50
 
 
 def test_an_upgraded_kernel_gives_new_numbers(tmp_path):

@@ -25,7 +25,7 @@ COLORS = {
 def kind_of(room):
     """Return what a room is for."""
     family = room.split(".")[0]
-    if room in GROUND:
+    if family in GROUND:
         return "ground"
     if family in ("cluster", "classification", "regression", "ranking"):
         return "what users fit"

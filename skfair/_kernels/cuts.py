@@ -7,7 +7,8 @@ k, negative where one is broken.
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 # How many rows of the other cluster are looked at, of the same cell, for an exchange.
 _PARTNERS = 48

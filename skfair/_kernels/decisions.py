@@ -2,7 +2,7 @@
 
 import math
 
-from numba import njit
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """Fronts of points that minimise a cost and maximise a balance."""
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

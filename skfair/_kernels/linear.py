@@ -5,7 +5,8 @@ in float64 whatever the type of the data. :func:`signed_rows` prepares rows for 
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 The rows are read where they lie; scipy would first copy them, which costs more than the product.
 """
 
-from numba import njit
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

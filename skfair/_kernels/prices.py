@@ -7,7 +7,8 @@ points. ``values[k, r]`` is what cluster k has beyond that: negative is a violat
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

@@ -5,7 +5,7 @@ columns only. Here every entry is read once and used for all columns: measured f
 float32, half the time for 8 columns, 0.7 for 16, nothing gained from 32 on.
 """
 
-from numba import njit
+from skfair._kernels.declaring import njit
 
 # Columns of the matrix per pass: the results of one pass stay in the second cache.
 _COLUMNS = 5120

@@ -1,7 +1,8 @@
 """Decision cuts of groups and the middle of their score distributions: single sweeps."""
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

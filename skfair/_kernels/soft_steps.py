@@ -7,7 +7,8 @@ kind 0 -> ramp, 1 -> smoothstep, 2 -> sigmoid; part 0 -> whole, 1 -> convex plus
 import math
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

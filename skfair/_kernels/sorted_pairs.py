@@ -6,7 +6,8 @@ both, taking all tied rows at once; comparing every pair of G groups costs O(n G
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

@@ -15,7 +15,8 @@ empty, nothing is kept sorted: the rows of group ``g`` are then the numbers from
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

@@ -7,7 +7,8 @@ The rule for the target of a swap is an integer: 0 global, 1 local.
 """
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)

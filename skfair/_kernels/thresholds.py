@@ -7,7 +7,8 @@ the groups that own the row's cell; where a threshold may lie, the rules are che
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from skfair._kernels.declaring import njit
 
 # Sums of shares that differ by less are the same number, added up in another order.
 ROUNDING = 1e-12

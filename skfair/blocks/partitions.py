@@ -17,7 +17,7 @@ import functools
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +32,8 @@ from skfair.blocks.running import (
     size_of,
 )
 from skfair.utils.history import count_bytes
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 # How many results are added up at a time.
 FAN_IN = 8
@@ -320,14 +322,16 @@ def align(**columns: Any) -> Partitions:
     )
 
 
-def by_block(n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64) -> Any:
+def by_block(
+    n_columns: Callable[[Any], int] | None = None, dtype: Any = np.float64
+) -> Callable[[Method], Method]:
     """Decorate a method of a fitted estimator that makes one result per row of X.
 
     On a Dask collection it returns a Dask array, whose blocks are made where the rows are; all its
     other arguments are per row too. ``dtype`` is a dtype or a function of the estimator.
     """
 
-    def decorate(method: Any) -> Any:
+    def decorate(method: Method) -> Method:
         @functools.wraps(method)
         def wrapper(self: Any, X: Any, **columns: Any) -> Any:
             if not is_lazy(X, *columns.values()):
@@ -346,7 +350,7 @@ def by_block(n_columns: Callable[[Any], int] | None = None, dtype: Any = np.floa
                 n_columns=width,
             )
 
-        return wrapper
+        return cast(Method, wrapper)
 
     return decorate
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks import score_bins
 from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
@@ -130,9 +130,9 @@ class LazyRows:
         *,
         # Groups, strata and weights of the rows; columns of control features are read as
         # labels
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,  # whether attributes are crossed
         # Whether groups must be given; without them all rows are one group
         needs_groups: bool = True,

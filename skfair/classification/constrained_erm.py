@@ -8,17 +8,16 @@ fairness_constrained_benchmark are there by name.
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.estimators.classes import (
@@ -30,6 +29,7 @@ from skfair.estimators.classes import (
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
 from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
 from skfair.models.plug_in import ScoreFunction
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
 
@@ -209,7 +209,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         temperatures: Any = (1, 2, 4, 8, 16),
         max_iter: int | None = None,
         tol: float = 1e-6,
@@ -218,9 +218,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         warm_start: bool = False,
         random_state: Seed = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
-        control_columns: Any = None,
+        control_columns: ColumnNames | None = None,
         min_rate: float | None = None,
         selection_rate: Any = None,
     ) -> None:
@@ -250,12 +250,12 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     @fit_method
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        control_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> ConstrainedERMClassifier:
         """Fit the model under its rules.
 
@@ -287,12 +287,12 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     @fit_method
     def partial_fit(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ColumnLike,
         classes: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
     ) -> ConstrainedERMClassifier:
         """Improve the model by some steps of the stochastic solver "alm" on a chunk of rows.
 
@@ -331,7 +331,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return self
 
     @by_block()
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: MatrixLike) -> NDArray[Any]:
         """Return the scores of rows; a positive score predicts the positive class.
 
         Returns
@@ -340,11 +340,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             The scores.
         """
         check_is_fitted(self)
-        X = self._read_features(X, **ROW_CHECKS)
-        return self._raw_scores(X)
+        return self._raw_scores(self._read_features(X, **ROW_CHECKS))
 
     @by_block(dtype=lambda model: model.classes_.dtype)
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the class of rows.
 
         Returns
@@ -355,7 +354,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         is_positive = self.decision_function(X) > 0  # checks that there is a model
         return np.asarray(self.classes_[is_positive.astype(np.intp)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None = None) -> float:
         """Return the accuracy of the predictions.
 
         Parameters
@@ -378,7 +377,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Return probabilities of both classes.
 
         They include the threshold that strict enforcement chose, so that 1/2 separates the
@@ -394,7 +393,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     @available_if(has_probabilities)
     @by_block(n_columns=lambda model: 2)
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Return logarithms of the probabilities of both classes.
 
         Returns

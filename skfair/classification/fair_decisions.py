@@ -7,7 +7,7 @@ store them. A row is decided for the class with the largest probability minus pr
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -22,7 +22,16 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import (
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    Estimator,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.decisions.choose import Chosen, choose
@@ -194,21 +203,21 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: Estimator | None = None,
         constraint: Any = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
-        group_aware: bool | str = "auto",
-        group_estimator: Any = None,
+        group_aware: bool | Literal["auto"] = "auto",
+        group_estimator: Estimator | None = None,
         cv: Any = 5,
-        method: str = "auto",
+        method: Literal["auto", "prices", "windows"] = "auto",
         min_rate: Any = None,
         selection_rate: Any = None,
         cost_matrix: Any = None,
-        unseen: str = "error",
-        sensitive_columns: Any = None,
+        unseen: Literal["error", "overall"] = "error",
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
-        control_columns: Any = None,
+        control_columns: ColumnNames | None = None,
         intersectional: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -234,12 +243,12 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
     @fit_method
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        control_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> FairDecisionClassifier:
         """Fit the classifier on folds, and choose the prices of its decisions.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,18 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     StrOptions,
 )
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_y, has_fit_parameter
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import (
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    Estimator,
+    FloatArray,
+    IntArray,
+    IntervalLike,
+    MatrixLike,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows
@@ -38,6 +46,7 @@ from skfair.estimators.inner_scores import (
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
@@ -169,19 +178,19 @@ class PartialParityCalibrator(
 
     def __init__(
         self,
-        estimator: Any = None,
-        interval: Any = (0.0, 0.3),
+        estimator: Estimator | None = None,
+        interval: IntervalLike = (0.0, 0.3),
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
-        scale: str = "conditional",
+        scale: Literal["conditional", "ccdf"] = "conditional",
         cv: Any = 5,
         response_method: str = "auto",
         threshold: Any = 0.0,
         n_knots: int | None = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.estimator = estimator
@@ -200,7 +209,12 @@ class PartialParityCalibrator(
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> PartialParityCalibrator:
         """Fit the estimator and learn the maps.
 
@@ -309,7 +323,7 @@ class PartialParityCalibrator(
                 "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
             )
 
-    def _read_lazy(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+    def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
         self._read_lazy_columns(X, sensitive_features)
         if self.sensitive_columns is not None:
@@ -319,7 +333,7 @@ class PartialParityCalibrator(
             X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
 
-    def _read_targets(self, y: Any, groups: GroupEncoding) -> None:
+    def _read_targets(self, y: NDArray[Any], groups: GroupEncoding) -> None:
         """Read the classes; raise if groups overlap."""
         if groups.n_attributes > 1:
             raise ValueError(
@@ -330,7 +344,7 @@ class PartialParityCalibrator(
         self.is_group_aware_ = True
 
     def _promise(
-        self, y: Any, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
+        self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
     ) -> Promise:
         return make_promise(
             self.constraint,
@@ -362,16 +376,17 @@ class PartialParityCalibrator(
             )
         return taken
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _scores(self, X: MatrixLike) -> FloatArray:
         return scores_of(self.estimator_, X, self.response_method, self.classes_[1])
 
-    def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
-        X = self._read_features(as_rows(X), skip_check_array=True)
-        return self._scores(X)
+    def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
+        return self._scores(self._read_features(as_rows(X), skip_check_array=True))
 
     @available_if(_has_probabilities)
     @by_block(n_columns=lambda self: 2)
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
         """Return probabilities of both classes: the mapped scores, read as log-odds.
 
         Parameters
@@ -400,7 +415,7 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 
-def _as_one_block(y: Any) -> Any:
+def _as_one_block(y: ColumnLike) -> Any:
     import dask.array as da
 
     return da.from_array(np.asarray(y), chunks=-1)

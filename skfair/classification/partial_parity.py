@@ -9,15 +9,24 @@ certificate on the true disparity, are our own.
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
-from skfair._typing import FloatArray, IntArray, Rows, Seed
+from skfair._typing import (
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    IntervalLike,
+    MatrixLike,
+    Rows,
+    Seed,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -28,6 +37,7 @@ from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.solvers.base import Solver
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 
 _CHECKS: dict[str, Any] = {
@@ -227,11 +237,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     def __init__(
         self,
-        interval: Any = (0.0, 0.3),
+        interval: IntervalLike = (0.0, 0.3),
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
-        scale: str = "conditional",
+        scale: Literal["conditional", "ccdf"] = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
         group_aware: Any = "auto",
@@ -240,14 +250,14 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         alpha: float | None = None,
         surrogate: Any = "smoothstep",
         n_percentiles: int = 10,
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate", "paper"] = "strict",
         threshold: Any = 0.0,
         n_knots: int | None = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Seed = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.interval = interval
@@ -274,7 +284,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     @fit_method
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> PartialParityClassifier:
         """Fit the model under its rule.
 
@@ -313,7 +328,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             self.status_ = "infeasible"
         return self
 
-    def _raw_scores(self, X: Any, codes: IntArray | None) -> FloatArray:
+    def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         """Return the scores of rows before they are repaired."""
         return self._scores_of(self._read_features(X, **_CHECKS), codes)
 
@@ -323,7 +338,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         return group_scores(self.coef_, self.intercept_, X, codes)
 
     @available_if(has_probabilities)
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict_proba(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
         """Return probabilities of both classes.
 
         They include thresholds and maps, so that 1/2 separates the predicted classes; that makes

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skfair._typing import FloatArray, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.results import count_attributes
@@ -37,14 +37,14 @@ _TINY = 1e-300
 CostFunction = Callable[[Any, Any], Any]
 
 
-def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
+def distances_to_centers(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return squared distances to the centres of clusters."""
     centers = getattr(clusterer, "cluster_centers_", None)
     centers = clusterer.centroids_ if centers is None else centers
     return np.asarray(euclidean_distances(X, centers, squared=True), dtype=np.float64)
 
 
-def surprise(clusterer: Any, X: Any) -> FloatArray:
+def surprise(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return minus the logarithm of the probabilities of clusters."""
     chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
     return np.asarray(-np.log(np.maximum(chances, _TINY)))
@@ -163,7 +163,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         share_bounds: Any = None,
         costs: CostFunction | None = None,
         random_state: Seed = None,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         intersectional: bool = True,
     ) -> None:
@@ -179,7 +179,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> FairAssignment:
         """Fit the clusterer, and assign the rows within the limits.
 
@@ -227,7 +232,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             return {"skip_check_array": True}
         return {"dtype": [np.float64, np.float32], "order": "C"}
 
-    def _fitted(self, X: Any, sample_weight: FloatArray | None) -> Any:
+    def _fitted(self, X: MatrixLike, sample_weight: FloatArray | None) -> Any:
         """Return the clusterer, fitted if it was not."""
         inner = MiniBatchKMeans() if self.clusterer is None else self.clusterer
         if isinstance(inner, FrozenEstimator):
@@ -240,7 +245,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         is_taken = sample_weight is not None and has_fit_parameter(inner, "sample_weight")
         return inner.fit(X, sample_weight=sample_weight) if is_taken else inner.fit(X)
 
-    def _costs(self, X: Any) -> FloatArray:
+    def _costs(self, X: MatrixLike) -> FloatArray:
         """Return what rows pay in each cluster."""
         name = type(self.clusterer_).__name__
         function = self.costs
@@ -292,7 +297,9 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             )
         return "infeasible" if missed > 0 else "converged"
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[np.int32]:
         """Assign new rows: at cost plus price if their groups are given, else at least cost.
 
         Parameters
@@ -315,7 +322,11 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)
 
     def assign(
-        self, X: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
         """Assign a batch of new rows so that it keeps the limits by itself.
 
@@ -350,7 +361,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         return np.asarray(found.labels, dtype=np.int32)
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
         """Fit, and return the labels within the limits.
 

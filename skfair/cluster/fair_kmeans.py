@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,7 +23,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules
@@ -216,12 +216,12 @@ class FairKMeans(
         relative_balance: bool = True,
         share_bounds: Any = None,
         solver: str | ClusteringSolver = "prices",
-        init: Any = "k-means++",
-        n_init: Any = "auto",
+        init: Literal["k-means++", "random"] | MatrixLike = "k-means++",
+        n_init: int | Literal["auto"] = "auto",
         n_kmeans_steps: int = 20,
         n_swap_steps: int = 4,
-        swap_target: str = "local",
-        swap_candidates: Any = "auto",
+        swap_target: Literal["global", "local"] = "local",
+        swap_candidates: int | Literal["auto"] = "auto",
         batch_size: int | None = 1024,
         fairness_weight: float = 1.0,
         max_iter: int = 100,
@@ -229,7 +229,7 @@ class FairKMeans(
         random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
@@ -255,7 +255,12 @@ class FairKMeans(
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> FairKMeans:
         """Cluster X within the limits.
 

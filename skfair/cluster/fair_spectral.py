@@ -8,7 +8,7 @@ turn the embedding into labels, store the result. The embedding is that of fair_
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,9 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
 from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
@@ -35,6 +34,7 @@ from skfair.problems.cut.group_cut import GroupCut
 from skfair.solvers.clustering.fair_cut import Cut
 from skfair.solvers.eigen.base import EigenSolver
 from skfair.solvers.parameters import check_parameters
+from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.warn import warn_user
 
@@ -243,7 +243,7 @@ class FairSpectralClustering(
         n_neighbors: int = 10,
         n_landmarks: int = 500,
         solver: str | EigenSolver = "auto",
-        assign_labels: str = "fair",
+        assign_labels: Literal["fair", "kmeans", "cluster_qr"] = "fair",
         min_balance: float | None = 0.8,
         relative_balance: bool = True,
         share_bounds: Any = None,
@@ -252,11 +252,11 @@ class FairSpectralClustering(
         tol: float = 3e-3,
         max_iter: int | None = None,
         block_size: int | None = None,
-        dtype: str = "float32",
+        dtype: Literal["float32", "float64"] = "float32",
         random_state: Seed = None,
         n_jobs: int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
@@ -293,7 +293,11 @@ class FairSpectralClustering(
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> FairSpectralClustering:
         """Cluster X within the limits.
 
@@ -383,7 +387,9 @@ class FairSpectralClustering(
             )
 
     @available_if(_knows_new_rows)
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
         A row joins the cluster where the normalised cut rises least, by its weights to the rows of
@@ -410,7 +416,11 @@ class FairSpectralClustering(
         return self._prediction.labels(rows, codes)
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> NDArray[np.int32]:
         """Cluster X within the limits and return the labels.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
@@ -143,12 +143,12 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         *,
         balances: Any = 41,
         solver: str | ClusteringSolver = "prices",
-        init: str = "k-means++",
+        init: Literal["k-means++", "random"] = "k-means++",
         n_init: int = 2,
         max_iter: int = 500,
         random_state: Seed = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.n_clusters = n_clusters
@@ -164,7 +164,12 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 
     @fit_method
     def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> ParetoFairKMeans:
         """Find the front.
 
@@ -335,7 +340,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 
 
 def _relative_balance(
-    problem: RepresentationProblem, labels: Any, groups: GroupEncoding, attained: FloatArray
+    problem: RepresentationProblem, labels: ColumnLike, groups: GroupEncoding, attained: FloatArray
 ) -> float:
     """Smallest balance of a cluster as a share of the data's, over clusters and attributes."""
     counts = problem.counts(labels) @ problem.membership.T

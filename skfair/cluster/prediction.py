@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import representation_rules
@@ -53,12 +53,15 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     relative_balance: bool
     share_bounds: Any
     cluster_centers_: NDArray[Any]
+    labels_: NDArray[np.int32]
     _scaled_centers: FloatArray
     _scaled_prices: FloatArray
     _units: Units
 
     @by_block(dtype=np.int32)
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.int32]:
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[np.int32]:
         """Assign new rows to clusters.
 
         With their groups, rows go where distance plus price is least, which keeps the limits about
@@ -92,7 +95,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     @by_block(
         n_columns=lambda model: model.n_clusters, dtype=lambda model: model.cluster_centers_.dtype
     )
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: MatrixLike) -> NDArray[Any]:
         """Return the distances of rows to the centres.
 
         Parameters
@@ -112,7 +115,9 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             out[part] = np.sqrt(distances) * self._units.scale
         return out
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: MatrixLike, y: ColumnLike | None = None, sample_weight: ColumnLike | None = None
+    ) -> float:
         """Return minus the sum of squared distances to the nearest centres.
 
         Parameters
@@ -139,12 +144,12 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
     def assign(
         self,
-        X: Any,
+        X: MatrixLike,
         *,
-        sensitive_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
         min_balance: float | None = None,
         share_bounds: Any = None,
-        sample_weight: Any = None,
+        sample_weight: ColumnLike | None = None,
     ) -> NDArray[np.int32]:
         """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
 
@@ -208,8 +213,13 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         return np.asarray(labels, dtype=np.int32)
 
     def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Any:
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[np.int32]:
         """Cluster X within the limits and return the labels.
 
         Parameters
@@ -222,14 +232,19 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         labels : ndarray of shape (n_samples,)
             Cluster of each row.
         """
-        fitted: Any = self.fit(  # type: ignore[attr-defined]
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
             X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         return fitted.labels_
 
     def fit_transform(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Any:
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+    ) -> NDArray[Any]:
         """Cluster X within the limits and return the distances to the centres.
 
         Parameters
@@ -242,7 +257,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         distances : ndarray of shape (n_samples, n_clusters)
             Euclidean distances.
         """
-        fitted: Any = self.fit(  # type: ignore[attr-defined]
+        fitted: PricePredictionMixin = self.fit(  # type: ignore[attr-defined]
             X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         return fitted.transform(X)

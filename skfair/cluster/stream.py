@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import representation_rules
@@ -34,7 +34,12 @@ class StreamMixin(PricePredictionMixin):
 
     @fit_method
     def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
     ) -> Self:
         """Go on with the next part of a stream.
 

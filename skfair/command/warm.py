@@ -16,9 +16,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair import metrics
+from skfair._typing import Estimator, FloatArray, IntArray
 from skfair.classification import (
     ConstrainedERMClassifier,
     PartialParityCalibrator,
@@ -71,12 +73,12 @@ def _kernel_modules() -> Iterator[ModuleType]:
         yield import_module(module.name)
 
 
-def _classes(rows: Any) -> Any:
+def _classes(rows: FloatArray) -> IntArray:
     noise = np.random.RandomState(1).normal(size=_N_ROWS)
     return (rows[:, 0] + np.linspace(0.5, -0.5, _N_ROWS) + noise > 0).astype(np.int64)
 
 
-def _classify(rows: Any, groups: Any) -> None:
+def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit linear models and a network by every solver, on dense and on sparse rows."""
     y, given = _classes(rows), {"sensitive_features": groups}
     for solver in SOLVERS:
@@ -97,7 +99,7 @@ def _classify(rows: Any, groups: Any) -> None:
     ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **given)
 
 
-def _partial(rows: Any, groups: Any) -> None:
+def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit under rules on percentile intervals."""
     y, given = _classes(rows), {"sensitive_features": groups}
     for constraint in PARTIAL_RULES:
@@ -109,9 +111,9 @@ def _partial(rows: Any, groups: Any) -> None:
     PartialParityCalibrator(cv=2).fit(rows, y, **given)
 
 
-def _cluster(rows: Any, groups: Any) -> None:
+def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Cluster by every solver, with and without a bound on the balance."""
-    given = {"sensitive_features": groups}
+    given: dict[str, Any] = {"sensitive_features": groups}
     usual: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
     for solver in CLUSTERING_SOLVERS:
         for balance in (0.5, None):
@@ -122,7 +124,7 @@ def _cluster(rows: Any, groups: Any) -> None:
         ParetoFairKMeans(3, solver=solver, balances=3, **usual).fit(rows, **given)
 
 
-def _cut(rows: Any, groups: Any) -> None:
+def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Cut graphs of every kind."""
     for affinity in ("rbf", "nearest_neighbors"):
         for dtype in ("float64", "float32"):
@@ -133,7 +135,7 @@ def _cut(rows: Any, groups: Any) -> None:
                 _fit_if_it_can(model, rows, None, groups)
 
 
-def _measure(rows: Any, groups: Any) -> None:
+def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Call the metrics that sort scores."""
     y, scores = _classes(rows), rows[:, 0]
     for metric in (
@@ -148,7 +150,9 @@ def _measure(rows: Any, groups: Any) -> None:
         partial(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
 
 
-def _fit_if_it_can(estimator: Any, rows: Any, y: Any, groups: Any) -> None:
+def _fit_if_it_can(
+    estimator: Estimator, rows: FloatArray, y: NDArray[Any] | None, groups: NDArray[Any]
+) -> None:
     """Fit, unless the solver says that it does not do this kind of problem."""
     try:
         estimator.fit(rows, y, sensitive_features=groups)

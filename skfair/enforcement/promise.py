@@ -8,14 +8,14 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntervalLike
 from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES, PartialRows, PartialRule, Surrogate
 from skfair.groups.encoding import GroupEncoding
@@ -24,8 +24,6 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
-# An interval, several, or these by group: what :class:`Intervals` reads.
-IntervalLike = Sequence[Any] | Mapping[Any, Any] | FloatArray
 
 
 class Promise(NamedTuple):

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.inner_scores import fitted
 
 Split = tuple[IntArray, IntArray]
@@ -23,7 +23,7 @@ class HasChances(Protocol):
 
     classes_: NDArray[Any]
 
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: MatrixLike) -> NDArray[Any]:
         """Return probabilities."""
 
 
@@ -46,7 +46,7 @@ def with_probabilities(estimator: Any) -> Any:
     )
 
 
-def chances_of(model: HasChances, X: Any, classes: NDArray[Any]) -> FloatArray:
+def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the probabilities of the classes, which add up to 1; 0 for one that a fold lacked."""
     found = np.asarray(model.predict_proba(X), dtype=np.float64)
     if not np.isfinite(found).all() or found.min(initial=0.0) < 0:
@@ -65,7 +65,7 @@ def chances_of(model: HasChances, X: Any, classes: NDArray[Any]) -> FloatArray:
     return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / classes.size)
 
 
-def mean_chances(models: Sequence[HasChances], X: Any, classes: NDArray[Any]) -> FloatArray:
+def mean_chances(models: Sequence[HasChances], X: MatrixLike, classes: NDArray[Any]) -> FloatArray:
     """Return the mean of the probabilities of several models."""
     total = chances_of(models[0], X, classes)
     for model in models[1:]:
@@ -73,7 +73,7 @@ def mean_chances(models: Sequence[HasChances], X: Any, classes: NDArray[Any]) ->
     return total / len(models)
 
 
-def make_splits(cv: Any, X: Any, y: NDArray[Any], kinds: IntArray) -> list[Split]:
+def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> list[Split]:
     """Return the folds; each row must be in exactly one test part.
 
     A number of folds is stratified by ``kinds``, group and class, as far as these are large enough.
@@ -99,7 +99,7 @@ def make_splits(cv: Any, X: Any, y: NDArray[Any], kinds: IntArray) -> list[Split
 
 def cross_fit(
     estimator: Any,
-    X: Any,
+    X: MatrixLike,
     y: NDArray[Any],
     row_params: dict[str, Any],
     splits: Sequence[Split],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from skfair._typing import ColumnLike, MatrixLike
 from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm_problem import LossChoice, Task
@@ -82,11 +83,13 @@ def classification_task(
 class Predicts(Protocol):
     """A fitted classifier."""
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the class of rows."""
 
 
-def accuracy_in_blocks(model: Predicts, X: Any, y: Any, sample_weight: Any) -> float:
+def accuracy_in_blocks(
+    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None
+) -> float:
     """Return the accuracy on rows in blocks: of each block two numbers travel."""
     rows = align(X=X, y=y, sample_weight=sample_weight)
     right, total = rows.total(_right_and_all, without_rows(model))

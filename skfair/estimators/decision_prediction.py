@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
@@ -68,7 +68,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
 
     # --- prediction ----------------------------------------------------------------------------
 
-    def _margins(self, X: Any, sensitive_features: Any, control_features: Any) -> FloatArray:
+    def _margins(
+        self,
+        X: MatrixLike,
+        sensitive_features: ColumnsLike | None,
+        control_features: ColumnsLike | None,
+    ) -> FloatArray:
         """Return the expected worth of each decision minus its price."""
         check_is_fitted(self)
         groups = self._prediction_groups(X, sensitive_features)
@@ -83,7 +88,9 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         shares = self._shares(chances, groups, joint, strata)
         return margins(values, shares, self.prices_.reshape(-1, self.classes_.size))
 
-    def _prediction_groups(self, X: Any, sensitive_features: Any) -> IntArray | None:
+    def _prediction_groups(
+        self, X: MatrixLike, sensitive_features: ColumnsLike | None
+    ) -> IntArray | None:
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
         if not self.is_group_aware_:
             return None
@@ -95,7 +102,9 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             )
         return codes
 
-    def _prediction_strata(self, X: Any, control_features: Any) -> IntArray | None:
+    def _prediction_strata(
+        self, X: MatrixLike, control_features: ColumnsLike | None
+    ) -> IntArray | None:
         if self._strata_levels is None:
             return None
         if control_features is None and self.control_columns is not None:
@@ -109,7 +118,11 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         return np.asarray(codes[0])
 
     def decision_function(
-        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> FloatArray:
         """Return probability minus price of each class, or their difference if there are two.
 
@@ -131,7 +144,11 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
 
     def predict(
-        self, X: Any, *, sensitive_features: Any = None, control_features: Any = None
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> NDArray[Any]:
         """Return the decisions.
 
@@ -153,7 +170,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         found = self._margins(X, sensitive_features, control_features)
         return np.asarray(self.classes_[decided(found)])
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classifier, as they are without limits.
 
         Parameters
@@ -172,12 +189,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
 
     def score(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        control_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> float:
         """Return the accuracy of the decisions.
 
@@ -202,7 +219,8 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         predicted = self.predict(
             X, sensitive_features=sensitive_features, control_features=control_features
         )
-        return float(np.average(predicted == np.asarray(y), weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(predicted == np.asarray(y), weights=weights))
 
     def to_thresholds(self) -> Any:
         """Return the thresholds on the probability of the positive class, by group.

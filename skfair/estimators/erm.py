@@ -16,7 +16,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from skfair._typing import FloatArray, Rows
+from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.judge import StrictResult
@@ -142,7 +142,9 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         """Choose the solver."""
         return choose_solver(self.solver, default_solver(problem))
 
-    def _solve(self, problem: Problem, solver: Solver, task: Task, X: Any, y: Any) -> StrictResult:
+    def _solve(
+        self, problem: Problem, solver: Solver, task: Task, X: MatrixLike, y: ColumnLike
+    ) -> StrictResult:
         """Run the solver; callbacks follow it, with X and y as they were passed."""
         rng = check_random_state(self.random_state)
         start = problem.start(rng)

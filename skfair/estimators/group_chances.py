@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.chances import cross_fit, make_splits, mean_chances
 from skfair.groups.encoding import GroupEncoding
 
@@ -40,7 +40,7 @@ class GroupModels:
     n_classes: int
     of_rows: list[FloatArray]
 
-    def joint(self, X: Any, chances: FloatArray) -> FloatArray:
+    def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
         found = [
             mean_chances(models, X, labels)
@@ -69,7 +69,7 @@ class GroupModels:
 
 def fit_group_models(
     estimator: Any,
-    X: Any,
+    X: MatrixLike,
     groups: GroupEncoding,
     classes: IntArray,
     row_params: dict[str, Any],

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _num_samples, check_array
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.utils.response import get_response
 
 RESPONSES = {
@@ -25,14 +25,16 @@ RESPONSES = {
 _TINY = 1e-300
 
 
-def as_rows(X: Any) -> Any:
+def as_rows(X: MatrixLike) -> Any:
     """Return frames and sparse matrices as they are, anything else as a 2-d array."""
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
     return check_array(X, dtype=None, ensure_all_finite=False)
 
 
-def scores_of(estimator: Any, X: Any, response_method: str, pos_label: Any) -> FloatArray:
+def scores_of(
+    estimator: Any, X: MatrixLike, response_method: str, pos_label: ClassLabel
+) -> FloatArray:
     """Return scores of the positive class; probabilities as log-odds."""
     wanted = RESPONSES[response_method]
     scores = np.asarray(get_response(estimator, X, wanted, pos_label=pos_label), dtype=np.float64)
@@ -43,7 +45,11 @@ def scores_of(estimator: Any, X: Any, response_method: str, pos_label: Any) -> F
 
 
 def fitted(
-    estimator: Any, X: Any, y: Any, row_params: dict[str, Any], rows: IntArray | None = None
+    estimator: Any,
+    X: MatrixLike,
+    y: ColumnLike,
+    row_params: dict[str, Any],
+    rows: IntArray | None = None,
 ) -> Any:
     """Return a clone of the estimator fitted on some rows (all if None)."""
     if rows is not None:
@@ -54,14 +60,14 @@ def fitted(
 
 def cross_fitted_scores(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: MatrixLike,
+    y: ColumnLike,
     row_params: dict[str, Any],
     *,
     cv: Any,
     n_jobs: int | None,
     response_method: str,
-    pos_label: Any,
+    pos_label: ClassLabel,
 ) -> FloatArray:
     """Return scores of every row by an estimator that was fitted without it."""
     try:
@@ -74,7 +80,7 @@ def cross_fitted_scores(
     of_folds = Parallel(n_jobs=n_jobs)(
         delayed(fitted)(estimator, X, y, row_params, train) for train, _ in splits
     )
-    scores = np.full(len(y), np.nan)
+    scores = np.full(_num_samples(y), np.nan)
     for one, (_, test) in zip(of_folds, splits, strict=True):
         scores[test] = scores_of(one, _safe_indexing(X, test), response_method, pos_label)
     if np.isnan(scores).any():

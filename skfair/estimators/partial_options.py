@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntervalLike
 from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.surrogates import Kind
-from skfair.enforcement.promise import IntervalLike
 from skfair.losses import LOSSES, Loss, make_loss
 from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
 from skfair.solvers import ALLBFGS, SOLVERS

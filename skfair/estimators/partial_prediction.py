@@ -12,13 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.enforcement.cuts import choose_cuts, score_blocks
 from skfair.enforcement.promise import (
-    IntervalLike,
     Promise,
     simulated_floor,
     upper_bound,
@@ -98,7 +97,9 @@ class PartialPrediction(ClassifierMixin):
         assert codes is not None
         return self.calibration_(scores, codes)
 
-    def _prediction_codes(self, X: Any, sensitive_features: Any) -> IntArray | None:
+    def _prediction_codes(
+        self, X: MatrixLike, sensitive_features: ColumnsLike | None
+    ) -> IntArray | None:
         """Return the groups of new rows, None if they are not used; raise if they are missing."""
         if not self.is_group_aware_:
             return None
@@ -115,7 +116,9 @@ class PartialPrediction(ClassifierMixin):
         return np.zeros(_num_samples(X), np.int64)
 
     @by_block()
-    def decision_function(self, X: Any, *, sensitive_features: Any = None) -> FloatArray:
+    def decision_function(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> FloatArray:
         """Return the scores of rows; a positive score predicts the positive class.
 
         Parameters
@@ -133,7 +136,9 @@ class PartialPrediction(ClassifierMixin):
         return self._finished(self._raw_scores(X, codes), codes)
 
     @by_block(dtype=_type_of_classes)
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+    def predict(
+        self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
+    ) -> NDArray[Any]:
         """Predict the class of rows.
 
         Parameters
@@ -150,7 +155,12 @@ class PartialPrediction(ClassifierMixin):
         return np.asarray(self.classes_[(scores > 0).astype(np.intp)])
 
     def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> float:
         """Return the accuracy of the predicted classes.
 
@@ -204,11 +214,11 @@ class PartialPrediction(ClassifierMixin):
 
     def disparity_upper_bound(
         self,
-        X: Any,
-        y: Any = None,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         confidence: float = 0.95,
     ) -> float:
         """Bound the disparity among all people, by rows that the model was not fitted on.

@@ -124,7 +124,7 @@ def check_missing(found: Factorized, name: str, role: Role = SENSITIVE) -> None:
         )
 
 
-def check_discrete(found: Factorized, name: str, values: Any, role: Role = SENSITIVE) -> None:
+def check_discrete(found: Factorized, name: str, values: object, role: Role = SENSITIVE) -> None:
     """Raise if an attribute looks continuous or like an identifier."""
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     n_levels = len(found.levels)
@@ -142,7 +142,7 @@ def check_discrete(found: Factorized, name: str, values: Any, role: Role = SENSI
         )
 
 
-def check_alignment(given: Any, like: Any, role: Role = SENSITIVE) -> None:
+def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None:
     """Raise if both objects have a pandas index with equal labels in different order.
 
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order

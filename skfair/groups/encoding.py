@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import (
     SENSITIVE,
@@ -195,13 +195,13 @@ class GroupEncoding:
 def encode_groups(
     # (n_samples,): a list, array, frame or dict of columns without missing values; an
     # encoding stays as it is
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike | GroupEncoding | None,
     *,
     n_samples: int | None = None,  # the number of rows expected
     # Whether several attributes are crossed into one, or kept apart (and overlap)
     intersectional: bool = True,
     # The X or y that the rows belong to. The same pandas index in another order is an error
-    like: Any = None,
+    like: object = None,
     role: Role = SENSITIVE,  # what errors call the attributes
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.

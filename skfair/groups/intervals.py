@@ -7,12 +7,12 @@ is a pair (low, high), a union of pairs, or either of them per group.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, IntervalLike
 from skfair.groups.levels import GroupLevels
 
 # Lengths and ranks that are equal in exact arithmetic differ by less.
@@ -30,7 +30,7 @@ class Intervals:
         Total length of each group's intervals.
     """
 
-    def __init__(self, interval: Any, levels: GroupLevels) -> None:
+    def __init__(self, interval: IntervalLike, levels: GroupLevels) -> None:
         if isinstance(interval, Mapping):
             given = {levels.number(key): value for key, value in interval.items()}
             missing = [name for g, name in enumerate(levels.names) if g not in given]
@@ -116,7 +116,7 @@ class Intervals:
         return made
 
 
-def check_interval(interval: Any) -> FloatArray:
+def check_interval(interval: IntervalLike) -> FloatArray:
     """Return sorted disjoint (low, high) pairs within [0, 1]; raise for anything else."""
     try:
         pairs = np.atleast_2d(np.asarray(interval, dtype=np.float64))

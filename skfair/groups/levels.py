@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import IntArray
+from skfair._typing import ColumnsLike, IntArray
 from skfair.groups.attributes import Columns, check_length, check_missing, read_columns
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
@@ -68,7 +68,7 @@ class GroupLevels:
 
     def encode(
         self,
-        sensitive_features: Any,
+        sensitive_features: ColumnsLike,
         *,
         n_samples: int | None = None,
         allow_unseen: bool = False,

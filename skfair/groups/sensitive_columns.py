@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skfair._typing import ColumnNames, MatrixLike
 from skfair.utils.text import listed
 
 
-def column_positions(X: Any, columns: Any, argument: str = "sensitive_columns") -> list[int]:
+def column_positions(
+    X: MatrixLike, columns: ColumnNames, argument: str = "sensitive_columns"
+) -> list[int]:
     """Return the positions in X of the named or numbered columns; raise for unknown ones."""
     if not isinstance(columns, str | Integral | Iterable):
         raise TypeError(
@@ -50,7 +53,7 @@ def column_positions(X: Any, columns: Any, argument: str = "sensitive_columns") 
     return positions
 
 
-def take_columns(X: Any, columns: Any, argument: str = "sensitive_columns") -> Any:
+def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive_columns") -> Any:
     """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
     positions = column_positions(X, columns, argument)
     if hasattr(X, "iloc"):
@@ -71,7 +74,7 @@ def keep_columns(X: Any, positions: Iterable[int]) -> Any:
     return _as_table(X)[:, positions]
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse(X: MatrixLike) -> bool:
     """Whether X is a scipy sparse matrix or array (typed so that X stays Any)."""
     return bool(sparse.issparse(X))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from skfair._typing import IntArray
+from skfair._typing import ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import encode_groups
 
@@ -16,7 +16,9 @@ class Strata(NamedTuple):
     names: tuple[str, ...]  # one readable name per stratum
 
 
-def read_strata(control_features: Any, *, n_samples: int | None = None, like: Any = None) -> Strata:
+def read_strata(
+    control_features: ColumnsLike, *, n_samples: int | None = None, like: object = None
+) -> Strata:
     """Read control features as sensitive features are read; several columns are crossed.
 
     Examples

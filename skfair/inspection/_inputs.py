@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
@@ -16,7 +17,11 @@ SCORE_METHODS = ("decision_function", "predict_proba")
 
 
 def read_groups(
-    caller: str, X: Any, sensitive_features: Any, sensitive_columns: Any, estimator: Any = None
+    caller: str,
+    X: MatrixLike | None,
+    sensitive_features: ColumnsLike | None,
+    sensitive_columns: ColumnNames | None,
+    estimator: object = None,
 ) -> Any:
     """Return the sensitive features: as passed, or taken from columns of X.
 
@@ -45,7 +50,7 @@ def read_groups(
     return take_columns(X, sensitive_columns)
 
 
-def fitted_attribute(estimator: Any, name: str, meaning: str) -> Any:
+def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:
     """Return an attribute of a fitted estimator, looking inside searches and pipelines."""
     for candidate in _layers(estimator):
         if hasattr(candidate, name):
@@ -57,7 +62,7 @@ def fitted_attribute(estimator: Any, name: str, meaning: str) -> Any:
     )
 
 
-def _layers(estimator: Any) -> list[Any]:
+def _layers(estimator: object) -> list[Any]:
     """List an estimator and what it wraps, from the outside to the inside."""
     layers = [estimator]
     while True:
@@ -69,7 +74,7 @@ def _layers(estimator: Any) -> list[Any]:
         layers.append(inner)
 
 
-def second_class(estimator: Any, pos_label: Any) -> Any:
+def second_class(estimator: object, pos_label: ClassLabel) -> Any:
     """Return the positive class: as passed, or the second one of a binary classifier."""
     if pos_label is not None:
         return pos_label

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntervalLike
 from skfair.groups.encoding import GroupLevels
 from skfair.groups.intervals import Intervals
 from skfair.inspection._style import percent
@@ -16,7 +15,7 @@ from skfair.inspection._style import percent
 _TINY = 1e-12
 
 
-def bounds_of_groups(interval: Any, levels: GroupLevels) -> list[FloatArray] | None:
+def bounds_of_groups(interval: IntervalLike | None, levels: GroupLevels) -> list[FloatArray] | None:
     """Return the (low, high) pairs of each group; None if there is no interval."""
     return None if interval is None else Intervals(interval, levels).bounds
 

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntervalLike,
+    MatrixLike,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import SCORE_METHODS, check_same_length, read_groups
@@ -148,18 +156,18 @@ class CCDFCurveDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
-        reference: Any = None,
-        interval: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive_columns: ColumnNames | None = None,
+        reference: object = None,
+        interval: IntervalLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
-        pos_label: Any = None,
+        pos_label: ClassLabel = None,
         name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -195,13 +203,13 @@ class CCDFCurveDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_score: Any,
+        y_true: ColumnLike | None,
+        y_score: ColumnLike,
         *,
-        sensitive_features: Any,
-        reference: Any = None,
-        interval: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        reference: object = None,
+        interval: IntervalLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         name: str | None = None,
         ax: Axes | None = None,

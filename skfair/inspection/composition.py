@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.encoding import encode_groups
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import fitted_attribute, read_groups
@@ -127,13 +127,13 @@ class ClusterCompositionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        estimator: object,
+        X: MatrixLike | None = None,
+        y: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive_columns: ColumnNames | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         ax: Axes | None = None,
         **kwargs: Any,
@@ -166,10 +166,10 @@ class ClusterCompositionDisplay:
     @classmethod
     def from_labels(
         cls,
-        labels: Any,
+        labels: ColumnLike,
         *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         ax: Axes | None = None,
         **kwargs: Any,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length, fitted_attribute
 from skfair.inspection._style import (
@@ -115,14 +115,14 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any = None,
-        y: Any = None,
+        estimator: object,
+        X: MatrixLike | None = None,
+        y: ColumnLike | None = None,
         *,
         x: Axis = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the history of a fitted estimator.
@@ -143,7 +143,7 @@ class ConvergenceDisplay:
     def plot(
         self,
         *,
-        ax: Any = None,
+        ax: Axes | Sequence[Axes] | NDArray[Any] | None = None,
         x: Axis = "iteration",
         columns: str | Sequence[str] | None = None,
         name: str | None = None,
@@ -226,7 +226,7 @@ class ConvergenceDisplay:
         n_iter = next(iter(self.history.values())).size
         return np.arange(1, n_iter + 1, dtype=np.float64)
 
-    def _panels(self, ax: Any, n_panels: int) -> list[Axes]:
+    def _panels(self, ax: Axes | Sequence[Axes] | NDArray[Any] | None, n_panels: int) -> list[Axes]:
         """Return one Axes per column: the given ones, or those of a new figure."""
         if ax is None:
             check_matplotlib(f"{type(self).__name__}.plot")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, FloatArray
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
@@ -116,7 +116,7 @@ class FairnessFrontDisplay:
         self,
         *,
         x: ArrayLike,
-        y: ArrayLike,
+        y: ColumnLike,
         x_label: str,
         y_label: str,
         x_better: Better = "lower",

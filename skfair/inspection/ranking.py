@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
 from skfair.inspection._inputs import SCORE_METHODS, read_groups
 from skfair.inspection._style import (
     GREY,
@@ -94,11 +95,11 @@ class RankingGapDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
+        y_true: ColumnLike,
+        y_score: ColumnLike,
         *,
-        query_id: Any,
-        sensitive_features: Any,
+        query_id: ColumnLike,
+        sensitive_features: ColumnsLike,
         intersectional: bool = True,
         gap: Gap = "pair_error",
         limit: float | None = None,
@@ -154,13 +155,13 @@ class RankingGapDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike,
         *,
-        query_id: Any,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
+        query_id: ColumnLike,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive_columns: ColumnNames | None = None,
         name: str | None = None,
         ax: Axes | None = None,
         **kwargs: Any,

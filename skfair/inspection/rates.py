@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import FloatArray, Seed
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import check_same_length, read_groups, second_class
 from skfair.inspection._rate_marks import draw_bars, draw_points, finish_rates
@@ -145,16 +153,16 @@ class GroupRatesDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike,
         *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive_columns: ColumnNames | None = None,
         rates: str | Sequence[str] | None = None,
-        sample_weight: Any = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = None,
+        pos_label: ClassLabel = None,
         interval: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
@@ -201,14 +209,14 @@ class GroupRatesDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
         *,
-        sensitive_features: Any,
+        sensitive_features: ColumnsLike,
         rates: str | Sequence[str] | None = None,
-        sample_weight: Any = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         interval: Literal["wilson", "bootstrap"] | None = "wilson",
         confidence: float = 0.95,
         n_bootstrap: int = 500,
@@ -382,7 +390,7 @@ def _errors(
     return np.asarray(np.maximum(np.stack(lengths), 0.0))
 
 
-def _check_rates(rates: str | Sequence[str] | None, y_true: Any) -> list[str]:
+def _check_rates(rates: str | Sequence[str] | None, y_true: ColumnLike | None) -> list[str]:
     """Return the names of the rates; unknown ones and those that need y_true raise."""
     if rates is None:
         return list(_DEFAULT_RATES if y_true is not None else _DEFAULT_RATES[:1])

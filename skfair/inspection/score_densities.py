@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair._typing import FloatArray
+from skfair._typing import (
+    ClassLabel,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntervalLike,
+    MatrixLike,
+)
 from skfair.inspection._densities import (
     Bandwidth,
     Outline,
@@ -150,17 +158,17 @@ class GroupScoreDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: object,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        sensitive_columns: Any = None,
-        interval: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        sensitive_columns: ColumnNames | None = None,
+        interval: IntervalLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         response_method: str | Sequence[str] = SCORE_METHODS,
-        pos_label: Any = None,
+        pos_label: ClassLabel = None,
         bounds: tuple[float, float] | None = None,
         kind: Literal["density", "hist"] = "density",
         layout: Literal["overlay", "rows"] = "overlay",
@@ -202,12 +210,12 @@ class GroupScoreDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_score: Any,
+        y_true: ColumnLike | None,
+        y_score: ColumnLike,
         *,
-        sensitive_features: Any,
-        interval: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        interval: IntervalLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
         bounds: tuple[float, float] | None = None,
         kind: Literal["density", "hist"] = "density",

@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.encoding import encode_groups
 from skfair.metrics.compared_groups import Agg
@@ -56,10 +56,10 @@ sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attribute
 @accepts_dask("labels")
 @_documented
 def cluster_balances(
-    labels: Any,
+    labels: ColumnLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     n_clusters: int | None = None,
     relative: bool = False,
@@ -125,12 +125,12 @@ def cluster_balances(
 @accepts_dask("labels")
 @_documented
 def balance_score(
-    labels: Any,
+    labels: ColumnLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     agg: Agg = "worst",
     relative: bool = False,
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     n_clusters: int | None = None,
 ) -> float:
@@ -196,11 +196,11 @@ def balance_score(
 @accepts_dask("labels")
 @_documented
 def share_deviation(
-    labels: Any,
+    labels: ColumnLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     agg: Agg = "worst",
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> float:
     r"""Compute how far the shares of the groups in the clusters are from those in the sample.
@@ -254,10 +254,10 @@ def share_deviation(
 @accepts_dask("labels")
 @_documented
 def share_ratio(
-    labels: Any,
+    labels: ColumnLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> float:
     r"""Compute the worst ratio between a group's share in a cluster and in the sample.
@@ -307,10 +307,10 @@ def share_ratio(
 @accepts_dask("labels")
 @_documented
 def kl_fairness_error(
-    labels: Any,
+    labels: ColumnLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> float:
     r"""Compute the Kullback-Leibler fairness error of the variational method.
@@ -367,9 +367,9 @@ def _check_parameters(function: str, **parameters: Any) -> None:
 
 def _tables(
     function: str,
-    labels: Any,
-    sensitive_features: Any,
-    sample_weight: Any,
+    labels: ColumnLike,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None,
     *,
     intersectional: bool,
     n_clusters: int | None = None,

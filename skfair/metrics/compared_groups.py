@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
@@ -103,7 +103,7 @@ class ComparedGroups:
             own = (first >= start) & (first < stop)
             yield codes - start, start, stop, first[own] - start, second[own] - start
 
-    def intervals(self, interval: Any) -> Intervals:
+    def intervals(self, interval: IntervalLike) -> Intervals:
         """Return the percentile interval of each cell, given one for all or one per group."""
         return Intervals(interval, self.groups).take(self.group_of)
 
@@ -133,13 +133,13 @@ class ComparedGroups:
 
 
 def compared_groups(
-    sensitive_features: Any,
-    control_features: Any = None,
+    sensitive_features: ColumnsLike | GroupEncoding | ComparedGroups | None,
+    control_features: ColumnsLike | None = None,
     *,
     n_samples: int,
     sample_weight: FloatArray | None = None,
     intersectional: bool = True,
-    like: Any = None,
+    like: object = None,
     row_counts: IntArray | None = None,
 ) -> ComparedGroups:
     """Read sensitive and control features of any accepted kind.
@@ -175,13 +175,13 @@ def compared_groups(
 
 
 def checked_rows(
-    sensitive_features: Any,
-    control_features: Any,
-    sample_weight: Any,
+    sensitive_features: ColumnsLike | ComparedGroups | None,
+    control_features: ColumnsLike | None,
+    sample_weight: ColumnLike | None,
     intersectional: bool,
     *,
     n_samples: int,
-    like: Any,
+    like: object,
 ) -> tuple[ComparedGroups, FloatArray | None]:
     """Read what every metric takes besides labels and scores: groups, strata and weights."""
     weights = check_weights(sample_weight, n_samples)

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike, Rows
 from skfair.blocks.partitions import align, is_lazy
 from skfair.utils.validation import check_clusters, check_labels, check_weights
 
@@ -24,7 +24,12 @@ _CHUNK = 1 << 18
 
 
 def kmeans_cost(
-    X: Any, labels: Any, *, centers: Any = None, sample_weight: Any = None, mean: bool = False
+    X: MatrixLike,
+    labels: ColumnLike,
+    *,
+    centers: MatrixLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    mean: bool = False,
 ) -> float:
     r"""Compute the k-means cost of a clustering: the sum of squared distances to the centres.
 
@@ -73,21 +78,21 @@ def kmeans_cost(
     validate_parameter_constraints({"mean": ["boolean"]}, {"mean": mean}, "kmeans_cost")
     if is_lazy(X, labels, sample_weight):
         return _lazy_cost(X, labels, centers, sample_weight, mean)
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
-    n_samples, n_features = X.shape
+    rows: Rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    n_samples, n_features = rows.shape
     centers = _check_centers(centers, n_features)
     codes, n_clusters = check_clusters(labels, None if centers is None else len(centers), n_samples)
     weights = check_weights(sample_weight, n_samples)
     if weights is None:
         weights = np.ones(n_samples)
-    if sparse.issparse(X):
-        total = _sparse_cost(_canonical(X), codes, weights, centers, n_clusters)
+    if isinstance(rows, np.ndarray):
+        total = _dense_cost(rows, codes, weights, centers, n_clusters)
     else:
-        total = _dense_cost(X, codes, weights, centers, n_clusters)
+        total = _sparse_cost(_canonical(rows), codes, weights, centers, n_clusters)
     return total / float(weights.sum()) if mean else total
 
 
-def normalized_cut(affinity: Any, labels: Any) -> float:
+def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
     r"""Compute the normalised cut of a clustering of a graph.
 
     .. math:: \sum_k \frac{\sum_{i \in C_k, j \notin C_k} w_{ij}}{\sum_{i \in C_k} d_i},
@@ -200,7 +205,7 @@ def price_of_fairness(cost: float, reference_cost: float) -> float:
     return float(cost) / float(reference_cost) - 1.0
 
 
-def _check_centers(centers: Any, n_features: int) -> FloatArray | None:
+def _check_centers(centers: MatrixLike | None, n_features: int) -> FloatArray | None:
     if centers is None:
         return None
     checked: FloatArray = check_array(centers, dtype=np.float64, input_name="centers")
@@ -221,7 +226,13 @@ class _Clusters(NamedTuple):
     cost: float
 
 
-def _lazy_cost(X: Any, labels: Any, centers: Any, sample_weight: Any, mean: bool) -> float:
+def _lazy_cost(
+    X: MatrixLike,
+    labels: ColumnLike,
+    centers: MatrixLike | None,
+    sample_weight: ColumnLike | None,
+    mean: bool,
+) -> float:
     """Add up the costs of the blocks of Dask collections.
 
     A block measures its rows from its own means. The cost to the means of all is larger by the
@@ -251,13 +262,13 @@ def _lazy_cost(X: Any, labels: Any, centers: Any, sample_weight: Any, mean: bool
     return float(total / masses.sum()) if mean else float(total)
 
 
-def _cost_of_block(block: dict[str, Any], centers: Any) -> _Clusters:
+def _cost_of_block(block: dict[str, Any], given: MatrixLike | None) -> _Clusters:
     """Sum the weighted squared distances of the rows of a block."""
     if not len(block["labels"]):
         return _Clusters([], np.empty(0), np.empty((0, 0)), 0.0)
     X = check_array(block["X"], accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
     n_samples, n_features = X.shape
-    centers = _check_centers(centers, n_features)
+    centers = _check_centers(given, n_features)
     found = check_labels(block["labels"], "labels", n_samples)
     codes, n_clusters = found.codes, len(found.levels)
     if centers is not None:
@@ -312,7 +323,11 @@ def _dense_cost(
 
 
 def _sparse_cost(
-    X: Any, codes: IntArray, weights: FloatArray, centers: FloatArray | None, n_rows: int
+    X: sparse.csr_array,
+    codes: IntArray,
+    weights: FloatArray,
+    centers: FloatArray | None,
+    n_rows: int,
 ) -> float:
     """Sum the weighted squared distances of CSR rows to the centres (default: the means).
 
@@ -344,7 +359,7 @@ def _sparse_cost(
 
 
 def _entries(
-    X: Any, codes: IntArray, weights: FloatArray, size: int
+    X: sparse.csr_array, codes: IntArray, weights: FloatArray, size: int
 ) -> Iterator[tuple[IntArray, NDArray[Any], FloatArray]]:
     """Yield chunks of the stored entries: number of (cluster, column), value, weight of the row."""
     # At least as many entries as the tables have cells keep the updates of the tables O(nnz).

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
@@ -47,11 +47,11 @@ class NoiseFloor(NamedTuple):
 
 def noise_floor(
     metric: Callable[..., float],
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
     n_permutations: int = 100,
     random_state: Seed = None,
     **params: Any,
@@ -132,7 +132,7 @@ def noise_floor(
     )
 
 
-def _strata(control_features: Any, n_rows: int) -> IntArray:
+def _strata(control_features: ColumnsLike | None, n_rows: int) -> IntArray:
     """Return the stratum of each row; without control features all rows are in one."""
     if control_features is None:
         return np.zeros(n_rows, np.int64)
@@ -159,10 +159,10 @@ def _floor(found: Iterable[Any]) -> NoiseFloor:
 
 
 def _few_rows(
-    y_true: Any,
-    y_score: Any,
-    sensitive_features: Any,
-    control_features: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None,
     params: dict[str, Any],
 ) -> WeightedRows:
     """Return the weighted rows that stand for those of Dask collections."""
@@ -234,12 +234,12 @@ def _n_rows(values: Any) -> int:
 
 @accepts_dask(binned="y_score")
 def suggest_interval(
-    y_score: Any,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     rate: float | None = None,
     threshold: float = 0.0,
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     step: float = 0.05,
     min_width: float = 0.1,
 ) -> pd.DataFrame:

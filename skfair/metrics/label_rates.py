@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.metrics.compared_groups import ComparedGroups, ZeroDivision, checked_rows
 from skfair.utils.validation import check_labels, positive_codes
 
@@ -62,14 +62,14 @@ class LabelTable(NamedTuple):
 
 
 def label_table(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     *,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
 ) -> LabelTable:
     """Count the rows by cell, true class and predicted class in one pass: O(n)."""
     predicted = check_labels(y_pred, "y_pred")
@@ -84,11 +84,11 @@ def label_table(
 
 
 def correct_table(
-    y_true: Any,
-    y_pred: Any,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
 ) -> LabelTable:
     """Count right and wrong predictions by cell, for any number of classes.
@@ -105,7 +105,7 @@ def correct_table(
     return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred)
 
 
-def _count(joint: IntArray, groups: tuple[Any, Any, Any, bool], like: Any) -> LabelTable:
+def _count(joint: IntArray, groups: tuple[Any, Any, Any, bool], like: object) -> LabelTable:
     compared, weights = checked_rows(*groups, n_samples=joint.size, like=like)
     counts = compared.cells.cross_counts(joint, 4, weights)
     return LabelTable(counts.reshape(-1, 2, 2), compared)

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.metrics.compared_groups import (
     Agg,
@@ -39,14 +39,14 @@ class LabelMetric(Protocol):
 
     def __call__(
         self,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
         *,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
@@ -61,14 +61,14 @@ class LargestRate(Protocol):
 
     def __call__(
         self,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
         *,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         zero_division: ZeroDivision = "raise",
     ) -> float:
         """Compute the metric."""
@@ -319,14 +319,14 @@ def _label_metric(name: str) -> LabelMetric:
     spec = LABEL_METRICS[name]
 
     def metric(
-        y_true: Any,
-        y_pred: Any,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
         *,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
@@ -343,14 +343,14 @@ def _largest_rate(name: str) -> LargestRate:
     spec = LARGEST_RATES[name]
 
     def metric(
-        y_true: Any,
-        y_pred: Any,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
         *,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)
@@ -364,10 +364,10 @@ def _largest_rate(name: str) -> LargestRate:
 def _table(
     name: str,
     spec: LabelSpec,
-    y_true: Any,
-    y_pred: Any,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
     groups: tuple[Any, Any, Any, bool],
-    pos_label: Any,
+    pos_label: ClassLabel,
 ) -> LabelTable:
     """Count what the rates of a metric need."""
     if spec.rates == ("accuracy",):

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, accepts_dask
 from skfair.metrics.compared_groups import (
@@ -100,17 +100,17 @@ loss : str, callable or object with the method ``exact``, default="log_loss"
 
 @_documented
 def loss_parity_difference(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
     given: Given = "all",
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
@@ -148,17 +148,17 @@ def loss_parity_difference(
 
 @_documented
 def largest_group_loss(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
     loss: Loss = "log_loss",
     task: Task = "classification",
     given: Given = "all",
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Mean loss of the group that is served worst; what bounded group loss bounds.
@@ -195,12 +195,12 @@ def largest_group_loss(
 @accepts_dask(mean_of="y_score")
 @documented_gap_of_scores
 def mean_score_difference(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
@@ -279,7 +279,7 @@ class _Asked(NamedTuple):
             )
         return row_loss
 
-    def signs(self, y_true: Any, n_rows: int) -> FloatArray:
+    def signs(self, y_true: ColumnLike | None, n_rows: int) -> FloatArray:
         """Return the targets of a classifier: 1 for the positive class, else -1."""
         return np.where(check_positive(y_true, "y_true", self.pos_label, n_rows), 1.0, -1.0)
 
@@ -321,7 +321,7 @@ def _values_of(
 
 
 def _losses_of(
-    y_true: Any, y_score: Any, rows: tuple[Any, Any, Any, bool], asked: _Asked
+    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: _Asked
 ) -> _Losses:
     """Check the rows and compute the loss of each."""
     if is_lazy(y_true, y_score, *rows):
@@ -336,7 +336,7 @@ def _losses_of(
 
 
 def _lazy_losses(
-    y_true: Any, y_score: Any, rows: tuple[Any, Any, Any, bool], asked: _Asked
+    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: _Asked
 ) -> _Losses:
     """Return the mean losses of the rows of the same groups and class of Dask collections."""
     row_loss = asked.row_loss()

@@ -13,11 +13,9 @@ and a metric needs one sort per group, O(n log n), plus a merge per pair of grou
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg
@@ -40,13 +38,13 @@ def levels_at(intervals: Intervals, rows: SortedScores, start: int, normalize: b
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_statistical_parity_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     normalize: bool = True,
     agg: Agg = "worst",
@@ -85,13 +83,13 @@ def partial_statistical_parity_gap(
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_ccdf_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
@@ -146,13 +144,13 @@ def partial_ccdf_gap(
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_group_auc_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
     agg: Agg = "worst",

@@ -5,11 +5,11 @@ Intervals and ranks are those of :mod:`skfair.metrics.partial`.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.groups.intervals import Intervals
 from skfair.metrics.compared_groups import Agg, ZeroDivision, aggregate
@@ -25,14 +25,14 @@ RankWithin = Literal["group", "class"]
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def partial_demographic_parity_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
     threshold: float = 0.0,
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     normalize: bool = True,
     agg: Agg = "worst",
@@ -70,17 +70,17 @@ def partial_demographic_parity_gap(
 @accepts_dask("y_true", binned="y_score")
 @documented_gap
 def partial_equal_opportunity_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
     threshold: float = 0.0,
     rank_within: RankWithin = "group",
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
@@ -115,17 +115,17 @@ def partial_equal_opportunity_gap(
 @accepts_dask("y_true", binned="y_score")
 @documented_gap
 def partial_equalized_odds_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    interval: Any,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    interval: IntervalLike,
     threshold: float = 0.0,
     rank_within: RankWithin = "group",
-    sample_weight: Any = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:

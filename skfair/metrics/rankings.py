@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.metrics import ndcg_score
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.utils.docs import documenter
@@ -74,10 +74,10 @@ class RankedRows(NamedTuple):
 
 
 def ranked_rows(
-    y_true: Any,
-    y_score: Any,
-    query_id: Any,
-    sensitive_features: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
+    query_id: ColumnLike,
+    sensitive_features: ColumnsLike | GroupEncoding | None,
     intersectional: bool = True,
 ) -> RankedRows:
     """Check scores, grades, queries and groups together; None stands for grades of 0, one group."""
@@ -101,11 +101,11 @@ def ranked_rows(
 
 @_documented
 def pair_error_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    query_id: Any,
-    sensitive_features: Any,
+    query_id: ColumnLike,
+    sensitive_features: ColumnsLike,
     intersectional: bool = True,
     aggregate: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
@@ -148,11 +148,11 @@ def pair_error_gap(
 
 @_documented
 def exposure_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    query_id: Any,
-    sensitive_features: Any,
+    query_id: ColumnLike,
+    sensitive_features: ColumnsLike,
     intersectional: bool = True,
     k: int | None = None,
     aggregate: Aggregate = "mean",
@@ -183,11 +183,11 @@ def exposure_gap(
 
 @_documented
 def rank_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    query_id: Any,
-    sensitive_features: Any,
+    query_id: ColumnLike,
+    sensitive_features: ColumnsLike,
     intersectional: bool = True,
     k: int | None = None,
     aggregate: Aggregate = "mean",
@@ -215,11 +215,11 @@ def rank_gap(
 
 @_documented
 def ndcg(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    query_id: Any,
-    sensitive_features: Any = None,
+    query_id: ColumnLike,
+    sensitive_features: ColumnsLike | None = None,
     k: int | None = None,
     zero_division: ZeroDivision = "raise",
 ) -> float:

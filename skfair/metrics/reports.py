@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from skfair._typing import FloatArray, IntArray, Seed
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
@@ -58,15 +58,15 @@ _SCORE_METRICS: dict[Callable[..., float], bool] = {
 
 
 def group_report(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    y_score: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    y_score: ColumnLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     interval: Literal["wilson", "bootstrap"] | None = "wilson",
     confidence: float = 0.95,
     n_bootstrap: int = 500,
@@ -166,15 +166,15 @@ def group_report(
 
 
 def fairness_report(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    y_score: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    y_score: ColumnLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     agg: Agg = "worst",
     confidence: float = 0.95,
     n_bootstrap: int = 200,
@@ -365,9 +365,9 @@ class _ReportRows(NamedTuple):
 
 
 def _report_rows(
-    y_true: Any,
-    y_pred: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike | None,
+    y_score: ColumnLike | None,
     groups: tuple[Any, Any, Any, bool],
     *,
     is_binned: bool,

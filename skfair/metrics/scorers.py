@@ -26,6 +26,7 @@ from sklearn.base import is_clusterer, is_regressor
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.groups.sensitive_columns import column_positions, take_columns
 from skfair.metrics import clusters, labels, losses, partial_rates, rankings, scores
@@ -118,9 +119,9 @@ class FairnessScorer(_BaseScorer):
         sign: int,
         kwargs: dict[str, Any],
         response_method: Any,
-        sensitive_columns: Any = None,
-        control_columns: Any = None,
-        query_column: Any = None,
+        sensitive_columns: ColumnNames | None = None,
+        control_columns: ColumnNames | None = None,
+        query_column: str | int | None = None,
     ) -> None:
         try:
             parameters = inspect.signature(metric).parameters
@@ -160,11 +161,11 @@ class FairnessScorer(_BaseScorer):
 
     def __call__(
         self,
-        estimator: Any,
-        X: Any,
-        y_true: Any = None,
+        estimator: object,
+        X: MatrixLike,
+        y_true: ColumnLike | None = None,
         *,
-        sample_weight: Any = None,
+        sample_weight: ColumnLike | None = None,
         **kwargs: Any,
     ) -> float:
         """Score a fitted estimator.
@@ -210,7 +211,12 @@ class FairnessScorer(_BaseScorer):
         return self
 
     def _score(
-        self, method_caller: Any, estimator: Any, X: Any, y_true: Any = None, **kwargs: Any
+        self,
+        method_caller: Any,
+        estimator: object,
+        X: MatrixLike,
+        y_true: ColumnLike | None = None,
+        **kwargs: Any,
     ) -> float:
         """Evaluate the metric; ``method_caller`` shares predictions between several scorers."""
         kwargs = {**self._kwargs, **kwargs}
@@ -243,7 +249,7 @@ class FairnessScorer(_BaseScorer):
         result = self._score_func(*arguments, sensitive_features=groups, **kwargs)
         return cast(float, self._sign * result)
 
-    def _attributes(self, param: str, X: Any, kwargs: dict[str, Any]) -> Any:
+    def _attributes(self, param: str, X: MatrixLike, kwargs: dict[str, Any]) -> Any:
         """Return what is passed of an attribute, or found in columns of X, or None."""
         given, columns = kwargs.pop(param, None), self._columns[param]
         if columns is None:
@@ -255,7 +261,7 @@ class FairnessScorer(_BaseScorer):
             )
         return _take(X, columns, _OPTIONS[param])
 
-    def _pos_label(self, estimator: Any) -> Any:
+    def _pos_label(self, estimator: object) -> Any:
         """Return the positive class to score, None for what has no classes."""
         if not hasattr(estimator, "classes_"):
             return None
@@ -274,12 +280,12 @@ class FairnessScorer(_BaseScorer):
         return f"make_fairness_scorer({name}, greater_is_better={self._sign > 0}{extra}{arguments})"
 
 
-def _call(estimator: Any, method: str, X: Any, pos_label: Any = None) -> Any:
+def _call(estimator: object, method: str, X: MatrixLike, pos_label: ClassLabel = None) -> Any:
     """Predict without a cache: what a single scorer uses."""
     return get_response(estimator, X, method, pos_label=pos_label)
 
 
-def _take(X: Any, columns: Any, argument: str) -> Any:
+def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
     """Take columns out of X, also out of a Dask collection."""
     if not is_lazy(X):
         return take_columns(X, columns, argument)
@@ -287,7 +293,9 @@ def _take(X: Any, columns: Any, argument: str) -> Any:
     return X.iloc[:, positions] if hasattr(X, "iloc") else X[:, positions]
 
 
-def _lazy_response(estimator: Any, X: Any, method: str, groups: Any, pos_label: Any) -> Any:
+def _lazy_response(
+    estimator: object, X: MatrixLike, method: str, groups: Any, pos_label: ClassLabel
+) -> Any:
     """Return the response to a Dask collection as a Dask array, made where the blocks are."""
     given = groups if takes_groups(estimator, method) else None
     rows = align(X=X, sensitive_features=given)
@@ -303,14 +311,14 @@ def _lazy_response(estimator: Any, X: Any, method: str, groups: Any, pos_label: 
     )
 
 
-def _response_dtype(estimator: Any, method: str) -> Any:
+def _response_dtype(estimator: object, method: str) -> Any:
     if method == "predict" and not is_regressor(estimator):
         return getattr(getattr(estimator, "classes_", None), "dtype", np.int64)
     return np.float64
 
 
 def _response_of_block(
-    block: dict[str, Any], estimator: Any, method: str, pos_label: Any, dtype: Any
+    block: dict[str, Any], estimator: object, method: str, pos_label: ClassLabel, dtype: Any
 ) -> Any:
     if not block["X"].shape[0]:
         return np.empty(0, dtype)
@@ -326,9 +334,9 @@ def make_fairness_scorer(
     *,
     greater_is_better: bool | None = None,
     response_method: str | Sequence[str] | None = None,
-    sensitive_columns: Any = None,
-    control_columns: Any = None,
-    query_column: Any = None,
+    sensitive_columns: ColumnNames | None = None,
+    control_columns: ColumnNames | None = None,
+    query_column: str | int | None = None,
     **kwargs: Any,
 ) -> FairnessScorer:
     """Make a scorer from a fairness metric.

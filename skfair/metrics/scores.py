@@ -8,11 +8,11 @@ merging, O(n G) for all pairs of G groups. The restriction to a percentile inter
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.weighted_rows import accepts_dask
 from skfair.metrics.compared_groups import (
     Agg,
@@ -55,13 +55,13 @@ class ScoredRows(NamedTuple):
 
 
 def scored_rows(
-    y_score: Any,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    y_score: ColumnLike,
+    sensitive_features: ColumnsLike | ComparedGroups | None,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     *,
-    like: Any = None,
+    like: object = None,
 ) -> ScoredRows:
     """Check scores, groups, strata and weights together."""
     scores = check_scores(y_score)
@@ -81,12 +81,12 @@ def scored_rows(
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def wasserstein_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
@@ -109,12 +109,12 @@ def wasserstein_gap(
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def statistical_parity_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     agg: Agg = "worst",
 ) -> float:
@@ -142,12 +142,12 @@ def statistical_parity_gap(
 @accepts_dask(binned="y_score")
 @documented_gap_of_scores
 def group_auc_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
     agg: Agg = "worst",
@@ -182,15 +182,15 @@ def auc_gaps(
 @accepts_dask("y_true", binned="y_score")
 @documented_gap
 def inter_group_pairwise_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:
@@ -218,15 +218,15 @@ def inter_group_pairwise_gap(
 @accepts_dask("y_true", binned="y_score")
 @documented_gap
 def intra_group_pairwise_gap(
-    y_true: Any,
-    y_score: Any,
+    y_true: ColumnLike | None,
+    y_score: ColumnLike,
     *,
-    sensitive_features: Any,
-    control_features: Any = None,
-    sample_weight: Any = None,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
     ties: Ties = "half",
-    pos_label: Any = 1,
+    pos_label: ClassLabel = 1,
     agg: Agg = "worst",
     zero_division: ZeroDivision = "raise",
 ) -> float:

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
-from skfair._typing import FloatArray
+from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.sensitive_columns import take_columns
 from skfair.metrics import make_fairness_scorer
@@ -126,16 +126,16 @@ class FairnessPath:
 
 
 def fairness_path(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    X: MatrixLike,
+    y: ColumnLike,
     *,
     max_disparities: ArrayLike = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01),
-    sensitive_features: Any = None,
-    sample_weight: Any = None,
-    X_test: Any = None,
-    y_test: Any = None,
-    sensitive_features_test: Any = None,
+    sensitive_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
+    X_test: MatrixLike | None = None,
+    y_test: ColumnLike | None = None,
+    sensitive_features_test: ColumnsLike | None = None,
     metric: Callable[..., float] | None = None,
     scoring: Any = "accuracy",
 ) -> FairnessPath:
@@ -238,7 +238,7 @@ def fairness_path(
     )
 
 
-def _parameters(estimator: Any) -> dict[str, Any]:
+def _parameters(estimator: Estimator) -> dict[str, Any]:
     """Return the estimator's parameters; raise unless the bound is one of them."""
     is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
     parameters = estimator.get_params(deep=False) if is_estimator else {}
@@ -259,7 +259,12 @@ def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     return bounds
 
 
-def _test_groups(estimator: Any, X_test: Any, y_test: Any, sensitive_features_test: Any) -> Any:
+def _test_groups(
+    estimator: Estimator,
+    X_test: MatrixLike | None,
+    y_test: ColumnLike | None,
+    sensitive_features_test: ColumnsLike | None,
+) -> Any:
     """Return the groups of the second sample, if there is one; raise if a part of it is missing."""
     parts = {"X_test": X_test, "y_test": y_test, "sensitive_features_test": sensitive_features_test}
     if X_test is not None and sensitive_features_test is None:
@@ -276,7 +281,7 @@ def _test_groups(estimator: Any, X_test: Any, y_test: Any, sensitive_features_te
 
 
 def _disparity_of(
-    estimator: Any, y: Any, metric: Callable[..., float] | None
+    estimator: Estimator, y: ColumnLike, metric: Callable[..., float] | None
 ) -> Callable[..., float]:
     """Return what measures the disparity of a model: the given metric, or those of its rules."""
     if metric is not None:
@@ -284,7 +289,7 @@ def _disparity_of(
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
     # For the estimator, too, the last class is the positive one.
-    pos_label = None if is_regressor(estimator) else np.unique(y).tolist()[-1]
+    pos_label = None if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()[-1]
     measures = [
         (
             make_fairness_scorer(
@@ -307,7 +312,7 @@ def _disparity_of(
     return disparity
 
 
-def _measurable_rules(estimator: Any, constraint: Any) -> list[Constraint]:
+def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:
     """Return the rules of an estimator; raise if one of them has no metric."""
     error = ValueError(
         f"There is no default metric for the constraint {constraint!r}. Pass metric=, a function "
@@ -325,7 +330,12 @@ def _measurable_rules(estimator: Any, constraint: Any) -> list[Constraint]:
 
 
 def _scores(
-    scorer: Callable[..., float], models: list[Any], X: Any, y: Any, groups: Any, **weights: Any
+    scorer: Callable[..., float],
+    models: list[Any],
+    X: MatrixLike | None,
+    y: ColumnLike | None,
+    groups: Any,
+    **weights: Any,
 ) -> FloatArray:
     """Score every model, with the groups if its predictions take them."""
     asked = models if groups is None else [_GroupsInHand(model, groups) for model in models]
@@ -344,7 +354,7 @@ class _GroupsInHand:
             return value
 
         @wraps(value)  # scorers read the name of the method
-        def with_groups(X: Any) -> Any:
+        def with_groups(X: MatrixLike) -> Any:
             return value(X, sensitive_features=self._groups)
 
         return with_groups

@@ -19,7 +19,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import BoolArray, IntArray, Seed
+from skfair._typing import (
+    BoolArray,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.docs import documented
@@ -39,7 +47,12 @@ class _StratifiedSensitive(BaseCrossValidator):
     random_state: Seed
 
     def get_n_splits(
-        self, X: Any = None, y: Any = None, groups: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike | None = None,
+        y: ColumnLike | None = None,
+        groups: Any = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> int:
         """Return the number of splits.
 
@@ -56,7 +69,12 @@ class _StratifiedSensitive(BaseCrossValidator):
         return self.n_splits
 
     def split(
-        self, X: Any, y: Any = None, groups: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
+        groups: Any = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
     ) -> Iterator[Split]:
         """Generate train and test indices.
 
@@ -79,7 +97,9 @@ class _StratifiedSensitive(BaseCrossValidator):
         cells = self._cells(X, y, sensitive_features)
         yield from self._deal(cells)
 
-    def _cells(self, X: Any, y: Any, sensitive_features: Any) -> IntArray:
+    def _cells(
+        self, X: MatrixLike, y: ColumnLike | None, sensitive_features: ColumnsLike | None
+    ) -> IntArray:
         """Number the group x class cell of each row."""
         n_samples = _num_samples(X)
         if self.sensitive_columns is not None:
@@ -147,7 +167,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
         *,
         shuffle: bool = False,
         random_state: Seed = None,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
     ) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2, got {n_splits!r}.")
@@ -216,7 +236,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         test_size: float = 0.1,
         train_size: float | None = None,
         random_state: Seed = None,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
     ) -> None:
         self.n_splits = n_splits
         self.test_size = test_size

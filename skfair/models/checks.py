@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, Rows
 from skfair.models.plug_in import ScoreFunction
 
 # Directions in which slopes are compared with differences, and how many must agree: a model with
@@ -16,7 +16,7 @@ from skfair.models.plug_in import ScoreFunction
 _DIRECTIONS, _ENOUGH = 8, 6
 
 
-def check_score_model(model: ScoreFunction, X: Any, *, random_state: int = 0) -> None:
+def check_score_model(model: ScoreFunction, X: Rows, *, random_state: int = 0) -> None:
     """Raise an ``AssertionError`` that says what a score model does not keep.
 
     Shapes, seeds, scores that depend on their own row alone, gradients against differences, tapes
@@ -79,7 +79,7 @@ def _check_start(model: ScoreFunction, seed: int) -> FloatArray:
 
 
 def _check_forward(
-    model: ScoreFunction, theta: FloatArray, X: Any, rng: np.random.RandomState
+    model: ScoreFunction, theta: FloatArray, X: Rows, rng: np.random.RandomState
 ) -> NDArray[Any]:
     n, given = X.shape[0], theta.copy()
     scores = np.array(model.forward(theta, X)[0])
@@ -98,7 +98,7 @@ def _check_forward(
 def _check_gradient(
     model: ScoreFunction,
     theta: FloatArray,
-    X: Any,
+    X: Rows,
     rng: np.random.RandomState,
     *,
     step: float,
@@ -135,10 +135,10 @@ def _check_gradient(
 
 
 def _check_tapes(
-    model: ScoreFunction, theta: FloatArray, X: Any, rng: np.random.RandomState
+    model: ScoreFunction, theta: FloatArray, X: Rows, rng: np.random.RandomState
 ) -> None:
     n = X.shape[0]
-    slopes = rng.standard_normal(n)
+    slopes: FloatArray = np.asarray(rng.standard_normal(n))
     expected = np.array(model.pullback(model.forward(theta, X)[1], slopes))
     tape = model.forward(theta.copy(), X)[1]
     model.forward(theta + 1.0, X[: max(1, n // 2)])

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.linear import LinearScore
 from skfair.models.units import Units, compact_rows, product
@@ -37,7 +37,7 @@ class GroupedLinearScore(ScoreModel):
 
     def __init__(
         self,
-        X: Any,  # (n_samples, n_features): the rows, float32 or float64
+        X: Rows,  # (n_samples, n_features): the rows, float32 or float64
         codes: IntArray,  # (n_samples,): the group of each row
         # For each group, whether its weights deviate from the shared ones
         has_own_weights: Sequence[bool],
@@ -201,7 +201,7 @@ class GroupedLinearScore(ScoreModel):
 
 
 def group_scores(
-    coef: NDArray[Any], intercept: NDArray[Any], X: Any, codes: IntArray | None
+    coef: NDArray[Any], intercept: NDArray[Any], X: Rows, codes: IntArray | None
 ) -> FloatArray:
     """Return the scores of new rows: by the weights of their group, or the only ones there are."""
     if coef.shape[0] == 1:

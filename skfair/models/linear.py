@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
 
@@ -29,7 +29,7 @@ class LinearScore(ScoreModel):
 
     def __init__(
         self,
-        X: Any,  # (n_samples, n_features): the rows, float32 or float64
+        X: Rows,  # (n_samples, n_features): the rows, float32 or float64
         *,
         fit_intercept: bool = True,  # whether the last parameter is an intercept
         # (n_samples,): weights of the rows in means and deviations of the columns
@@ -172,7 +172,7 @@ class LinearScore(ScoreModel):
             out[:d, d] = out[d, :d] = (first - total * self.mean) / self.scale
             out[d, d] = total
 
-    def _dense_gram(self, X: Any, weights: FloatArray, out: FloatArray) -> None:
+    def _dense_gram(self, X: Rows, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import signed_rows
 
         n = X.shape[0]

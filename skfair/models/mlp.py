@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.units import Units, compact_rows
 
@@ -55,7 +55,7 @@ class _Tape(NamedTuple):
 class _SparseRows(NamedTuple):
     """Some rows of a CSR matrix, read where they lie."""
 
-    X: Any
+    X: Rows
     rows: IntArray
 
 
@@ -79,7 +79,7 @@ class MLPScore(ScoreModel):
         self,
         # (n_samples, n_features): the rows, float32 or float64; the network computes in
         # that precision
-        X: Any,
+        X: Rows,
         # Number of units of each hidden layer; none gives a linear map
         hidden_layer_sizes: Sequence[int],
         *,
@@ -223,7 +223,7 @@ def mlp_scores(
     intercepts: Sequence[NDArray[Any]],  # (fan_out,): intercepts of each layer
     # (n_samples, n_features): the rows, float32 or float64; the network computes in that
     # precision
-    X: Any,
+    X: Rows,
 ) -> FloatArray:
     """Return the scores of a multilayer perceptron with one output, block by block.
 
@@ -258,7 +258,7 @@ def _blocks(n: int, rows: IntArray | None) -> Iterator[tuple[slice, slice | IntA
         yield part, part if rows is None else rows[part]
 
 
-def _take(X: Any, chosen: slice | IntArray) -> Any:
+def _take(X: Rows, chosen: slice | IntArray) -> Any:
     """Return rows of X: a view or a gathered copy of dense ones, references to sparse ones."""
     if isinstance(chosen, slice):
         if isinstance(X, np.ndarray):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, Rows
 
 # Rows per block of passes that need a copy of the rows.
 BLOCK_ROWS = 4096
@@ -18,7 +18,7 @@ BLOCK_ROWS = 4096
 SPARSE_SHARE = 0.2
 
 
-def compact_rows(X: Any) -> Any:
+def compact_rows(X: Rows) -> Any:
     """Return dense rows that are mostly zero as CSR, and CSR rows with sorted column numbers."""
     if isinstance(X, np.ndarray):
         return sparse.csr_array(X) if _is_mostly_zero(X) else X
@@ -33,7 +33,7 @@ def _is_mostly_zero(X: NDArray[Any]) -> bool:
     return bool(np.count_nonzero(X) <= SPARSE_SHARE * X.size)
 
 
-def product(X: Any, vector: FloatArray) -> FloatArray:
+def product(X: Rows, vector: FloatArray) -> FloatArray:
     """Return X times a vector in double precision; rows of single precision are not copied in it.
 
     Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
@@ -62,7 +62,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of_columns(
-        cls, X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+        cls, X: Rows, sample_weight: FloatArray | None = None, *, centered: bool = True
     ) -> Units:
         """Return the weighted means and standard deviations of a dense or CSR matrix.
 
@@ -99,7 +99,7 @@ class Units(NamedTuple):
 
     @classmethod
     def of_ranges(
-        cls, X: Any, sample_weight: FloatArray | None = None, *, centered: bool = True
+        cls, X: Rows, sample_weight: FloatArray | None = None, *, centered: bool = True
     ) -> Units:
         """Return units that take the range of columns with two values for their scale, O(n d)."""
         ends = X.min(axis=0), X.max(axis=0)
@@ -124,7 +124,7 @@ class Units(NamedTuple):
         return bool(self.scale.min(initial=1.0) > 1e-15 and self.scale.max(initial=1.0) < 1e15)
 
 
-def column_origin(X: Any) -> FloatArray:
+def column_origin(X: Rows) -> FloatArray:
     """Return a value of each column; 0 for CSR columns with zeros that are not stored."""
     if isinstance(X, np.ndarray):
         return np.asarray(X[0], dtype=np.float64)
@@ -134,14 +134,15 @@ def column_origin(X: Any) -> FloatArray:
     return origin
 
 
-def column_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
+def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return weighted sums of the distances from an origin, and of their squares.
 
     They can be added over blocks of rows, with weights that add up to 1 over all of them.
     """
     with np.errstate(over="ignore"):
-        sums = _dense_sums if isinstance(X, np.ndarray) else _sparse_sums
-        return sums(X, weights, origin)
+        if isinstance(X, np.ndarray):
+            return _dense_sums(X, weights, origin)
+        return _sparse_sums(X, weights, origin)
 
 
 def _dense_sums(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import Callback, FloatArray, IntArray, Seed
+from skfair._typing import (
+    Callback,
+    ColumnLike,
+    ColumnNames,
+    ColumnsLike,
+    FloatArray,
+    IntArray,
+    MatrixLike,
+    Seed,
+)
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.losses import Loss, make_loss
@@ -206,7 +215,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         alpha: float | None = None,
         hidden_layer_sizes: int | Sequence[int] = (),
         solver: str | Solver = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         query_share: float = 0.95,
         max_pairs: int = 200,
         temperatures: float | Sequence[float] = (1.0, 2.0),
@@ -216,7 +225,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         random_state: Seed = None,
         query_column: str | int | None = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
     ) -> None:
         self.max_disparity = max_disparity
@@ -238,7 +247,14 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.drop_sensitive = drop_sensitive
 
     @fit_method
-    def fit(self, X: Any, y: Any, query_id: Any = None, *, sensitive_features: Any = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ColumnLike,
+        query_id: ColumnLike | None = None,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+    ) -> Self:
         """Learn scores from pairs of documents of the same query.
 
         Parameters
@@ -277,7 +293,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self._store(task, found)
         return self
 
-    def predict(self, X: Any) -> FloatArray:
+    def predict(self, X: MatrixLike) -> FloatArray:
         """Return the scores of documents; only their order within a query means something.
 
         Parameters
@@ -292,12 +308,12 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = split_query(X, None, self.query_column)
-        X = self._read_features(X, **_ROWS)
+        rows = self._read_features(X, **_ROWS)
         if hasattr(self, "coefs_"):
-            return np.asarray(mlp_scores(self.coefs_, self.intercepts_, X), dtype=np.float64)
-        return product(X, self.coef_)
+            return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
+        return product(rows, self.coef_)
 
-    def rank(self, X: Any, query_id: Any = None) -> IntArray:
+    def rank(self, X: MatrixLike, query_id: ColumnLike | None = None) -> IntArray:
         """Return the place of each document within its query, from 1.
 
         ``X[np.argsort(model.rank(X))]`` sorts the documents of one query. Of tied documents the
@@ -324,7 +340,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         places[order] = 1 + np.arange(scores.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return places
 
-    def score(self, X: Any, y: Any, query_id: Any = None) -> float:
+    def score(self, X: MatrixLike, y: ColumnLike, query_id: ColumnLike | None = None) -> float:
         """Return the mean nDCG of the queries.
 
         Parameters
@@ -346,7 +362,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         return ndcg(y, scores, query_id=or_one(query_id, scores.size))
 
     def _make_task(
-        self, data: TrainingData, query_id: Any, rng: np.random.RandomState
+        self, data: TrainingData, query_id: ColumnLike, rng: np.random.RandomState
     ) -> RankingTask:
         """Draw pairs and build the problem on them."""
         grades, groups = check_numbers(data.y, "y"), data.groups

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_features
 
+from skfair._typing import ColumnLike, MatrixLike
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.utils.validation import check_numbers
 
 
-def split_query(X: Any, query_id: Any, query_column: str | int | None) -> tuple[Any, Any]:
+def split_query(
+    X: MatrixLike, query_id: ColumnLike | None, query_column: str | int | None
+) -> tuple[Any, Any]:
     """Return X without the query column, and the queries."""
     if query_column is None:
         return X, query_id
@@ -21,12 +25,11 @@ def split_query(X: Any, query_id: Any, query_column: str | int | None) -> tuple[
             "queries. Use one of the two."
         )
     (position,) = column_positions(X, query_column)
-    n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
-    rest = keep_columns(X, np.delete(np.arange(n_columns), position))
+    rest = keep_columns(X, np.delete(np.arange(_num_features(X)), position))
     return rest, np.asarray(take_columns(X, query_column)).ravel()
 
 
-def or_one(query_id: Any, n_samples: int) -> Any:
+def or_one(query_id: ColumnLike | None, n_samples: int) -> Any:
     """Return the queries; without any there is a single one."""
     return np.zeros(n_samples, np.int64) if query_id is None else query_id
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnLike, FloatArray, IntArray, Rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.losses import Loss
 from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
@@ -69,9 +69,9 @@ class RankingTask(NamedTuple):
 
 
 def make_task(
-    X: Any,
+    X: Rows,
     grades: FloatArray,
-    query_id: Any,
+    query_id: ColumnLike,
     groups: GroupEncoding,
     *,
     loss: Loss,

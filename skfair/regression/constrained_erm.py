@@ -6,14 +6,14 @@ that bounds, tolerances and smoothing mean the same whatever their unit.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
@@ -152,15 +152,15 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         model: ScoreFunction | None = None,
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
-        enforce: str = "strict",
+        enforce: Literal["strict", "surrogate"] = "strict",
         max_iter: int | None = None,
         tol: float = 1e-6,
         warm_start: bool = False,
         random_state: Seed = None,
         intersectional: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
-        control_columns: Any = None,
+        control_columns: ColumnNames | None = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -183,12 +183,12 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     @fit_method
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: MatrixLike,
+        y: ColumnLike,
+        sample_weight: ColumnLike | None = None,
         *,
-        sensitive_features: Any = None,
-        control_features: Any = None,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
     ) -> ConstrainedERMRegressor:
         """Fit the model under its rules.
 
@@ -214,7 +214,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         found = self._solve(problem, solver, task, X, y)
         return self._report(data, task, problem, solver, found)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Predict the targets of rows.
 
         Returns
@@ -223,8 +223,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             The predictions.
         """
         check_is_fitted(self)
-        X = self._read_features(X, **ROW_CHECKS)
-        return self._raw_scores(X)
+        return self._raw_scores(self._read_features(X, **ROW_CHECKS))
 
     def _regression(self, data: TrainingData) -> Task:
         """Say what is learned: targets are standardised."""

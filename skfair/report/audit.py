@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 
-from skfair._typing import Seed
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.pages import render, written
 from skfair.report.paths import FittedPath, steps_of
@@ -93,12 +93,12 @@ class Audit(AuditTables):
     def from_estimator(
         cls,
         model: object,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ColumnLike,
         *,
-        sensitive_features: Any,
+        sensitive_features: ColumnsLike,
         before: object | None = None,
-        pos_label: Any = None,
+        pos_label: ClassLabel = None,
         **options: Any,
     ) -> Self:
         """Audit the predictions of a fitted model.
@@ -130,7 +130,7 @@ class Audit(AuditTables):
         is_binary = len(classes) == 2
         if pos_label is None:
             pos_label = np.asarray(classes).tolist()[1] if is_binary else 1
-        groups = {"sensitive_features": sensitive_features}
+        groups: dict[str, Any] = {"sensitive_features": sensitive_features}
         given = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
             given["before"] = get_response(before, X, "predict", **groups)
@@ -147,10 +147,10 @@ class Audit(AuditTables):
     def from_path(
         cls,
         path: FittedPath,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ColumnLike,
         *,
-        sensitive_features: Any,
+        sensitive_features: ColumnsLike,
         selected: int = -1,
         **options: Any,
     ) -> Self:
@@ -242,16 +242,16 @@ class Audit(AuditTables):
 
 
 def audit(
-    y_true: Any,
-    y_pred: Any = None,
-    y_score: Any = None,
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike | None = None,
+    y_score: ColumnLike | None = None,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     before: Any = None,
-    conditional_on: Any = None,
+    conditional_on: ColumnsLike | None = None,
     metrics: Sequence[str] | None = None,
-    sample_weight: Any = None,
-    pos_label: Any = 1,
+    sample_weight: ColumnLike | None = None,
+    pos_label: ClassLabel = 1,
     task: TaskName = "auto",
     threshold: float | None = None,
     confidence: float = 0.95,

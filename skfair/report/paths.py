@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from skfair._typing import FloatArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.reading import Given, TaskName, find_task, range_of_scores, read_rows
 from skfair.report.tally import tally_rows
 from skfair.report.views import rates_table, views_of
@@ -32,12 +32,12 @@ SHOWN_OF_NUMBERS = ("mean_prediction", "mean_residual", "mean_absolute_error")
 
 def steps_of(
     limits: FloatArray,
-    y: Any,
+    y: ColumnLike,
     predictions: list[Any],
-    sensitive_features: Any,
-    sample_weight: Any,
+    sensitive_features: ColumnsLike,
+    sample_weight: ColumnLike | None,
     task: TaskName,
-    pos_label: Any,
+    pos_label: ClassLabel,
 ) -> pd.DataFrame:
     """Return the rates of each group under each limit; changes are against the first model."""
     tables = []

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from skfair._typing import ClassLabel, ColumnsLike
 from skfair.blocks.partitions import is_lazy
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
 from skfair.utils.factorize import Factorized
@@ -40,7 +41,9 @@ class Given(NamedTuple):
         return {name: one for name, one in self._asdict().items() if one is not None}
 
 
-def check_given(given: Given, sensitive_features: Any, conditional_on: Any) -> int:
+def check_given(
+    given: Given, sensitive_features: ColumnsLike | None, conditional_on: ColumnsLike | None
+) -> int:
     """Raise unless there is something to audit; return the number of rows."""
     if given.y_pred is None and given.y_score is None:
         raise ValueError("audit needs y_pred, y_score or both; got neither.")
@@ -61,7 +64,7 @@ def check_given(given: Given, sensitive_features: Any, conditional_on: Any) -> i
     return n_rows
 
 
-def find_task(given: Given, name: TaskName, pos_label: Any) -> Task:
+def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     if name not in ("auto", "binary", "classes", "numbers"):
         raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
@@ -83,7 +86,7 @@ def find_task(given: Given, name: TaskName, pos_label: Any) -> Task:
     return task_of(found, name, pos_label)
 
 
-def task_of(found: dict[str, Factorized], name: TaskName, pos_label: Any) -> Task:
+def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task for labels of these levels."""
     levels = {level: None for one in found.values() for level in one.levels}
     is_two = len(levels) <= 2 or name == "binary"

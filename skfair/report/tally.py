@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ColumnsLike, FloatArray, IntArray
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.report.moments import Moments, added
@@ -81,11 +81,11 @@ class Tally(NamedTuple):
 def tally_rows(
     rows: Rows,
     task: Task,
-    sensitive_features: Any,
-    conditional_on: Any,
+    sensitive_features: ColumnsLike | None,
+    conditional_on: ColumnsLike | None,
     score_range: tuple[float, float],
     *,
-    like: Any = None,
+    like: object = None,
 ) -> Tally:
     """Visit rows once and sum up what their groups need."""
     n_samples = next(len(one) for one in rows if one is not None)

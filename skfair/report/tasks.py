@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap, differences, ratios, totals
 from skfair.utils.text import listed
@@ -51,7 +51,7 @@ class Task(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def codes(self, labels: Any, name: str) -> IntArray | FloatArray:
+    def codes(self, labels: ColumnLike, name: str) -> IntArray | FloatArray:
         """Read labels or numbers."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Binary(Task):
         "accuracy_parity_difference",
     )
 
-    def codes(self, labels: Any, name: str) -> IntArray:
+    def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return 1 for the positive class and 0 for the other one."""
         is_positive = class_codes(labels, name, self.classes) == self.classes.index(self.positive)
         return np.asarray(is_positive, dtype=np.int64)
@@ -133,7 +133,7 @@ class Classes(Task):
 
     kind: ClassVar[str] = "classes"
 
-    def codes(self, labels: Any, name: str) -> IntArray:
+    def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return the number of the class of each row."""
         return class_codes(labels, name, self.classes)
 
@@ -186,7 +186,7 @@ class Numbers(Task):
     classes: tuple[Any, ...] = ()
     kind: ClassVar[str] = "numbers"
 
-    def codes(self, labels: Any, name: str) -> FloatArray:
+    def codes(self, labels: ColumnLike, name: str) -> FloatArray:
         """Return the numbers."""
         return check_scores(labels, name)
 
@@ -228,7 +228,7 @@ class Numbers(Task):
         return errors or ["mean_prediction"]
 
 
-def class_codes(labels: Any, name: str, classes: tuple[Any, ...]) -> IntArray:
+def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntArray:
     """Return the number of the class of each row, whatever the type of the labels."""
     found = check_labels(labels, name)
     numbers = {label: i for i, label in enumerate(classes)}

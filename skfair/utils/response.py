@@ -15,8 +15,10 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from skfair._typing import ClassLabel, ColumnsLike, MatrixLike
 
-def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
+
+def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
     """Return the first of the wanted methods that the estimator has."""
     if not isinstance(wanted, Sequence):
         raise TypeError(f"response_method must be a name or a list of names, got {wanted!r}.")
@@ -30,7 +32,7 @@ def response_method_of(estimator: Any, wanted: str | Sequence[str]) -> str:
     )
 
 
-def takes_groups(estimator: Any, method: str) -> bool:
+def takes_groups(estimator: object, method: str) -> bool:
     """Whether a prediction method of the estimator accepts ``sensitive_features``.
 
     With metadata routing on, meta-estimators answer for the estimators inside them; without it the
@@ -52,11 +54,11 @@ def takes_groups(estimator: Any, method: str) -> bool:
 
 def get_response(
     estimator: Any,  # a fitted estimator
-    X: Any,  # the rows to predict
+    X: MatrixLike,  # the rows to predict
     response_method: str | Sequence[str],  # method to call, or several in order of preference
     *,
-    sensitive_features: Any = None,  # passed on if the method takes it
-    pos_label: Any = None,  # the positive class of a classifier; by default the second one
+    sensitive_features: ColumnsLike | None = None,  # passed on if the method takes it
+    pos_label: ClassLabel = None,  # the positive class of a classifier; by default the second one
 ) -> Any:
     """Return labels or 1-d scores of the positive class for X.
 

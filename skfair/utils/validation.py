@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
 
@@ -52,7 +52,7 @@ def check_labels(values: Any, name: str, n_samples: int | None = None) -> Factor
 
 
 def check_clusters(
-    labels: Any, n_clusters: int | None = None, n_samples: int | None = None
+    labels: ColumnLike, n_clusters: int | None = None, n_samples: int | None = None
 ) -> tuple[IntArray, int]:
     """Encode the labels; with ``n_clusters`` they are the codes themselves."""
     codes, levels = check_labels(labels, "labels", n_samples)
@@ -70,14 +70,14 @@ def check_clusters(
 
 
 def check_positive(
-    values: Any, name: str, pos_label: Any, n_samples: int | None = None
+    values: Any, name: str, pos_label: ClassLabel, n_samples: int | None = None
 ) -> IntArray:
     """Encode labels as 1 for the positive class and 0 for every other one."""
     return positive_codes(check_labels(values, name, n_samples), name, pos_label)
 
 
 def positive_codes(
-    found: Factorized, name: str, pos_label: Any, other_levels: Sequence[Any] = ()
+    found: Factorized, name: str, pos_label: ClassLabel, other_levels: Sequence[Any] = ()
 ) -> IntArray:
     """Turn encoded labels into 1 for the positive class and 0 for every other one.
 
@@ -155,7 +155,7 @@ def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
 
 
 def check_number(
-    value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: Any = Real
+    value: Any, name: str, low: float = -np.inf, high: float = np.inf, kind: type = Real
 ) -> None:
     """Raise unless an option is a number of the kind from ``low`` to ``high``."""
     is_number = isinstance(value, kind) and not isinstance(value, bool)
@@ -166,13 +166,13 @@ def check_number(
     raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
 
 
-def check_probability(value: Any, name: str) -> None:
+def check_probability(value: object, name: str) -> None:
     """Raise unless an option is a number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
 
 
-def is_strict(zero_division: Any) -> bool:
+def is_strict(zero_division: object) -> bool:
     """Whether an undefined rate is an error; the other choice is NaN."""
     if isinstance(zero_division, str) and zero_division == "raise":
         return True

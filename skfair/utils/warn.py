@@ -52,9 +52,14 @@ def warn_user(
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:
-    """Return the code of a frame, of its caller, and so on."""
+    """Return the code of a frame, of its caller, and so on, without those of an import.
+
+    ``warnings.warn`` does not count these either.
+    """
     found = []
     while frame is not None:
-        found.append(frame.f_code)
+        name = frame.f_code.co_filename
+        if not ("importlib" in name and "_bootstrap" in name):
+            found.append(frame.f_code)
         frame = frame.f_back
     return found

@@ -1,0 +1,77 @@
+"""How kernels are declared: compiled when first called, and kept on disk where that is possible.
+
+numba writes compiled code beside the package, into the user's cache, or into ``NUMBA_CACHE_DIR``.
+If it can write to none of them, as in a container whose files are read-only, it refuses to declare
+a cached kernel. Kernels are then kept in a temporary folder for as long as the process lives. What
+was compiled before, when the image was built, is used from where it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache as once
+from hashlib import sha1
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from skfair.utils.warn import warn_user
+
+_KERNELS = Path(__file__).parent
+_CONFIG: Any = numba.config  # its fields are set when numba is imported
+
+
+def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
+    """Return numba's decorator of the same name, which does without a place for compiled code."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=cache)(function)
+        except RuntimeError:  # numba has no place to keep the compiled code
+            folder = _temporary_folder()
+        if folder is None:
+            return numba.njit(function)
+        given, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
+        try:  # the place is chosen here, once; kernels of other packages are left alone
+            return numba.njit(cache=cache)(function)
+        finally:
+            _CONFIG.CACHE_DIR = given
+
+    return declare
+
+
+@once
+def _temporary_folder() -> str | None:
+    """Make a folder for compiled code, with links to what is compiled; None if that fails too."""
+    warn_user(
+        "numba can write compiled code neither beside skfair, nor into the user's cache, nor into "
+        f"NUMBA_CACHE_DIR={_CONFIG.CACHE_DIR!r}, so kernels that are not there are compiled "
+        "anew in every process. Set NUMBA_CACHE_DIR to a folder that can be written, or fill it "
+        "when the image is built: python -m skfair warm FOLDER.",
+        RuntimeWarning,
+    )
+    try:
+        folder = tempfile.mkdtemp(prefix="skfair-kernels-")
+    except OSError:
+        return None
+    atexit.register(_remove, folder, os.getpid())
+    # numba's name of the folder of a package within a cache.
+    name = f"{_KERNELS.name}_{sha1(str(_KERNELS).encode()).hexdigest()}"
+    own = Path(folder, name)
+    own.mkdir()
+    for filled in (Path(_CONFIG.CACHE_DIR or _KERNELS) / name, _KERNELS / "__pycache__"):
+        for file in filled.glob("*.nb[ic]"):
+            if not (own / file.name).exists():
+                (own / file.name).symlink_to(file)
+    return folder
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove the folder when the process that made it ends, not when a fork of it does."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
