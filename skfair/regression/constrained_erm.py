@@ -42,8 +42,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     ----------
     constraint : str, Constraint or list of them, default="mean_score_parity"
         The rules: "mean_score_parity" (differences of mean predictions), "loss_parity"
-        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group), or
-        objects of :mod:`skfair.constraints`.
+        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group),
+        "excess_loss" and "mean_excess_loss" (largest and mean excess of the losses of groups over
+        that of all rows), or objects of :mod:`skfair.constraints`.
     max_disparity : float, default=0.05
         The bound, in the units of the rule: those of y for mean predictions, those of the loss
         for losses.
