@@ -27,6 +27,7 @@ from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
+from skfair.problems.partial.objectives import Objective
 from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
 
@@ -78,8 +79,13 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison. "auto" is
         "repair" if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
-        "log_loss", "hinge", "squared_hinge", "squared_error", an object of :mod:`skfair.losses`, or
-        for rankings "auc" and "partial_auc" (false positive ranks within ``interval``).
+        "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
+        For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
+        "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
+        :class:`Objective` such as ``PairLoss("logistic")``.
+    auc_interval : pair or list of pairs, default=None
+        Interval of the false positive rate for the losses of pairs: of ranks of all negatives,
+        counted from the top. None for all of them, or ``interval`` for "partial_auc".
     group_aware : bool or "auto", default="auto"
         Whether predictions use the group: weights and a map per group, read from
         ``sensitive_columns`` or passed to ``predict(X, sensitive_features=...)``. "auto": if and
@@ -209,7 +215,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "max_disparity": [Interval(Real, 0, None, closed="left")],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
-        "loss": [str, Loss],
+        "loss": [str, Loss, Objective],
+        "auc_interval": "no_validation",  # check_interval says more
         "group_aware": ["boolean", StrOptions({"auto"})],
         "interactions": ["boolean", StrOptions({"auto"})],
         "model": [HasMethods(["start", "forward", "pullback"]), None],
@@ -234,6 +241,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         scale: str = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
+        auc_interval: Any = None,
         group_aware: Any = "auto",
         interactions: Any = "auto",
         model: ScoreFunction | None = None,
@@ -256,6 +264,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.scale = scale
         self.solver = solver
         self.loss = loss
+        self.auc_interval = auc_interval
         self.group_aware = group_aware
         self.interactions = interactions
         self.model = model
