@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skfair._typing import FloatArray, IntArray, Rows, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.constraints.partial import Surrogate
+from skfair.constraints.partial import RankWithin, Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
@@ -60,14 +60,17 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     constraint : str, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
         "equal_opportunity", "equalized_odds": the same rates of decisions (among all rows, the
-        positives, each class), ranks within the rows that count: measure them by
-        ``rank_within="class"``, for the ranks in the whole group that :mod:`skfair.metrics` takes
-        by default (Definitions A.2 and A.3) are measured only. "group_auc": no group outranks
+        positives, each class), see ``rank_within``. "group_auc": no group outranks
         another. "group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise": the
         comparators of the paper; they look at no interval, and ``max_disparity`` bounds their
         quadratic surrogate.
     max_disparity : float, default=0.05
         The bound.
+    rank_within : {"class", "group"}, default="class"
+        For rules on positives or classes: whether ranks are taken within the rows that count, (50)
+        and (56), or among all rows of a group (Definitions A.2 and A.3), as :mod:`skfair.metrics`
+        does by default. The latter is kept by "repair" and "al_lbfgs", not by the algorithms of the
+        paper.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
@@ -213,6 +216,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "interval": "no_validation",  # Intervals says more
         "constraint": [str],
         "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "rank_within": [StrOptions({"class", "group"})],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
         "loss": [str, Loss, Objective],
@@ -238,6 +242,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
+        rank_within: RankWithin = "class",
         scale: str = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
@@ -261,6 +266,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.interval = interval
         self.constraint = constraint
         self.max_disparity = max_disparity
+        self.rank_within: RankWithin = rank_within
         self.scale = scale
         self.solver = solver
         self.loss = loss

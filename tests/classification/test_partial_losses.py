@@ -117,9 +117,8 @@ class LogLoss(Objective):
 
     def evaluate(self, scores, targets, weights):
         margins = targets * scores
-        return float(weights @ np.logaddexp(0, -margins)), -weights * targets / (
-            1 + np.exp(margins)
-        )
+        slopes = -weights * targets * expit(-margins)
+        return float(weights @ np.logaddexp(0, -margins)), slopes
 
 
 def test_an_objective_of_ones_own():
