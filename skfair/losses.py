@@ -38,6 +38,7 @@ class Loss(ABC):
     # share p is positive is least at log(p / (1 - p))
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
+    is_quadratic: ClassVar[bool] = False  # whether it is a quadratic function of the score
     # No second derivative is larger: first-order solvers take their step from it
     max_curvature: float
 
@@ -107,6 +108,7 @@ class SquaredError(Loss):
 
     tasks = frozenset({"classification", "regression"})
     degree = 2
+    is_quadratic = True
     max_curvature = 1.0
 
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:

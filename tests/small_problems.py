@@ -34,6 +34,8 @@ def rules_for(loss):
 
 
 def references_of(rule):
+    if rule in naive.EXCESS:
+        return ["overall"]
     return ["pairwise", "overall"] if "reference" in rule_parameters(rule) else [None]
 
 
@@ -42,7 +44,7 @@ def rule_parameters(rule):
 
 
 def make_rule(rule, reference="pairwise"):
-    if "reference" in rule_parameters(rule):
+    if "reference" in rule_parameters(rule) and reference in references_of(rule):
         return CONSTRAINTS[rule](reference=reference)
     return CONSTRAINTS[rule]()
 

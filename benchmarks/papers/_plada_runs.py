@@ -10,14 +10,12 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.model_selection import train_test_split
 
 from benchmarks._erm_data import Part, communities
-from skfair.constraints import LossParity
+from skfair.constraints import Constraint, ExcessLoss, MeanExcessLoss
 from skfair.constraints.base import TrainingRows
-from skfair.constraints.comparisons import Bounded
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.models import MLPScore, mlp_scores
@@ -147,25 +145,14 @@ def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
     loss, targets = make_loss("hinge", "classification"), signs(train.y)
     groups = encode_groups(train.groups.astype(int), intersectional=False)
     rows = TrainingRows(groups, targets, None, loss, (0, 1))
-    parity = LossParity(reference="overall").prepare(rows, 0.0)
-    excess = parity.matrix[1::2]  # of the groups; the other rows are those of their complements
+    members = np.arange(1, groups.n_groups, 2)  # the others are their complements
     model = MLPScore(train.X, (width,) * N_LAYERS)
 
-    def problem(matrix: Any, bound: float) -> ConstrainedERM:
-        names = tuple(map(str, range(matrix.shape[0])))
-        rule = replace(  # one side only, so that the groups' losses may be lower than the mean
-            parity,
-            rates=sparse.csr_array(matrix),
-            overall=sparse.csr_array(matrix.shape),
-            rate_names=names,
-            blocks=np.zeros(len(names), np.int64),
-            comparison=Bounded(),
-            max_disparity=bound,
-        )
-        return ConstrainedERM(model, loss, targets, [rule], alpha=1 / targets.size)
+    def problem(rule: Constraint, bound: float) -> ConstrainedERM:
+        of_members = rule.prepare(rows, bound).restricted(members, bound, "members")
+        return ConstrainedERM(model, loss, targets, [of_members], alpha=1 / targets.size)
 
-    mean = sparse.csr_array(excess.mean(axis=0)[None, :])
-    problems = {"every group": problem(excess, EACH), "mean": problem(mean, MEAN)}
+    problems = {"every group": problem(ExcessLoss(), EACH), "mean": problem(MeanExcessLoss(), MEAN)}
     plada = SOLVERS["plada"]
     solvers = {
         "PLADA, library": plada(),

@@ -53,8 +53,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     constraint : str, Constraint or list of them, default="demographic_parity"
         The rules: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "equalized_odds", "accuracy_parity", "loss_parity", "positive_loss_parity",
-        "class_loss_parity", "bounded_group_loss", "mean_score_parity", or objects of
-        :mod:`skfair.constraints`, which have parameters of their own.
+        "class_loss_parity", "bounded_group_loss", "excess_loss", "mean_excess_loss",
+        "mean_score_parity", or objects of :mod:`skfair.constraints`, which have parameters of their
+        own.
     max_disparity : float, default=0.05
         The bound, in the units of the metric of the rule: a difference of rates, or of losses.
         Smaller is fairer and costs accuracy.

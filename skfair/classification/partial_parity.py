@@ -28,7 +28,7 @@ from skfair._typing import (
     Seed,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
-from skfair.constraints.partial import Surrogate
+from skfair.constraints.partial import RankWithin, Surrogate
 from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
@@ -36,6 +36,7 @@ from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
+from skfair.problems.partial.objectives import Objective
 from skfair.solvers.base import Solver
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -69,14 +70,17 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     constraint : str, default="statistical_parity"
         "statistical_parity": the same scores at the same percentiles. "demographic_parity",
         "equal_opportunity", "equalized_odds": the same rates of decisions (among all rows, the
-        positives, each class), ranks within the rows that count: measure them by
-        ``rank_within="class"``, for the ranks in the whole group that :mod:`skfair.metrics` takes
-        by default (Definitions A.2 and A.3) are measured only. "group_auc": no group outranks
+        positives, each class), see ``rank_within``. "group_auc": no group outranks
         another. "group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise": the
         comparators of the paper; they look at no interval, and ``max_disparity`` bounds their
         quadratic surrogate.
     max_disparity : float, default=0.05
         The bound.
+    rank_within : {"class", "group"}, default="class"
+        For rules on positives or classes: whether ranks are taken within the rows that count, (50)
+        and (56), or among all rows of a group (Definitions A.2 and A.3), as :mod:`skfair.metrics`
+        does by default. The latter is kept by "repair" and "al_lbfgs", not by the algorithms of the
+        paper.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, as in Definition 4.2, or shares of the whole
         groups, which is what the tables of the paper agree with and demands less
@@ -88,8 +92,13 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison. "auto" is
         "repair" if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
-        "log_loss", "hinge", "squared_hinge", "squared_error", an object of :mod:`skfair.losses`, or
-        for rankings "auc" and "partial_auc" (false positive ranks within ``interval``).
+        "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
+        For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
+        "auc_logistic", "partial_auc" (of false positive ranks within ``interval``), or an
+        :class:`Objective` such as ``PairLoss("logistic")``.
+    auc_interval : pair or list of pairs, default=None
+        Interval of the false positive rate for the losses of pairs: of ranks of all negatives,
+        counted from the top. None for all of them, or ``interval`` for "partial_auc".
     group_aware : bool or "auto", default="auto"
         Whether predictions use the group: weights and a map per group, read from
         ``sensitive_columns`` or passed to ``predict(X, sensitive_features=...)``. "auto": if and
@@ -217,9 +226,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "interval": "no_validation",  # Intervals says more
         "constraint": [str],
         "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "rank_within": [StrOptions({"class", "group"})],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
-        "loss": [str, Loss],
+        "loss": [str, Loss, Objective],
+        "auc_interval": "no_validation",  # check_interval says more
         "group_aware": ["boolean", StrOptions({"auto"})],
         "interactions": ["boolean", StrOptions({"auto"})],
         "model": [HasMethods(["start", "forward", "pullback"]), None],
@@ -241,9 +252,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         constraint: str = "statistical_parity",
         max_disparity: float = 0.05,
         *,
+        rank_within: RankWithin = "class",
         scale: Literal["conditional", "ccdf"] = "conditional",
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
+        auc_interval: Any = None,
         group_aware: Any = "auto",
         interactions: Any = "auto",
         model: ScoreFunction | None = None,
@@ -263,9 +276,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.interval = interval
         self.constraint = constraint
         self.max_disparity = max_disparity
+        self.rank_within: RankWithin = rank_within
         self.scale = scale
         self.solver = solver
         self.loss = loss
+        self.auc_interval = auc_interval
         self.group_aware = group_aware
         self.interactions = interactions
         self.model = model

@@ -9,7 +9,9 @@ from skfair.constraints.conditional import ConditionalOn
 from skfair.constraints.losses import (
     BoundedGroupLoss,
     ClassLossParity,
+    ExcessLoss,
     LossParity,
+    MeanExcessLoss,
     PositiveLossParity,
 )
 from skfair.constraints.rates import (
@@ -43,6 +45,8 @@ __all__ = [
     "BoundedFalsePositiveRate",
     "BoundedFalseNegativeRate",
     "BoundedGroupLoss",
+    "ExcessLoss",
+    "MeanExcessLoss",
     "ConditionalOn",
     "RateParity",
     "Constraint",

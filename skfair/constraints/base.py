@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import Given, TrainingRows, make_given, split_into_cells
-from skfair.constraints.comparisons import Comparison, make_comparison
+from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
@@ -59,6 +59,9 @@ class Constraint(ABC, BaseEstimator):
     among_counted : bool
         Whether the rate of a group is the share of its positive class among the rows that the
         moment counts, instead of the share of the rows that it counts.
+    adds_classes : bool
+        Whether the means of both classes are added up before groups are compared; needs ``given``
+        to be "class".
     tasks : frozenset of {"classification", "regression"}
         Where the rule makes sense.
     metric : str or None
@@ -87,6 +90,7 @@ class Constraint(ABC, BaseEstimator):
     given: str | Given = "all"
     comparison: str | Comparison = "difference"
     among_counted: bool = False
+    adds_classes: bool = False
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False
@@ -172,7 +176,9 @@ def bind(
     comparison = rule.compared()
     if not isinstance(limit, Real) or not limit >= 0:
         raise ValueError(f"max_disparity must be >= 0, got {limit!r}.")
-    table = split_into_cells(rows, given, among_counted=rule.among_counted)
+    table = split_into_cells(
+        rows, given, among_counted=rule.among_counted, adds_classes=rule.adds_classes
+    )
     bound = BoundConstraint(
         name=name,
         moment=rule.moment(rows),
@@ -187,6 +193,8 @@ def bind(
         comparison=comparison,
         max_disparity=float(limit),
     )
+    if comparison.counts_lone:  # a group that is alone is everybody: nothing to compare
+        bound = bound.restricted(not_alone(bound.blocks), float(limit), name)
     if bound.moment.is_rate and 1 < limit < np.inf:
         raise ValueError(
             f"max_disparity={limit:g} limits nothing: rates differ by at most 1. Pass a share, "

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.comparisons import ROUNDING
 from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.groups.strata import Strata
@@ -46,6 +46,7 @@ class Parts(NamedTuple):
     # (n_samples,): the part of each row; the number of parts for rows that do not count
     codes: IntArray
     names: tuple[str, ...]  # what is added to the name of a group
+    without_class: tuple[str, ...] = ("",)  # the same where classes are added up
 
 
 class Given(Protocol):
@@ -105,7 +106,7 @@ class WithinStrata:
         codes = np.where(is_counted, within.codes * n_strata + strata.codes, 0)
         codes[~is_counted] = len(within.names) * n_strata
         names = tuple(f"{part}, {name}" for part in within.names for name in strata.names)
-        return Parts(codes, names)
+        return Parts(codes, names, tuple(f", {name}" for name in strata.names))
 
 
 # What ``given`` may be, by name.
@@ -168,11 +169,14 @@ class CellTable(NamedTuple):
     blocks: IntArray  # (n_rates,): number of the attribute and part of each rate
 
 
-def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -> CellTable:
+def split_into_cells(
+    rows: TrainingRows, given: Given, *, among_counted: bool, adds_classes: bool = False
+) -> CellTable:
     """Split the rows into cells.
 
     With ``among_counted`` a rate is the share of the positive class among the rows that the moment
-    counts, else the share of the counted rows.
+    counts, else the share of the counted rows. With ``adds_classes`` the first half of the parts is
+    one class and the second half the other, and rates are sums of both.
     """
     groups, weights = rows.groups, rows.sample_weight
     parts = given.parts(rows)
@@ -188,21 +192,26 @@ def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -
 
     cell_weights = split.weights[is_counted]
     part_of_cell, class_of_cell = np.divmod(split.classes[is_counted], n_classes)
-    membership = sparse.csr_array(split.membership[:, is_counted]) * cell_weights[None, :]
+    membership = sparse.csr_array(
+        sparse.csr_array(split.membership[:, is_counted]) * cell_weights[None, :]
+    )
+    suffixes = parts.names
+    of_parts = [
+        _rates_in_part(membership, cell_weights, part_of_cell == part) for part in range(n_parts)
+    ]
+    if adds_classes:
+        half = n_parts // 2
+        of_parts = list(map(_added, of_parts[:half], of_parts[half:]))
+        suffixes = parts.without_class
     rates, overall, names, owners, blocks = [], [], [], [], []
-    for part, suffix in enumerate(parts.names):
-        in_part = (part_of_cell == part).astype(float)
-        members = sparse.csr_array(membership * in_part[None, :])
-        totals = np.asarray(members.sum(axis=1)).ravel()
-        present = np.flatnonzero(totals > 0)  # in strata, groups may have no rows
-        if not present.size:
+    for part, (suffix, one) in enumerate(zip(suffixes, of_parts, strict=True)):
+        if not one.groups.size:
             continue
-        rates.append(sparse.diags_array(1 / totals[present]) @ members[present])
-        mean = sparse.csr_array((cell_weights * in_part / (cell_weights @ in_part))[None, :])
-        overall.append(sparse.vstack([mean] * present.size))
-        names += [groups.names[g] + suffix for g in present]
-        owners.append(present.astype(np.int64))
-        blocks.append(groups.attribute_of_group[present] + part * groups.n_attributes)
+        rates.append(one.rates)
+        overall.append(sparse.vstack([one.overall] * one.groups.size))
+        names += [groups.names[g] + suffix for g in one.groups]
+        owners.append(one.groups)
+        blocks.append(groups.attribute_of_group[one.groups] + part * groups.n_attributes)
     averages = sparse.csr_array(sparse.vstack(rates)), sparse.csr_array(sparse.vstack(overall))
     quotients = None
     if among_counted:
@@ -216,6 +225,40 @@ def split_into_cells(rows: TrainingRows, given: Given, *, among_counted: bool) -
         np.concatenate(owners),
         np.unique(np.concatenate(blocks), return_inverse=True)[1],
     )
+
+
+class _PartRates(NamedTuple):
+    """How cell means become the rates of the groups of one part."""
+
+    groups: IntArray  # the groups that have rows there: in strata, some may have none
+    rates: sparse.csr_array  # (n_groups, n_cells)
+    overall: sparse.csr_array  # (1, n_cells)
+
+
+def _rates_in_part(
+    membership: sparse.csr_array, cell_weights: FloatArray, is_in_part: BoolArray
+) -> _PartRates:
+    """Average the cells of one part; ``membership`` holds the weight of each cell in each group."""
+    in_part = is_in_part.astype(float)
+    members = sparse.csr_array(membership * in_part[None, :])
+    totals = np.asarray(members.sum(axis=1)).ravel()
+    present = np.flatnonzero(totals > 0)
+    if not present.size:
+        nothing = sparse.csr_array((0, in_part.size))
+        return _PartRates(present, nothing, nothing)
+    return _PartRates(
+        present.astype(np.int64),
+        sparse.csr_array(sparse.diags_array(1 / totals[present]) @ members[present]),
+        sparse.csr_array((cell_weights * in_part / (cell_weights @ in_part))[None, :]),
+    )
+
+
+def _added(one: _PartRates, other: _PartRates) -> _PartRates:
+    """Add up the rates of the same groups in two parts; a group that one lacks has no sum."""
+    both, first, second = np.intersect1d(one.groups, other.groups, return_indices=True)
+    if not both.size:
+        return one._replace(groups=both)
+    return _PartRates(both, one.rates[first] + other.rates[second], one.overall + other.overall)
 
 
 def _quotients(

@@ -9,6 +9,8 @@ how large the disparity is, even if each rate is only known to lie in an interva
 - :class:`Ratio`, :class:`OverallRatio`: 1 minus the smaller rate over the larger one. A ratio of at
   least ``r`` is ``r * larger - smaller <= 0``, which is linear.
 - :class:`Bounded`: no comparison; the largest rate itself.
+- :class:`Excess`, :class:`MeanExcess`: how far rates are above that of all rows, the largest or the
+  mean; rates below it are not limited.
 """
 
 from __future__ import annotations
@@ -53,6 +55,8 @@ class Comparison(ABC):
     # it is, or that none is above it
     is_window: ClassVar[bool] = False
     is_cap: ClassVar[bool] = False
+    # Whether a rate that is the only one of its block makes a row of its own, unless it is left out
+    counts_lone: ClassVar[bool] = False
     # Ending of the names of metrics that compare so; None if they are named otherwise
     suffix: ClassVar[str | None] = "_difference"
 
@@ -145,7 +149,7 @@ class Overall(Pairwise):
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return each rate minus the overall one."""
-        kept = _compared(blocks)
+        kept = not_alone(blocks)
         own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
         upper = np.full(kept.size, limit)
         row_names = tuple(f"{names[r]} - overall" for r in kept)
@@ -196,7 +200,7 @@ class OverallRatio(Ratio):
 
     def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
         """Return (1 - limit) times one minus the other, of each rate and the overall one."""
-        kept = _compared(blocks)
+        kept = not_alone(blocks)
         own = _combinations(np.arange(kept.size), kept, np.ones(kept.size), len(names))
         share = 1.0 - limit
         row_names = (
@@ -233,6 +237,56 @@ class Bounded(Comparison):
         return rates
 
 
+@dataclass(frozen=True)
+class Excess(Overall):
+    """The largest excess of a rate over the overall one: rates below it are not limited."""
+
+    suffix = None
+    counts_lone = True
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return each rate minus the overall one, with upper bounds only."""
+        n = len(names)
+        own = _combinations(np.arange(n), np.arange(n), np.ones(n), n)
+        row_names = tuple(f"{name} - overall" for name in names)
+        return self._at_most(own, limit, row_names)
+
+    def least(
+        self,
+        rates: tuple[FloatArray, FloatArray],
+        overall: tuple[FloatArray, FloatArray],
+        blocks: IntArray,
+    ) -> FloatArray:
+        """Return the least disparity of rates that lie between bounds (which may be equal)."""
+        excess = rates[0] - overall[1]
+        return np.asarray(excess.max(axis=0) if len(excess) else np.zeros(excess.shape[1:]))
+
+    def _at_most(self, own: sparse.csr_array, limit: float, names: tuple[str, ...]) -> Rows:
+        n = len(names)
+        return Rows(own, -own, np.full(n, -1), np.full(n, -np.inf), np.full(n, limit), names)
+
+
+@dataclass(frozen=True)
+class MeanExcess(Excess):
+    """The mean over the rates of their excess over the overall one, (18) of plada: one row."""
+
+    def rows(self, blocks: IntArray, names: Sequence[str], limit: float) -> Rows:
+        """Return the mean of the rates minus that of the overall ones."""
+        n = len(names)
+        own = _combinations(np.zeros(n, np.int64), np.arange(n), np.full(n, 1 / max(n, 1)), n)
+        return self._at_most(own, limit, ("mean of groups - overall",) if n else ())
+
+    def least(
+        self,
+        rates: tuple[FloatArray, FloatArray],
+        overall: tuple[FloatArray, FloatArray],
+        blocks: IntArray,
+    ) -> FloatArray:
+        """Return the least disparity of rates that lie between bounds (which may be equal)."""
+        excess = rates[0] - overall[1]
+        return np.asarray(excess.mean(axis=0) if len(excess) else np.zeros(excess.shape[1:]))
+
+
 # What a user writes: the comparison, and what a group is compared with.
 COMPARISONS: dict[str, dict[str, Comparison]] = {
     "difference": {"pairwise": Pairwise(), "overall": Overall()},
@@ -264,7 +318,7 @@ def first_of(blocks: IntArray) -> IntArray:
     return np.flatnonzero(np.diff(blocks, prepend=-1))
 
 
-def _compared(blocks: IntArray) -> IntArray:
+def not_alone(blocks: IntArray) -> IntArray:
     """Return the rates that are not the only one of their block."""
     return np.flatnonzero(np.bincount(blocks)[blocks] > 1) if blocks.size else blocks
 

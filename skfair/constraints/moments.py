@@ -20,10 +20,13 @@ class Moment(ABC):
     is_rate : bool
         Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so
         that a temperature and a shift of all scores apply.
+    is_quadratic : bool
+        Whether it is a quadratic function of the score.
     """
 
     is_rate = False
     unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment, and of bounds on it
+    is_quadratic = False
 
     @abstractmethod
     def parts(
@@ -81,6 +84,7 @@ class MeanLoss(Moment):
     def __init__(self, loss: Loss, targets: FloatArray) -> None:
         self.loss = loss
         self.targets = targets
+        self.is_quadratic = loss.is_quadratic
 
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | None = None
@@ -98,6 +102,7 @@ class MeanScore(Moment):
     """The score itself."""
 
     unit = "score"
+    is_quadratic = True
 
     def parts(
         self, scores: FloatArray, temperature: float, rows: IntArray | None = None

@@ -17,7 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import metrics
 from skfair._typing import FloatArray, IntervalLike
 from skfair.blocks.weighted_rows import WeightedRows
-from skfair.constraints.partial import PARTIAL_RULES, PartialRows, PartialRule, Surrogate
+from skfair.constraints.partial import (
+    PARTIAL_RULES,
+    PartialRows,
+    PartialRule,
+    RankWithin,
+    Surrogate,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
 from skfair.utils.text import listed
@@ -55,9 +61,10 @@ class Promise(NamedTuple):
         targets: FloatArray,
         weights: FloatArray | None = None,
         behind: WeightedRows | None = None,
+        rank_within: RankWithin = "class",
     ) -> Self:
         """Read a promise from parameters."""
-        rule, is_ccdf = PARTIAL_RULES[name](), scale == "ccdf"
+        rule, is_ccdf = PARTIAL_RULES[name]().ranked(rank_within), scale == "ccdf"
         own = Intervals(interval, groups.levels)
         made = cls(name, rule, interval, is_ccdf, bound, groups, targets, weights, own, behind)
         return made.with_bound(bound)
@@ -122,10 +129,14 @@ class Promise(NamedTuple):
         positive = None
         if self.rule.classes:
             positive = self.targets > 0
-            given |= {"rank_within": "class", "pos_label": bool(self.rule.classes[-1])}
+            rank_within = "group" if self.rule.ranks_whole_groups else "class"
+            given |= {"rank_within": rank_within, "pos_label": bool(self.rule.classes[-1])}
+        if self.rule.ranks_whole_groups:
+            given["zero_division"] = np.nan
         metric = getattr(metrics, self.rule.metric)
         if not self.is_ccdf or self.rule.ccdf_metric is None:
-            return float(self.unit * metric(positive, scores, **given))
+            value = float(self.unit * metric(positive, scores, **given))
+            return np.inf if np.isnan(value) else value  # no row of a class is inside
         ccdf_metric = getattr(metrics, self.rule.ccdf_metric)
         try:
             return float(ccdf_metric(positive, scores, **given))
@@ -157,10 +168,15 @@ class Promise(NamedTuple):
         """Return the smallest disparity that the numbers of rows let one ask for."""
         if not self.rule.is_share:
             return 0.0
-        counts = self.counts()
-        if not self.is_ccdf:
-            counts = counts * self.intervals.lengths[:, None]
-        return float((1 / counts).max())
+        return float((1 / (self.counts() if self.is_ccdf else self.inside())).max())
+
+    def inside(self) -> FloatArray:
+        """Return how many rows of each group and class that counts may lie inside its interval."""
+        counts, lengths = self.counts(), self.intervals.lengths[:, None]
+        if not self.rule.ranks_whole_groups:
+            return np.asarray(counts * lengths)
+        of_groups = self._replace(rule=PARTIAL_RULES["statistical_parity"]()).counts()
+        return np.asarray(np.minimum(counts, of_groups * lengths))
 
     def counts(self) -> FloatArray:
         """Return the rows of each group in each class that counts, (n_groups, n_classes)."""
@@ -217,6 +233,7 @@ def make_promise(
     class_names: Sequence[Any],
     *,
     behind: WeightedRows | None = None,
+    rank_within: RankWithin = "class",
 ) -> Promise:
     """Read the promise of a fit from parameters and groups; raise or warn where it makes no sense.
 
@@ -235,7 +252,14 @@ def make_promise(
             f"scale='ccdf' has no meaning for constraint={name!r}, whose disparity is no share of "
             "an interval. Use scale='conditional'."
         )
-    promise = Promise.of(name, interval, scale, max_disparity, groups, targets, weights, behind)
+    promise = Promise.of(
+        name, interval, scale, max_disparity, groups, targets, weights, behind, rank_within
+    )
+    if promise.is_ccdf and promise.rule.ranks_whole_groups:
+        raise ValueError(
+            "scale='ccdf' has no meaning for rank_within='group': how many rows of a class are "
+            "inside the interval depends on the scores. Use scale='conditional'."
+        )
     intervals, is_ccdf = promise.intervals, promise.is_ccdf
     if is_ccdf and rule.limits_decisions and np.ptp(intervals.lengths) > 1e-12:
         raise ValueError(
@@ -262,8 +286,8 @@ def make_promise(
 
 def _check_rows_inside(promise: Promise) -> None:
     """Raise if a group has no whole row inside its interval."""
-    lengths = Intervals(promise.interval, promise.groups.levels).lengths
-    inside = promise.counts().min(axis=1) * lengths
+    intervals = Intervals(promise.interval, promise.groups.levels)
+    inside = promise._replace(intervals=intervals).inside().min(axis=1)
     if np.all(inside >= 1 - 1e-9):
         return
     rows = [
@@ -294,6 +318,11 @@ def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> floa
     is made longer by the largest epsilon. With weights n_k is the effective number of rows, which
     makes it an approximation.
     """
+    if promise.rule.ranks_whole_groups:
+        raise ValueError(
+            "There is no such bound for rank_within='group': how many rows of a class are inside "
+            "the interval is not known. Use rank_within='class'."
+        )
     counts = promise.counts()
     if promise.weights is not None and counts.shape[1] == 1:
         squares = np.asarray(promise.groups.sums(promise.weights**2), dtype=float)

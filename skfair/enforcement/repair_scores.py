@@ -118,7 +118,21 @@ def _levels(promise: Promise, blocks: Sequence[Blocks]) -> list[list[FloatArray]
         return [[np.zeros(blocks[0].ends.size)]]
     if not classes:
         return [[share(one.ends, g) for g, one in enumerate(blocks)]]
+    if promise.rule.ranks_whole_groups:
+        return [
+            [_rates_inside(one, share(one.ends, g), c) for g, one in enumerate(blocks)]
+            for c in reversed(classes)
+        ]
     return [
         [share(one.positive if c else one.negative, g) for g, one in enumerate(blocks)]
         for c in reversed(classes)
     ]
+
+
+def _rates_inside(blocks: Blocks, share: FloatArray, label: int) -> FloatArray:
+    """Return the rate at each cut among the rows of a class whose rank in the group is inside."""
+    size = np.diff(blocks.ends)
+    part = np.divide(np.diff(share), size, out=np.zeros(size.size), where=size > 0)
+    mass = part * np.diff(blocks.positive if label else blocks.negative)
+    above = np.concatenate([[0.0], np.cumsum(mass)])
+    return above / above[-1] if above[-1] > 0 else above

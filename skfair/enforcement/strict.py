@@ -34,12 +34,11 @@ from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.enforcement.starts import most_promising, starts_around
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
-# Further starts where differences of losses are bounded, which has several local optima.
-N_STARTS = 8
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, or from errors
 
 
@@ -129,19 +128,18 @@ def _climb(path: Path, temperatures: Sequence[float], enough: float, refines: bo
 def _has_local_optima(problem: RuledProblem) -> bool:
     """Whether differences of convex losses are bounded."""
     return any(
-        rule.moment.unit == "loss" and np.isfinite(rule.lower).any() for rule in problem.rules
+        rule.moment.unit == "loss" and not rule.comparison.is_cap and rule.upper.size
+        for rule in problem.rules
     )
 
 
 def _start_again(path: Path) -> None:
-    """Solve from constant scores, and from points around the model without the rules."""
+    """Solve from the most promising of several starts, if it promises more than what was found."""
     problem, theta = path.judge.problem, path.candidates[0].found.result.theta
-    rng = np.random.RandomState(0)  # the starts are part of the method: the same in every fit
-    size = float(np.sqrt(np.mean(problem.model_part(theta) ** 2)))
-    starts = [0 * theta, *(theta + size * rng.normal(size=(N_STARTS, theta.size)))]
-    for start in starts:
+    feasible = [one for one in path.candidates if one.found.is_feasible]
+    best = min((-one.quality for one in feasible), default=np.inf)
+    starts = starts_around(problem, theta)
+    start = most_promising(problem, starts, path.solver, path.params, best)
+    if start is not None:
         rounds = Shifting(path, problem, np.zeros(problem.n_constraints))
-        place = Place(problem.centered(start), np.zeros(problem.n_constraints))
-        rounds.run(path.solver, place, path.max_rounds, path.params)
-        if path.is_stopped:
-            return
+        rounds.run(path.solver, start, path.max_rounds, path.params)

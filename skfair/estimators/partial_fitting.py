@@ -68,6 +68,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             targets,
             data.sample_weight,
             tuple(self.classes_.tolist()),
+            rank_within=self.rank_within,
         )
 
     def _decide_awareness(self, promise: Promise) -> bool:
@@ -122,7 +123,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         n_rows = float(weights.sum())
         free = PartialParityProblem(
             model,
-            make_objective(self.loss, self.interval, targets, weights / n_rows),
+            make_objective(self.loss, self.interval, self.auc_interval, targets, weights / n_rows),
             [],
             promise.tolerance,
             alpha=1 / n_rows if self.alpha is None else float(self.alpha),
@@ -138,6 +139,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if solver is None or promise.is_vacuous:
             return _fit_freely(free, params)
         check_needs(solver, free)
+        if promise.rule.ranks_whole_groups and not solver.can_continue:
+            raise ValueError(
+                f"solver={self.solver!r} is for differences of convex functions, which no rule "
+                "with rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
+                "group-aware."
+            )
         target = Target(
             measure=lambda scores: promise.measure(scores - zero),
             quality=lambda scores: free.objective.share_right(scores - zero),

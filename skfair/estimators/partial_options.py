@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from skfair._typing import FloatArray, IntervalLike
 from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.surrogates import Kind
 from skfair.losses import LOSSES, Loss, make_loss
-from skfair.problems.partial.objectives import OBJECTIVES, MeanLoss, Objective
+from skfair.problems.partial.objectives import BoundObjective, MeanLoss, Objective
+from skfair.problems.partial.ranking import PAIR_LOSSES
 from skfair.solvers import ALLBFGS, SOLVERS
 from skfair.solvers.base import Solver
 from skfair.solvers.dc.base import DC_SOLVERS
+from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 # Half-widths of the smooth steps in units of the score (0.5 is the paper's), and the rounding of a
@@ -21,24 +23,34 @@ ROUNDING = 0.2
 
 
 def make_objective(
-    loss: str | Loss, interval: IntervalLike, targets: FloatArray, shares: FloatArray
-) -> Objective:
+    loss: str | Loss | Objective,
+    interval: IntervalLike,  # of the rule
+    auc_interval: IntervalLike | None,  # of the negatives in a loss of pairs
+    targets: FloatArray,
+    shares: FloatArray,
+) -> BoundObjective:
     """Return what is minimised: a mean loss of rows, or of pairs of rows."""
-    if isinstance(loss, str) and loss in set(OBJECTIVES):
-        make = OBJECTIVES[loss]
-        if not make.uses_interval:
-            return make(targets, shares)
-        if isinstance(interval, dict):
+    if isinstance(loss, str) and loss in PAIR_LOSSES:
+        if auc_interval is None and loss == "partial_auc":
+            auc_interval = interval
+        if isinstance(auc_interval, dict):
             raise ValueError(
-                f"loss={loss!r} takes the false positive ranks from interval, which must be the "
-                "same for all groups."
+                f"loss={loss!r} ranks the negatives of all groups together, so its interval must "
+                "be the same for all groups. Pass auc_interval."
             )
-        return make(targets, shares, np.atleast_2d(np.asarray(interval, dtype=np.float64)))
+        return replace(PAIR_LOSSES[loss], interval=auc_interval).prepare(targets, shares)
+    if auc_interval is not None:
+        raise ValueError(
+            f"auc_interval is for the losses of pairs {listed(PAIR_LOSSES)}, got loss={loss!r}. "
+            "Leave it out, or choose one of these."
+        )
+    if isinstance(loss, Objective):
+        return loss.prepare(targets, shares)
     fitting = [name for name in LOSSES if "classification" in LOSSES[name].tasks]
     if isinstance(loss, str) and loss not in fitting:
         raise ValueError(
             f"There is no loss {loss!r} for classification. The losses are "
-            f"{', '.join(map(repr, [*fitting, *OBJECTIVES]))}."
+            f"{', '.join(map(repr, [*fitting, *PAIR_LOSSES]))}."
         )
     return MeanLoss(make_loss(loss, "classification"), targets, shares)
 

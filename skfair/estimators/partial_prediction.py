@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.constraints.partial import PARTIAL_RULES
+from skfair.constraints.partial import PARTIAL_RULES, RankWithin
 from skfair.enforcement.cuts import choose_cuts, score_blocks
 from skfair.enforcement.promise import (
     Promise,
@@ -48,7 +48,8 @@ class PartialPrediction(ClassifierMixin):
     __metadata_request__decision_function = {"sensitive_features": True}
     __metadata_request__score = {"sensitive_features": True}
 
-    enforce = "strict"  # a parameter of PartialParityClassifier
+    enforce = "strict"  # parameters of PartialParityClassifier
+    rank_within: RankWithin = "class"
     interval: IntervalLike
     constraint: str
     scale: str
@@ -269,7 +270,14 @@ class PartialPrediction(ClassifierMixin):
         """Return the promise of the fit on other rows."""
         bound = self.effective_disparity_
         return Promise.of(
-            self.constraint, self.interval, self.scale, bound, groups, targets, weights
+            self.constraint,
+            self.interval,
+            self.scale,
+            bound,
+            groups,
+            targets,
+            weights,
+            rank_within=self.rank_within,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -44,6 +44,7 @@ from skfair.metrics.labels import (
     treatment_equality_ratio,
 )
 from skfair.metrics.losses import (
+    excess_loss,
     largest_group_loss,
     loss_parity_difference,
     mean_score_difference,
@@ -108,6 +109,7 @@ __all__ = [
     # losses and mean scores
     "loss_parity_difference",
     "largest_group_loss",
+    "excess_loss",
     "mean_score_difference",
     # scores within a percentile interval
     "partial_statistical_parity_gap",

@@ -5,16 +5,15 @@ the model serves that group. Targets of classifiers are -1 and 1, and z is a val
 ``decision_function``, not a probability. The squared error is *half* the squared difference: the
 loss that the estimators of this package minimise and bound.
 
-The named losses are written out here a second time on purpose: a model is never measured by the
-code that trained it. Any other loss can be passed as a function, or as an object that can evaluate
-it. Equal losses do not mean equal selection rates.
+Which losses there are is said by :mod:`skfair.metrics.row_losses`. Equal losses do not mean equal
+selection rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,47 +29,10 @@ from skfair.metrics.compared_groups import (
     compared_groups,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
+from skfair.metrics.row_losses import CLASSES, Asked, Given, Loss, RowLoss, Task
 from skfair.metrics.scores import ScoredRows, scored_rows
 from skfair.utils.docs import documenter
-from skfair.utils.text import listed
-from skfair.utils.validation import check_positive, check_scores
-
-
-@runtime_checkable
-class ExactLoss(Protocol):
-    """What can say how badly it finds each row."""
-
-    def exact(self, scores: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the loss of each row."""
-
-
-LossName = Literal["log_loss", "hinge", "squared_hinge", "squared_error", "absolute_error"]
-Loss = LossName | ExactLoss | Callable[[FloatArray, FloatArray], FloatArray]
-Task = Literal["classification", "regression"]
-Given = Literal["all", "positive", "class"]
-_RowLoss = Callable[[FloatArray, FloatArray], FloatArray]  # of scores and targets
-
-
-def _half_squared_error(z: FloatArray, t: FloatArray) -> FloatArray:
-    return np.asarray(0.5 * (z - t) ** 2)
-
-
-# By task and name: the loss of each row, given its score z and its target t.
-_LOSSES: dict[str, dict[str, _RowLoss]] = {
-    "classification": {
-        "log_loss": lambda z, t: np.logaddexp(0.0, -t * z),
-        "hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z),
-        "squared_hinge": lambda z, t: np.maximum(0.0, 1.0 - t * z) ** 2,
-        "squared_error": _half_squared_error,
-    },
-    "regression": {
-        "squared_error": _half_squared_error,
-        "absolute_error": lambda z, t: np.abs(z - t),
-    },
-}
-
-# The signs of the targets that are averaged, each by itself; None is every row.
-_CLASSES: dict[str, tuple[int | None, ...]] = {"all": (None,), "positive": (1,), "class": (-1, 1)}
+from skfair.utils.validation import check_scores
 
 _documented = documenter(
     PARAGRAPHS
@@ -113,11 +75,18 @@ def loss_parity_difference(
     pos_label: ClassLabel = 1,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
+    sum_classes: bool = False,
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Difference of mean losses between groups; 0 is parity.
 
     .. math:: |E[\ell(z, t) \mid k] - E[\ell(z, t) \mid k']|
+
+    Parameters
+    ----------
+    sum_classes : bool, default=False
+        Whether the mean losses of both classes are added up before groups are compared, in place of
+        comparing each class by itself; needs ``given="class"``.
 
     Returns
     -------
@@ -141,8 +110,16 @@ def loss_parity_difference(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, _Asked(loss, task, given, pos_label))
+    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, given, pos_label))
     means = _loss_means(losses, given, losses.groups.compared, zero_division)
+    if sum_classes:
+        if given != "class":
+            raise ValueError(
+                f"sum_classes=True adds up classes: pass given='class', not {given!r}."
+            )
+        negative, positive = means
+        both = _Means(negative.of_cells + positive.of_cells, negative.overall + positive.overall)
+        means = [both]
     return _difference(means, losses.groups, reference, agg)
 
 
@@ -186,10 +163,64 @@ def largest_group_loss(
     0.75
     """
     rows = (sensitive_features, control_features, sample_weight, intersectional)
-    losses = _losses_of(y_true, y_score, rows, _Asked(loss, task, given, pos_label))
+    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, given, pos_label))
     cells = losses.groups.present
     means = _loss_means(losses, given, cells, zero_division)
     return float(np.max([of_cells[cells] for of_cells, _ in means]))
+
+
+@_documented
+def excess_loss(
+    y_true: ColumnLike,
+    y_score: ColumnLike,
+    *,
+    sensitive_features: ColumnsLike,
+    control_features: ColumnsLike | None = None,
+    loss: Loss = "log_loss",
+    task: Task = "classification",
+    sample_weight: ColumnLike | None = None,
+    intersectional: bool = True,
+    pos_label: ClassLabel = 1,
+    agg: Agg = "worst",
+) -> float:
+    r"""How much the mean loss of groups is above that of all rows: the worst group, or the mean.
+
+    .. math:: \max_k \; E[\ell(z, t) \mid k] - E[\ell(z, t)]
+        \quad \text{or} \quad \frac{1}{G} \sum_k E[\ell(z, t) \mid k] - E[\ell(z, t)]
+
+    Parameters
+    ----------
+    agg : {"worst", "mean"}, default="worst"
+        Report the group that is furthest above, or the mean over the groups, (18) of plada, which
+        is negative if small groups have small losses.
+
+    Returns
+    -------
+    excess : float
+        In units of the loss; smaller is better. With a single group it is 0.
+
+    See Also
+    --------
+    loss_parity_difference : Counts also how far groups are below.
+
+    Notes
+    -----
+    O(n) for each attribute.
+
+    Examples
+    --------
+    >>> from skfair.metrics import excess_loss
+    >>> y_true, y_score, sex = [1, 0, 1, 0, 0], [2, -2, 0.5, 0, -2], ["f", "f", "m", "m", "f"]
+    >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge"), 3)
+    0.45
+    >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge", agg="mean"), 3)
+    0.075
+    """
+    rows = (sensitive_features, control_features, sample_weight, intersectional)
+    losses = _losses_of(y_true, y_score, rows, Asked(loss, task, "all", pos_label))
+    [means] = _loss_means(losses, "all", losses.groups.compared, np.nan)
+    cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
+    return aggregate((means.of_cells - means.overall)[cells], agg)
 
 
 @accepts_dask(mean_of="y_score")
@@ -257,71 +288,8 @@ class _Losses(NamedTuple):
     weights: FloatArray | None
 
 
-class _Asked(NamedTuple):
-    """The options of a metric of losses."""
-
-    loss: Loss
-    task: Task
-    given: Given
-    pos_label: Any
-
-    def row_loss(self) -> _RowLoss:
-        """Return the loss of scores and targets; raise unless the options go together."""
-        task, given = self.task, self.given
-        if not isinstance(task, str) or task not in _LOSSES:
-            raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
-        row_loss = _find_loss(self.loss, task)
-        if not isinstance(given, str) or given not in _CLASSES:
-            raise ValueError(f"given must be 'all', 'positive' or 'class', got {given!r}.")
-        if task == "regression" and given != "all":
-            raise ValueError(
-                f"given={given!r} needs classes; use given='all' with task='regression'."
-            )
-        return row_loss
-
-    def signs(self, y_true: ColumnLike | None, n_rows: int) -> FloatArray:
-        """Return the targets of a classifier: 1 for the positive class, else -1."""
-        return np.where(check_positive(y_true, "y_true", self.pos_label, n_rows), 1.0, -1.0)
-
-
-def _find_loss(loss: Loss, task: Task) -> _RowLoss:
-    """Return a loss as a function of scores and targets, whichever way it was named."""
-    if isinstance(loss, str) and loss in _LOSSES[task]:
-        return _LOSSES[task][loss]
-    if isinstance(loss, ExactLoss) and not isinstance(loss, type):
-        return partial(_values_of, loss.exact)
-    if callable(loss) and not isinstance(loss, type):
-        return partial(_values_of, loss, is_of_targets_first=True)
-    other = [name for name, losses in _LOSSES.items() if loss in list(losses)]
-    hint = f" {loss!r} is for task={other[0]!r}." if other else ""
-    raise ValueError(
-        f"loss must be one of {listed(_LOSSES[task])} for task={task!r}, a function loss(y_true, "
-        "y_score) that returns the loss of each row, or an object with a method exact(scores, "
-        f"targets) that does; got {loss!r}.{hint}"
-    )
-
-
-def _values_of(
-    loss: Callable[[FloatArray, FloatArray], FloatArray],
-    scores: FloatArray,
-    targets: FloatArray,
-    *,
-    is_of_targets_first: bool = False,
-) -> FloatArray:
-    """Evaluate a loss that was passed as a function, and check what it returns."""
-    if not scores.size:  # a block may have no rows
-        return scores
-    values = loss(targets, scores) if is_of_targets_first else loss(scores, targets)
-    if np.shape(values) != scores.shape:
-        raise ValueError(
-            f"loss must return one number for each of {scores.size} rows, got a result of shape "
-            f"{np.shape(values)}. Leave the averaging to the metric."
-        )
-    return check_scores(values, "loss")
-
-
 def _losses_of(
-    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: _Asked
+    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: Asked
 ) -> _Losses:
     """Check the rows and compute the loss of each."""
     if is_lazy(y_true, y_score, *rows):
@@ -336,7 +304,7 @@ def _losses_of(
 
 
 def _lazy_losses(
-    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: _Asked
+    y_true: ColumnLike | None, y_score: ColumnLike, rows: tuple[Any, Any, Any, bool], asked: Asked
 ) -> _Losses:
     """Return the mean losses of the rows of the same groups and class of Dask collections."""
     row_loss = asked.row_loss()
@@ -367,7 +335,7 @@ def _lazy_losses(
 
 
 def _loss_of_numbers(
-    row_loss: _RowLoss, numbers: dict[str, FloatArray], targets: FloatArray
+    row_loss: RowLoss, numbers: dict[str, FloatArray], targets: FloatArray
 ) -> FloatArray:
     """Compute the loss of the rows of a block; the targets of regression are numbers of it."""
     return row_loss(numbers["y_score"], numbers.get("y_true", targets))
@@ -378,7 +346,7 @@ def _loss_means(
 ) -> list[_Means]:
     """Average the loss over each cell, for each class that counts."""
     means = []
-    for sign in _CLASSES[given]:
+    for sign in CLASSES[given]:
         mean = _means(losses.values, losses, None if sign is None else losses.targets == sign)
         losses.groups.check_class(mean.of_cells, of_cells, sign == 1, zero_division)
         means.append(mean)

@@ -54,6 +54,7 @@ _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     scores.intra_group_pairwise_gap,
     losses.loss_parity_difference,
     losses.largest_group_loss,
+    losses.excess_loss,
     losses.mean_score_difference,
     partial_metrics.partial_statistical_parity_gap,
     partial_metrics.partial_group_auc_gap,
@@ -89,6 +90,7 @@ _METHODS: dict[Metric, str | tuple[str, ...]] = {
     # The loss of a probability is not the loss of a score, so these do without predict_proba.
     losses.loss_parity_difference: "decision_function",
     losses.largest_group_loss: "decision_function",
+    losses.excess_loss: "decision_function",
     # Rankers have but one response.
     **dict.fromkeys(
         (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),

@@ -42,8 +42,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     ----------
     constraint : str, Constraint or list of them, default="mean_score_parity"
         The rules: "mean_score_parity" (differences of mean predictions), "loss_parity"
-        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group), or
-        objects of :mod:`skfair.constraints`.
+        (differences of mean losses), "bounded_group_loss" (largest mean loss of a group),
+        "excess_loss" and "mean_excess_loss" (largest and mean excess of the losses of groups over
+        that of all rows), or objects of :mod:`skfair.constraints`.
     max_disparity : float, default=0.05
         The bound, in the units of the rule: those of y for mean predictions, those of the loss
         for losses.
@@ -115,8 +116,10 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     Notes
     -----
-    "mean_score_parity" with a convex loss is a convex problem and is solved to optimality; loss
-    parity is not convex, and solutions are stationary points.
+    "mean_score_parity" with a convex loss is a convex problem and is solved to optimality. Loss
+    parity and excess losses are not convex, and solutions are stationary points: the best that
+    nine starts lead to. For squared errors of linear models these are followed without the rows, at
+    the cost of about one solve.
 
     Examples
     --------

@@ -45,7 +45,12 @@ OTHERS = {
 OF_RANKINGS = {"pair_error_gap", "exposure_gap", "rank_gap", "ndcg"}
 METRICS = sorted(set(metrics.__all__) - OTHERS - OF_RANKINGS)
 # Exact whatever the number of scores.
-OF_SUMS = {"loss_parity_difference", "largest_group_loss", "mean_score_difference"}
+OF_SUMS = {
+    "loss_parity_difference",
+    "largest_group_loss",
+    "excess_loss",
+    "mean_score_difference",
+}
 
 
 def people(n=600, seed=0):

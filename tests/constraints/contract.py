@@ -118,7 +118,7 @@ def fit_breaches(rule):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small groups; not converged is seen below
         loose = ConstrainedERMClassifier(rule, 1.0).fit(ROWS.X, y, sensitive_features=groups)
-        limit = 0.9 * loose.train_disparity_
+        limit = max(0.9 * loose.train_disparity_, 0.0)  # a mean excess may be negative
         model = ConstrainedERMClassifier(rule, limit).fit(ROWS.X, y, sensitive_features=groups)
     value = measured(rule, ROWS, model.decision_function(ROWS.X))
     if value is None or value <= limit + 1e-9:

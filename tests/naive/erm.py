@@ -40,6 +40,8 @@ RULES = {
     "positive_loss_parity": ("positive", "loss"),
     "class_loss_parity": ("class", "loss"),
     "bounded_group_loss": ("all", "loss"),
+    "excess_loss": ("all", "loss"),
+    "mean_excess_loss": ("all", "loss"),
     "mean_score_parity": ("all", "score"),
     "false_negative_parity": ("positive", "rejected"),
     "predictive_parity": ("all", "selected"),
@@ -48,6 +50,8 @@ RULES = {
     "bounded_false_negative_rate": ("positive", "rejected"),
 }
 BOUNDED = [name for name in RULES if name.startswith("bounded")]
+# How far groups are above everybody: the worst, or the mean of all; below is not limited.
+EXCESS = {"excess_loss": np.max, "mean_excess_loss": np.mean}
 PRECISE = ["predictive_parity"]  # the share of positives among those that are counted
 
 
@@ -106,8 +110,12 @@ def comparisons(given, comparison, targets, columns, weights=None, mean=shares):
                 table += means
             elif comparison == "overall":
                 table += [sign * (mean - everybody) for mean in means for sign in (1, -1)]
+            elif comparison in EXCESS:
+                table += [mean - everybody for mean in means if len(means) > 1]
             else:
                 table += [a - b for a in means for b in means if a is not b]
+    if comparison == "mean_excess_loss" and table:
+        table = [np.mean(table, axis=0)]
     return np.array(table).reshape(-1, len(targets))
 
 
@@ -124,7 +132,7 @@ def precision_shares(targets, weights):
 
 
 def rule_table(name, reference, targets, columns, weights=None):
-    comparison = "bounded" if name in BOUNDED else reference
+    comparison = "bounded" if name in BOUNDED else name if name in EXCESS else reference
     mean = shares
     if name in PRECISE:
         everybody = np.ones(len(targets)) if weights is None else weights
@@ -183,9 +191,12 @@ def disparity(
 ):
     """The strict disparity of a rule: its worst comparison, by plain counting."""
     values = strict_values(RULES[name][1], scores, targets, loss)
-    worst = -np.inf if name in BOUNDED else 0.0
+    worst, excesses = -np.inf if name in BOUNDED else 0.0, []
     for of_groups, everybody in rates_of(name, values, targets, columns, weights, strata):
         rates = list(of_groups.values())
+        if name in EXCESS:
+            excesses += [rate - everybody for rate in rates if len(rates) > 1]
+            continue
         if name in BOUNDED:
             worst = max(worst, *rates)
             continue
@@ -194,7 +205,7 @@ def disparity(
             pairs = [(a, everybody) for a in rates]
         for a, b in pairs:
             worst = max(worst, 1 - ratio(a, b) if comparison == "ratio" else abs(a - b))
-    return float(worst)
+    return float(EXCESS[name](excesses) if excesses else worst)
 
 
 def derivative(function, z, h=1e-6):

@@ -8,6 +8,7 @@ from skfair.constraints.partial.base import (
     BoundPartialRule,
     PartialRows,
     PartialRule,
+    RankWithin,
     Values,
 )
 from skfair.constraints.partial.surrogates import Surrogate
@@ -17,6 +18,7 @@ __all__ = [
     "PARTIAL_RULES",
     "PartialRows",
     "PartialRule",
+    "RankWithin",
     "Surrogate",
     "Values",
 ]

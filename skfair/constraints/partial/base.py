@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.groups.intervals import Intervals
 from skfair.utils.registry import Registry
+
+RankWithin = Literal["group", "class"]
 
 PARTIAL_RULES: Registry[type[PartialRule]] = Registry("constraint", "skfair.constraints.partial")
 
@@ -112,6 +114,8 @@ class PartialRule(ABC):
     by_class: ClassVar[bool] = False  # whether it needs rows of both classes in each group
     # The classes within which ranks are taken, one by one; empty for ranks of all rows
     classes: ClassVar[tuple[int, ...]] = ()
+    # Whether ranks are taken among all rows of a group where classes are told apart
+    ranks_whole_groups: bool = False
     # Name of the function of :mod:`skfair.metrics` that measures it. None: the largest of its
     # own values, with a ramp, is what is limited and reported
     metric: ClassVar[str | None] = None
@@ -123,6 +127,12 @@ class PartialRule(ABC):
     limits_decisions: ClassVar[bool] = False
     # Whether thresholds and monotone maps of the groups can keep it
     is_repairable: ClassVar[bool] = False
+
+    def ranked(self, rank_within: RankWithin) -> Self:
+        """Return the rule with ranks within classes or whole groups, if it tells classes apart."""
+        other = copy(self)
+        other.ranks_whole_groups = rank_within == "group" and bool(self.classes)
+        return other
 
     @abstractmethod
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:

@@ -14,6 +14,15 @@ convex parts of the step, F = F+ - F-, and an interval [a, b],
 
 is a difference of convex functions, (84) with its missing 1 / n_k.
 
+*Ranks in the whole group* (Definitions A.2 and A.3). There a row has the mass m_i that its rank
+among all rows of its group, of either class, has inside the interval, and
+
+.. math:: c_k = \sum_{i \in k, y_i = c} m_i \, \sigma(z^k_i - \hat\theta) \Big/
+   \sum_{i \in k, y_i = c} m_i
+
+The masses follow the ranking; slopes take them as constant. Where rows of two classes change
+places at an end of the interval the value jumps, so this is no difference of convex functions.
+
 The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
 other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
 each other (one interval for all), all ranks below the interval or hardly in it, all ranks above it
@@ -34,9 +43,13 @@ from skfair.constraints.partial.base import (
     PartialRule,
     Values,
 )
+from skfair.constraints.partial.row_pairs import RankedRows
 from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
 
-Form = Literal["ranks", "below", "above", "shares"]
+Form = Literal["ranks", "below", "above", "shares", "masses"]
+
+SIDES: tuple[Form, ...] = ("below", "above")
+PLUS_MINUS: tuple[Part, ...] = ("plus", "minus")
 
 # What measures a rule by the number of its classes.
 _METRICS = (
@@ -56,7 +69,8 @@ class _BoundRates(BoundPartialRule):
         self._form = form
         # A row is a distance from a centre, the disparity a difference of two shares.
         shortest = float(rows.intervals.lengths.min())
-        self.penalty_unit = 2.0 if form == "shares" else 2 / shortest
+        self.penalty_unit = 2.0 if form in ("shares", "masses") else 2 / shortest
+        self._has_centers = form not in ("below", "above")
         self._n_groups = n_groups
         self._intervals = rows.intervals
         self._thetas = np.array([rows.threshold])
@@ -83,7 +97,7 @@ class _BoundRates(BoundPartialRule):
         """Return bounds of shares, or of ranks."""
         m, intervals, groups = self._n_cells, self._intervals, self._groups
         none = np.full(m, np.inf)
-        if self._form == "shares":
+        if self._form in ("shares", "masses"):
             return np.zeros(m), np.full(m, tolerance)
         if self._form == "ranks":
             return np.zeros(m), tolerance * intervals.lengths[groups]
@@ -93,23 +107,24 @@ class _BoundRates(BoundPartialRule):
 
     def start(self, scores: FloatArray, tolerance: float) -> FloatArray:
         """Return the lowest value of each class."""
-        values = self.evaluate(scores, np.zeros(self.n_aux)).values
-        if self._form in ("below", "above"):
+        if not self._has_centers:
             return np.zeros(self.n_aux)
+        values = self.evaluate(scores, np.zeros(self.n_aux)).values
         return np.asarray(values.reshape(self.n_aux, self._n_groups).min(axis=1))
 
     def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
         """Return shares or ranks minus their centre, O(n)."""
         linear = self._form != "shares"
-        center = 0.0 if self._form in ("below", "above") else aux[self._center]
+        center = aux[self._center] if self._has_centers else 0.0
+        shares = self._shares_at(scores)
         if linear or part == "whole":
-            rates = self._rates(scores, part)
+            rates = self._rates(scores, shares, part)
             values, along = rates, np.ones(self._n_cells)
             if not linear:
                 values, along = self._share(rates)
-            tape = (scores, part, (part,), (along,))
+            tape = (scores, shares, part, (part,), (along,))
             return Values(values - (center if part != "minus" else 0.0), tape)
-        plus, minus = self._rates(scores, "plus"), self._rates(scores, "minus")
+        plus, minus = (self._rates(scores, shares, one) for one in PLUS_MINUS)
         value, of_plus, of_minus = np.zeros((3, self._n_cells))
         for cell, g in enumerate(self._groups):
             for low, high in self._intervals.bounds[g]:
@@ -124,13 +139,13 @@ class _BoundRates(BoundPartialRule):
             tops = np.array([self._intervals.bounds[g][:, 1].sum() for g in self._groups])
             bottoms = np.array([self._intervals.bounds[g][:, 0].sum() for g in self._groups])
             value = value + (tops - bottoms) / lengths - center
-        return Values(value, (scores, part, ("plus", "minus"), (of_plus, of_minus)))
+        return Values(value, (scores, shares, part, PLUS_MINUS, (of_plus, of_minus)))
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and centres, O(n)."""
         from skfair._kernels.soft_steps import soft_rate_slopes
 
-        scores, part, parts, factors = at.tape
+        scores, shares, part, parts, factors = at.tape
         total = np.zeros(scores.size)
         slopes, ignored = np.empty(scores.size), np.zeros(1)
         for one, factor in zip(parts, factors, strict=True):
@@ -138,7 +153,7 @@ class _BoundRates(BoundPartialRule):
             soft_rate_slopes(
                 scores,
                 self._cells,
-                self._shares,
+                shares,
                 self._thetas,
                 *self.surrogate.codes,
                 PARTS[one],
@@ -148,7 +163,7 @@ class _BoundRates(BoundPartialRule):
             )
             total += slopes
         of_aux = np.zeros(self.n_aux)
-        if self._form in ("shares", "ranks") and part != "minus":
+        if self._has_centers and part != "minus":
             of_aux -= np.bincount(self._center, multipliers, self.n_aux)
         return total, of_aux
 
@@ -161,20 +176,62 @@ class _BoundRates(BoundPartialRule):
             slope[cell] = float(inside) / self._intervals.lengths[g]
         return share, slope
 
-    def _rates(self, scores: FloatArray, part: Part) -> FloatArray:
+    def _shares_at(self, scores: FloatArray) -> FloatArray:
+        """Return the weight of each row in the rate of its cell."""
+        return self._shares
+
+    def _rates(self, scores: FloatArray, shares: FloatArray, part: Part) -> FloatArray:
         from skfair._kernels.soft_steps import soft_rates
 
         out = np.zeros((1, self._n_cells + 1))
         soft_rates(
             scores,
             self._cells,
-            self._shares,
+            shares,
             self._thetas,
             *self.surrogate.codes,
             PARTS[part],
             out,
         )
         return out[0, : self._n_cells]
+
+
+class _BoundRatesInGroup(_BoundRates):
+    """Rates by class of the rows whose rank in the whole group is inside the interval."""
+
+    def __init__(self, rows: PartialRows, surrogate: Surrogate, classes: tuple[int, ...]) -> None:
+        super().__init__(rows, surrogate, "masses", classes)
+        weights = np.ones(rows.codes.size) if rows.sample_weight is None else rows.sample_weight
+        members = [np.flatnonzero(rows.codes == g) for g in range(rows.n_groups)]
+        self._members = [(here, weights[here]) for here in members]
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
+        """Return rates minus their centre, O(n log n)."""
+        if part != "whole":
+            raise ValueError(
+                "A rule with ranks in the whole group (rank_within='group') has no convex parts. "
+                "Use solver='al_lbfgs' or solver='repair'."
+            )
+        return super().evaluate(scores, aux, part)
+
+    def _shares_at(self, scores: FloatArray) -> FloatArray:
+        masses = np.empty(scores.size)
+        for (here, weights), interval in zip(self._members, self._intervals.bounds, strict=True):
+            ranked = RankedRows(here, scores, weights)
+            low, high, _ = ranked.masses(interval)
+            masses[ranked.rows] = high - low
+        masses[self._cells == self._n_cells] = 0.0
+        inside = np.bincount(self._cells, masses, self._n_cells + 1)
+        # A cell without rows inside has no rate: 0 here, and the metric refuses it.
+        return np.asarray(masses / np.where(inside > 0, inside, 1.0)[self._cells])
+
+
+class _BoundOutside(_BoundRates):
+    """Nobody inside the interval is decided positively (or everybody): all rates are the same."""
+
+    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of ranks."""
+        return super().bounds(0.0)
 
 
 class RateRule(PartialRule):
@@ -188,6 +245,9 @@ class RateRule(PartialRule):
 
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
         """Bind the rule to rows, in all its forms; the last is that of the paper."""
+        if self.ranks_whole_groups:
+            outside = [_BoundOutside(rows, surrogate, form, ()) for form in SIDES]
+            return [*outside, _BoundRatesInGroup(rows, surrogate, self.classes)]
         pairs = rows.intervals.bounds
         forms: list[Form] = ["below", "above", "shares"]
         if all(np.array_equal(one, pairs[0]) for one in pairs):

@@ -10,13 +10,9 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
-from skfair.utils.registry import Registry
-
-# Objectives of pairs of rows, by name; losses of single rows are in skfair.losses.
-OBJECTIVES: Registry[type[PairObjective]] = Registry("objective", "skfair.problems.partial")
 
 
-class Objective(ABC):
+class BoundObjective(ABC):
     """A function of all scores, difference of two convex ones (the second is mostly zero)."""
 
     targets: FloatArray  # (n_samples,): -1 and 1
@@ -45,7 +41,7 @@ class Objective(ABC):
         """
 
 
-class MeanLoss(Objective):
+class MeanLoss(BoundObjective):
     """The weighted mean of a convex loss."""
 
     is_smooth = True
@@ -65,10 +61,134 @@ class MeanLoss(Objective):
         return float(self.weights @ ((scores > 0) == (self.targets > 0)))
 
 
-class PairObjective(Objective):
-    """A mean loss over pairs of rows, which is made by its name."""
+class Objective(ABC):
+    """What is minimised, as a function of all scores, before it has seen rows.
+
+    ``PartialParityClassifier(loss=...)`` takes such an object where no loss of single rows will do.
+    Solvers expect a function that is convex in the scores, or says which convex one to subtract
+    (:meth:`minus`).
+
+    Examples
+    --------
+    The mean of the absolute scores that are on the wrong side:
+
+    >>> import numpy as np
+    >>> from skfair.classification import Objective, PartialParityClassifier
+    >>> class Perceptron(Objective):
+    ...     def evaluate(self, scores, targets, weights):
+    ...         wrong = np.maximum(0.1 - targets * scores, 0.0)
+    ...         return float(weights @ wrong), -weights * targets * (wrong > 0)
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
+    >>> y = X[:, 0] > 0
+    >>> model = PartialParityClassifier((0.1, 0.5), max_disparity=0.3, loss=Perceptron())
+    >>> bool(model.fit(X, y, sensitive_features=sex).score(X, y) > 0.9)
+    True
+    """
 
     @abstractmethod
-    def __init__(
-        self, targets: FloatArray, weights: FloatArray, interval: FloatArray | None = None
-    ) -> None: ...
+    def evaluate(
+        self, scores: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows; they add up to 1.
+
+        Returns
+        -------
+        value : float
+            What is minimised.
+        slopes : ndarray of shape (n_samples,)
+            Its derivatives.
+        """
+
+    def minus(
+        self, scores: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return a convex function that makes the objective convex when it is added.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows; they add up to 1.
+
+        Returns
+        -------
+        value : float
+            Its value; 0, unless a subclass says otherwise.
+        slopes : ndarray of shape (n_samples,)
+            Its derivatives.
+        """
+        return 0.0, np.zeros(scores.size)
+
+    def share_right(self, scores: FloatArray, targets: FloatArray, weights: FloatArray) -> float:
+        """Return the share that scores get right, by which models are chosen: the accuracy.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores, with the decision threshold at 0.
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows; they add up to 1.
+
+        Returns
+        -------
+        share : float
+            Between 0 and 1; larger is better.
+        """
+        return float(weights @ ((scores > 0) == (targets > 0)))
+
+    def prepare(self, targets: FloatArray, weights: FloatArray) -> BoundObjective:
+        """Bind the objective to rows.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows; they add up to 1.
+
+        Returns
+        -------
+        bound : BoundObjective
+            A function of the scores alone.
+        """
+        return _Prepared(self, targets, weights)
+
+
+class _Prepared(BoundObjective):
+    """A user's objective on given rows."""
+
+    def __init__(self, of_user: Objective, targets: FloatArray, weights: FloatArray) -> None:
+        self.of_user, self.targets, self.weights = of_user, targets, weights
+
+    def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores."""
+        rows = self.targets, self.weights
+        value, slopes = self.of_user.minus(scores, *rows) if part != "whole" else (0.0, 0.0)
+        if part == "minus":
+            return value, np.asarray(slopes)
+        whole, of_whole = self.of_user.evaluate(scores, *rows)
+        if np.shape(of_whole) != scores.shape:
+            raise ValueError(
+                f"{type(self.of_user).__name__}.evaluate must return the value and one slope for "
+                f"each of {scores.size} rows, got slopes of shape {np.shape(of_whole)}."
+            )
+        return float(whole + value), np.asarray(of_whole + slopes, dtype=np.float64)
+
+    def share_right(self, scores: FloatArray) -> float:
+        """Return the share that is right, by which models are chosen."""
+        return float(self.of_user.share_right(scores, self.targets, self.weights))

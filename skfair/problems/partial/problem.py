@@ -23,7 +23,7 @@ from skfair.constraints.partial.base import BoundPartialRule, Values
 from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
-from skfair.problems.partial.objectives import Objective
+from skfair.problems.partial.objectives import BoundObjective
 from skfair.utils.history import count_passes
 
 
@@ -76,7 +76,7 @@ class PartialParityProblem(TwoSidedProblem):
     def __init__(
         self,
         model: ScoreModel,  # turns parameters into scores
-        objective: Objective,  # what is minimised
+        objective: BoundObjective,  # what is minimised
         rules: Sequence[BoundPartialRule],  # what is limited
         tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
@@ -109,7 +109,7 @@ class PartialParityProblem(TwoSidedProblem):
             other._set_tolerance(tolerance)
         return other
 
-    def with_objective(self, objective: Objective) -> Self:
+    def with_objective(self, objective: BoundObjective) -> Self:
         """Return the problem with another objective; rules and bounds are shared."""
         other = copy(self)
         other.objective = objective

@@ -11,11 +11,14 @@ ends (see :mod:`skfair.constraints.partial.group_auc`). A loss that falls with z
 z_j, so its sums over the best ranks are maxima of convex functions: they are the convex parts of
 Example D.2. The quadratic loss rises again beyond 1; there the example fails, the sum over the
 *other* rows is the maximum, and the two halves of the loss are split each in its own way.
+
+The logistic loss is no polynomial: a convex cubic spline stands for it, within 2e-6.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,22 +26,39 @@ from skfair._typing import FloatArray
 from skfair.constraints.partial.row_pairs import PairTerm, RankedRows, Spline
 from skfair.constraints.partial.surrogates import Part
 from skfair.groups.intervals import check_interval
-from skfair.problems.partial.objectives import OBJECTIVES, PairObjective
+from skfair.problems.partial.objectives import BoundObjective, Objective
 from skfair.utils.docs import documented
 
-Kind = Literal["squared_hinge", "quadratic", "hinge"]
+Kind = Literal["squared_hinge", "quadratic", "hinge", "logistic"]
+
+
+def _softplus() -> Spline:
+    """Return log(1 + exp(x)) as a cubic spline that has its values and slopes at the knots."""
+    half = np.concatenate([np.arange(0, 4, 0.2), np.arange(4, 8, 0.4), np.arange(8, 17, 1.0)])
+    knots = np.concatenate([-half[:0:-1], half])
+    value, slope = np.logaddexp(0, knots), 1 / (1 + np.exp(-knots))
+    value[0] = slope[0] = 0.0  # 1e-7: it begins and ends as a straight line
+    value[-1], slope[-1] = knots[-1], 1.0
+    width = np.diff(knots)
+    rise = np.diff(value) / width
+    coefs = np.zeros((knots.size, 4))
+    coefs[:, 0], coefs[:, 1] = value, slope
+    coefs[:-1, 2] = (3 * rise - 2 * slope[:-1] - slope[1:]) / width
+    coefs[:-1, 3] = (slope[:-1] + slope[1:] - 2 * rise) / width**2
+    return Spline(knots, coefs)
+
 
 # The falling half of each loss, as a function of z_j - z_i, and its rising half, of z_i - z_j.
 _FALLING = {
     "squared_hinge": Spline.of({-1: (0, 0, 1)}),
     "quadratic": Spline.of({-1: (0, 0, 0.5)}),
     "hinge": Spline.of({-1: (0, 1)}),
+    "logistic": _softplus(),
 }
 _RISING = {"quadratic": Spline.of({1: (0, 0, 0.5)})}
 
 
-@OBJECTIVES.register("auc")
-class PairwiseLoss(PairObjective):
+class PairwiseLoss(BoundObjective):
     r"""The mean loss over pairs of a positive and a negative row, (81).
 
     Notes
@@ -62,14 +82,12 @@ class PairwiseLoss(PairObjective):
         # (n_intervals, 2): only for :class:`PartialPairwiseLoss`
         interval: FloatArray | None = None,
         *,
-        # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2` or :math:`\max(1 - x,
-        # 0)`
+        # The loss: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2`, :math:`\max(1 - x, 0)` or
+        # :math:`\log(1 + e^{-x})`
         kind: Kind = "squared_hinge",
     ) -> None:
         if interval is not None and not self.uses_interval:
-            raise ValueError(
-                f"The AUC has no interval, got {interval!r}. Use the objective 'partial_auc'."
-            )
+            raise ValueError(f"The AUC has no interval, got {interval!r}. Use PartialPairwiseLoss.")
         if kind not in _FALLING:
             raise ValueError(f"kind must be one of {', '.join(map(repr, _FALLING))}, got {kind!r}.")
         self._positives, self._negatives = (
@@ -116,7 +134,6 @@ class PairwiseLoss(PairObjective):
 
 
 @documented
-@OBJECTIVES.register("partial_auc")
 class PartialPairwiseLoss(PairwiseLoss):
     """The mean loss over pairs whose negative row is inside percentile intervals, (83).
 
@@ -125,7 +142,7 @@ class PartialPairwiseLoss(PairwiseLoss):
     interval : array of shape (n_intervals, 2), default=None
         Intervals of the false positive rate: of ranks of the negatives, counted from the top. All
         negatives if None.
-    kind : {"squared_hinge", "quadratic", "hinge"}, default="squared_hinge"
+    kind : {"squared_hinge", "quadratic", "hinge", "logistic"}, default="squared_hinge"
         The loss, see :class:`PairwiseLoss`.
 
     Examples
@@ -139,3 +156,89 @@ class PartialPairwiseLoss(PairwiseLoss):
     """
 
     uses_interval = True
+
+
+@dataclass(frozen=True)
+class PairLoss(Objective):
+    r"""The mean loss over pairs of a positive and a negative row: the AUC, or a part of it.
+
+    .. math:: f(z) = \sum_{i \in +} \sum_{j \in -} u_i v_j \, \ell(z_i - z_j)
+
+    (81) and (83) of partial_fairness_idca, with weights u of the positives and v of the negatives
+    inside the interval, each adding up to 1. ``PartialParityClassifier(loss=...)`` takes it.
+
+    Parameters
+    ----------
+    kind : {"squared_hinge", "quadratic", "hinge", "logistic"}, default="squared_hinge"
+        The loss of a pair: :math:`\max(1 - x, 0)^2`, :math:`(1 - x)^2 / 2`, :math:`\max(1 - x, 0)`
+        or :math:`\log(1 + e^{-x})`, the last within 2e-6.
+    interval : pair or list of pairs, default=None
+        Intervals of the false positive rate: of ranks of the negatives, counted from the top. None
+        for all negatives.
+
+    Notes
+    -----
+    O(n log n) per evaluation.
+
+    Examples
+    --------
+    >>> from skfair.classification import PairLoss, PartialParityClassifier
+    >>> PartialParityClassifier(loss=PairLoss("hinge", interval=(0.0, 0.2)))
+    PartialParityClassifier(loss=PairLoss(kind='hinge', interval=(0.0, 0.2)))
+    """
+
+    kind: Kind = "squared_hinge"
+    interval: Any = None
+
+    def evaluate(
+        self, scores: FloatArray, targets: FloatArray, weights: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return the value and its slopes by the scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            The scores.
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows.
+
+        Returns
+        -------
+        value : float
+            The mean loss of the pairs.
+        slopes : ndarray of shape (n_samples,)
+            Its derivatives.
+        """
+        return self.prepare(targets, weights).evaluate(scores)
+
+    def prepare(self, targets: FloatArray, weights: FloatArray) -> PairwiseLoss:
+        """Bind the objective to rows.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_samples,)
+            The classes, -1 and 1.
+        weights : ndarray of shape (n_samples,)
+            The weights of the rows.
+
+        Returns
+        -------
+        bound : BoundObjective
+            A function of the scores alone.
+        """
+        if self.interval is None:
+            return PairwiseLoss(targets, weights, kind=self.kind)
+        interval = np.atleast_2d(np.asarray(self.interval, dtype=np.float64))
+        return PartialPairwiseLoss(targets, weights, interval, kind=self.kind)
+
+
+# Losses of pairs by the names that users write; the last looks at an interval in any case.
+PAIR_LOSSES: dict[str, PairLoss] = {
+    "auc": PairLoss(),
+    "auc_hinge": PairLoss("hinge"),
+    "auc_quadratic": PairLoss("quadratic"),
+    "auc_logistic": PairLoss("logistic"),
+    "partial_auc": PairLoss(),
+}

@@ -1,0 +1,221 @@
+"""Rules on losses: sums over classes, excess over the loss of all rows."""
+
+import numpy as np
+import pytest
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.constraints import ClassLossParity, ConditionalOn, ExcessLoss, MeanExcessLoss
+from skfair.groups.strata import Strata
+from skfair.metrics import excess_loss, loss_parity_difference
+from skfair.regression import ConstrainedERMRegressor
+from tests.naive import erm as naive
+from tests.small_problems import build, people, random_point
+
+WHO = people(seed=3, n=200, n_levels=(3,), weighted=True)
+SCORES = np.random.default_rng(0).normal(size=200)
+LOSSES = np.logaddexp(0, -WHO.signs * SCORES)
+
+
+def mean_loss(kept):
+    return np.average(LOSSES[kept], weights=WHO.weights[kept])
+
+
+def sums_of_classes():
+    """The loss of each group, added up over both classes; that of all rows last."""
+    groups = WHO.columns[0]
+    every = [groups == g for g in "abc"] + [np.full(200, True)]
+    return [mean_loss(k & (WHO.signs > 0)) + mean_loss(k & (WHO.signs < 0)) for k in every]
+
+
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_classes_are_added_up_before_groups_are_compared(reference):
+    rule = ClassLossParity(reference=reference, sum_classes=True)
+    bound = rule.prepare(WHO.training_rows(), 0.1)
+    *of_groups, overall = sums_of_classes()
+    against = of_groups if reference == "pairwise" else [overall]
+    expected = max(abs(a - b) for a in of_groups for b in against)
+    assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
+    assert bound.rate_names == ("a", "b", "c")
+    found = loss_parity_difference(
+        WHO.signs,
+        SCORES,
+        sensitive_features=WHO.columns[0],
+        sample_weight=WHO.weights,
+        **rule.metric_options("log_loss", 1),
+    )
+    assert found == pytest.approx(expected, abs=1e-12)
+    apart = ClassLossParity(reference=reference).prepare(WHO.training_rows(), 0.1)
+    assert bound.disparity(SCORES) != pytest.approx(apart.disparity(SCORES), abs=1e-3)
+
+
+def test_within_strata_classes_are_added_up_in_each():
+    strata = np.random.default_rng(1).integers(0, 2, 200)
+    rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
+    rule = ConditionalOn(ClassLossParity(sum_classes=True))
+    bound = rule.prepare(rows, 0.1)
+    metric = rule.metric_options("log_loss", 1)
+    found = loss_parity_difference(
+        WHO.signs,
+        SCORES,
+        sensitive_features=WHO.columns[0],
+        control_features=strata,
+        sample_weight=WHO.weights,
+        **metric,
+    )
+    assert bound.disparity(SCORES) == pytest.approx(found, abs=1e-12)
+    assert bound.rate_names[0] == "a, east"
+    assert len(bound.rate_names) == 6
+
+
+def test_a_group_without_a_class_in_a_stratum_has_no_sum_there():
+    strata = np.where((WHO.columns[0] == "a") & (WHO.signs > 0), 1, 0)
+    strata[:40] = 1
+    strata[(WHO.columns[0] == "a") & (WHO.signs > 0)] = 1
+    rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
+    bound = ConditionalOn(ClassLossParity(sum_classes=True)).prepare(rows, 0.1)
+    assert "a, east" not in bound.rate_names
+    assert "b, east" in bound.rate_names
+
+
+def test_a_fit_keeps_the_sum_and_not_each_class():
+    who = people(seed=0, n=400, n_levels=(2,))
+    y, groups = (who.signs > 0).astype(int), who.columns[0]
+
+    def gap(rule, **given):
+        model = ConstrainedERMClassifier(rule, 0.02).fit(who.X, y, sensitive_features=groups)
+        scores = model.decision_function(who.X)
+        return loss_parity_difference(y, scores, sensitive_features=groups, given="class", **given)
+
+    summed = ClassLossParity(sum_classes=True)
+    assert gap(summed, sum_classes=True) <= 0.02 + 1e-9
+    assert gap(summed) > 0.05
+    assert gap("class_loss_parity") <= 0.02 + 1e-9
+
+
+def test_a_sum_needs_classes():
+    with pytest.raises(ValueError, match="pass given='class', not 'all'"):
+        loss_parity_difference([0, 1], [1, 2], sensitive_features=["a", "b"], sum_classes=True)
+
+
+def excesses():
+    return [mean_loss(WHO.columns[0] == g) - mean_loss(np.full(200, True)) for g in "abc"]
+
+
+@pytest.mark.parametrize(
+    ("agg", "rule", "reduce"), [("worst", ExcessLoss, max), ("mean", MeanExcessLoss, np.mean)]
+)
+def test_excesses_are_those_counted(agg, rule, reduce):
+    expected = reduce(excesses())
+    given = {"sensitive_features": WHO.columns[0], "sample_weight": WHO.weights, "agg": agg}
+    assert excess_loss(WHO.signs, SCORES, **given) == pytest.approx(expected, abs=1e-12)
+    bound = rule().prepare(WHO.training_rows(), 0.1)
+    assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
+    assert np.isneginf(bound.lower).all()
+    assert bound.upper.size == (1 if agg == "mean" else 3)
+
+
+@pytest.mark.parametrize("agg", ["worst", "mean"])
+def test_an_attribute_of_one_group_changes_nothing(agg):
+    alone = np.full(200, "x")
+    columns = np.column_stack([alone, WHO.columns[0]])
+    given = {"intersectional": False, "agg": agg, "sample_weight": WHO.weights}
+    found = excess_loss(WHO.signs, SCORES, sensitive_features=columns, **given)
+    rule = MeanExcessLoss() if agg == "mean" else ExcessLoss()
+    rows = WHO._replace(columns=[alone, WHO.columns[0]]).training_rows()
+    assert rule.prepare(rows, 0.1).disparity(SCORES) == pytest.approx(found, abs=1e-12)
+    reduce = max if agg == "worst" else np.mean
+    assert found == pytest.approx(reduce(excesses()), abs=1e-12)
+
+
+def test_members_only():
+    """Of indicator columns the members can be limited without those who are not."""
+    who = people(seed=5, n=150, n_levels=(2, 2, 2))
+    rows = who.training_rows()
+    for rule, reduce in ((ExcessLoss(), max), (MeanExcessLoss(), np.mean)):
+        bound = rule.prepare(rows, 0.1).restricted(np.array([1, 3, 5]), 0.2, "members")
+        losses = np.logaddexp(0, -who.signs * SCORES[:150])
+        expected = reduce([losses[c == "b"].mean() - losses.mean() for c in who.columns])
+        assert bound.disparity(SCORES[:150]) == pytest.approx(expected, abs=1e-12)
+        values = bound.row_values(bound.means(losses))
+        assert values.max() == pytest.approx(expected, abs=1e-12)
+        assert (bound.upper == 0.2).all()
+
+
+def test_one_group_has_no_excess():
+    given = {"sensitive_features": ["a", "a"], "loss": "hinge"}
+    assert excess_loss([0, 1], [1, 2], **given) == 0
+    bound = ExcessLoss().prepare(people(n=20, n_levels=(1,)).training_rows(), 0.1)
+    assert bound.upper.size == 0
+
+
+@pytest.mark.parametrize("rule", [ExcessLoss, MeanExcessLoss])
+def test_pairs_are_refused(rule):
+    assert rule(reference="overall").prepare(WHO.training_rows(), 0.1).upper.size
+    with pytest.raises(ValueError, match="LossParity compares pairs of groups"):
+        rule(reference="pairwise").prepare(WHO.training_rows(), 0.1)
+
+
+def unequal(n=600):
+    """A large group that is easy to predict, and a small one that is not."""
+    rng = np.random.default_rng(0)
+    group = np.where(rng.random(n) < 0.8, "large", "small")
+    X = rng.normal(size=(n, 3))
+    of_group = np.where(group == "large", X[:, 0], X[:, 1])
+    return X, of_group + np.where(group == "large", 0.3, 1.0) * rng.normal(size=n), group
+
+
+@pytest.mark.parametrize(("name", "agg"), [("excess_loss", "worst"), ("mean_excess_loss", "mean")])
+def test_fits_keep_their_limits(name, agg):
+    X, response, group = unequal()
+    y = (response > 0).astype(int)
+    given = {"sensitive_features": group, "agg": agg}
+
+    def of_classifier(limit):
+        model = ConstrainedERMClassifier(name, limit).fit(X, y, sensitive_features=group)
+        return excess_loss(y, model.decision_function(X), **given), model
+
+    free, _ = of_classifier(9.0)
+    kept, model = of_classifier(0.5 * free)
+    assert free > 0.05
+    assert 0.4 * free < kept <= 0.5 * free + 1e-9
+    assert model.train_disparity_ == pytest.approx(kept, abs=1e-9)
+
+    def of_regressor(limit):
+        model = ConstrainedERMRegressor(name, limit).fit(X, response, sensitive_features=group)
+        options = {"loss": "squared_error", "task": "regression", **given}
+        return excess_loss(response, model.predict(X), **options)
+
+    free = of_regressor(99.0)
+    assert 0.4 * free < of_regressor(0.5 * free) <= 0.5 * free + 1e-9
+
+
+def test_groups_that_are_served_better_are_not_limited():
+    """The small group is below the mean by more than the limit, which a difference would not be."""
+    rng = np.random.default_rng(0)
+    group = np.where(rng.random(600) < 0.9, "large", "small")
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + np.where(group == "large", 1.5, 0.1) * rng.normal(size=600) > 0).astype(int)
+    model = ConstrainedERMClassifier("excess_loss", 0.1).fit(X, y, sensitive_features=group)
+    free = ConstrainedERMClassifier("excess_loss", 9.0).fit(X, y, sensitive_features=group)
+    assert model.coef_ == pytest.approx(free.coef_)
+    losses = np.logaddexp(0, -(2 * y - 1) * model.decision_function(X))
+    assert losses.mean() - losses[group == "small"].mean() > 0.1
+    assert not np.any(model.multipliers_)
+
+
+@pytest.mark.parametrize("name", ["excess_loss", "mean_excess_loss"])
+def test_gradients_are_those_of_the_smooth_excess(name):
+    who = people(seed=2, n=90, n_levels=(3,), weighted=True)
+    problem = build(who, name, 0.05)
+    theta = random_point(problem)
+    at = problem.evaluate(theta)
+    for row, jacobian in enumerate(at.jacobian()):
+        for j in range(theta.size):
+            step = np.zeros(theta.size)
+            step[j] = 1e-6
+            up, down = problem.evaluate(theta + step), problem.evaluate(theta - step)
+            slope = (up.constraints[row] - down.constraints[row]) / 2e-6
+            assert jacobian[j] == pytest.approx(slope, abs=1e-7)
+    table = naive.rule_table(name, None, who.signs, who.columns, who.weights)
+    losses = np.logaddexp(0, -who.signs * problem.scores(theta))
+    assert at.constraints == pytest.approx(table @ losses, abs=1e-12)
