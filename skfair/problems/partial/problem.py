@@ -24,6 +24,7 @@ from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import Objective
+from skfair.problems.protocol import Offer
 
 
 @dataclass(eq=False)
@@ -54,6 +55,17 @@ class PartialEvaluation:
         gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
         return np.concatenate([gradient, *of_aux])
 
+    def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the derivatives of the constraints along a step that changes the scores so.
+
+        All rules must be means.
+        """
+        of_aux = np.split(step, self.problem.aux_starts)[1:-1]
+        rules = zip(self.problem.rules, self.of_rules, of_aux, strict=True)
+        return np.concatenate(
+            [np.empty(0), *(rule.along(at, of_scores, aux) for rule, at, aux in rules)]
+        )
+
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
         units = np.eye(self.problem.n_constraints)[slice(None) if which is None else which]
@@ -70,7 +82,7 @@ class PartialParityProblem(TwoSidedProblem):
         Bounds.
     """
 
-    offers = frozenset({"parts"})
+    _rows: IntArray | None = None  # those that an evaluation sees; all if None
 
     def __init__(
         self,
@@ -82,8 +94,8 @@ class PartialParityProblem(TwoSidedProblem):
         alpha: float = 0.0,  # weight of the penalty on the weights
     ) -> None:
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
-        self._aux = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
-        self.n_parameters = int(self._aux[-1])
+        self.aux_starts = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
+        self.n_parameters = int(self.aux_starts[-1])
         ends = np.cumsum([0, *(rule.n_constraints for rule in self.rules)])
         self.row_starts, self.n_constraints = ends[1:-1], int(ends[-1])
         self._set_tolerance(tolerance)
@@ -115,6 +127,30 @@ class PartialParityProblem(TwoSidedProblem):
         return other
 
     @property
+    def offers(self) -> frozenset[Offer]:  # type: ignore[override]
+        """Convex parts; where all functions are means also the same problem on some rows."""
+        functions: list[Objective | BoundPartialRule] = [self.objective, *self.rules]
+        is_mean = all(function.is_mean for function in functions)
+        return frozenset({"parts", "on_rows"} if is_mean else {"parts"})
+
+    @property
+    def strata(self) -> IntArray:
+        """The crossed cells of all rules; rows of each make a batch that says something of all."""
+        cells = [np.zeros(self.model.n_samples, np.int64), *(rule.cells for rule in self.rules)]
+        return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1])
+
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
+        """Estimate the problem by some rows, each of which stands for ``factors`` rows.
+
+        Parameters and bounds are the same. All functions must be means.
+        """
+        other = copy(self)
+        other._rows = rows
+        other.objective = self.objective.on_rows(rows, factors)
+        other.rules = [rule.on_rows(rows, factors) for rule in self.rules]
+        return other
+
+    @property
     def penalty_unit(self) -> float:
         """What a penalty of weight 1 on the disparity amounts to for the worst row."""
         return max((rule.penalty_unit for rule in self.rules), default=1.0)
@@ -133,7 +169,7 @@ class PartialParityProblem(TwoSidedProblem):
     def evaluate(self, theta: FloatArray, part: Part = "whole") -> PartialEvaluation:
         """Evaluate objective and constraints: one pass through the model."""
         w = self.model_part(theta)
-        scores, tape = self.model.forward(w)
+        scores, tape = self.model.forward(w, self._rows)
         value, slopes = self.objective.evaluate(scores, part)
         penalty_gradient = np.zeros(w.size)
         if self.alpha and part != "minus":
@@ -151,6 +187,10 @@ class PartialParityProblem(TwoSidedProblem):
             penalty_gradient=self.alpha * penalty_gradient,
             of_rules=of_rules,
         )
+
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores of the rows: one pass through the model."""
+        return self.model.forward(self.model_part(theta), self._rows)[0]
 
     def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
         """Evaluate the convex parts, plus and minus, in one pass through the model.
@@ -171,7 +211,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     def _evaluate_rules(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
         return [
-            rule.evaluate(scores, theta[self._aux[k] : self._aux[k + 1]], part)
+            rule.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]], part)
             for k, rule in enumerate(self.rules)
         ]
 
