@@ -67,18 +67,19 @@ class TinyParity:
         rest = self.percentiles, self.room, self.width, self.alpha_diagonal, shares
         return TinyParity(self.Z[rows], self.y[rows], self.groups[rows], *rest)
 
-    def primal_dual(self, w, large, batches, V, alpha, queues):
-        """Iterates and queues of section G.9 on (31); the tangents at w are those of ``large``."""
-        tangents = [large.convex_and_concave(w, side)[1] for side in self.sides]
+    def primal_dual(self, w, batches, V, alpha, queues, mu=0.0):
+        """Iterates and queues of section G.9 on (31) with tangents at w, a batch per step."""
         iterates, all_queues, v = [w], [list(queues)], w
         for batch in batches:
-            direction = V * batch.objective(v)[1]
+            away, tangents = v - w, [batch.convex_and_concave(w, side)[1] for side in self.sides]
+            direction = V * (batch.objective(v)[1] + mu * away)
             rows = []
             for side, queue, (at_w, slope) in zip(
                 self.sides, all_queues[-1], tangents, strict=True
             ):
                 value, gradient = batch.convex_and_concave(v, side)[0]
-                rows.append((value - at_w - slope @ (v - w), gradient - slope))
+                value = value - at_w - slope @ away + mu / 2 * away @ away
+                rows.append((value, gradient - slope + mu * away))
                 direction = direction + queue * rows[-1][1]
             new = v - direction / (2 * alpha)
             all_queues.append(

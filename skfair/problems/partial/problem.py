@@ -45,15 +45,22 @@ class PartialEvaluation:
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
         """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
-        problem, slopes = self.problem, objective * self.objective_slopes
-        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
+        slopes, of_aux = objective * self.objective_slopes, np.zeros(self.problem.n_aux)
         if multipliers is not None:
-            for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
-                if mine.any():
-                    by_scores, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
-                    slopes = slopes + by_scores
-        gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
-        return np.concatenate([gradient, *of_aux])
+            by_scores, of_aux = self.slopes(multipliers)
+            slopes = slopes + by_scores
+        gradient = self.problem.model.pullback(self.tape, slopes)
+        return np.concatenate([gradient + objective * self.penalty_gradient, of_aux])
+
+    def slopes(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the sum of multipliers * c by scores and auxiliary parameters."""
+        problem, by_scores = self.problem, np.zeros(self.scores.size)
+        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
+        for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
+            if mine.any():
+                slopes, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
+                by_scores = by_scores + slopes
+        return by_scores, np.concatenate([np.empty(0), *of_aux])
 
     def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
         """Return the derivatives of the constraints along a step that changes the scores so.
@@ -154,6 +161,11 @@ class PartialParityProblem(TwoSidedProblem):
     def penalty_unit(self) -> float:
         """What a penalty of weight 1 on the disparity amounts to for the worst row."""
         return max((rule.penalty_unit for rule in self.rules), default=1.0)
+
+    @property
+    def n_aux(self) -> int:
+        """Number of auxiliary parameters of all rules."""
+        return self.n_parameters - self.model.n_parameters
 
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""

@@ -15,7 +15,6 @@ where they are evaluated, eps -> tolerance on the constraints, lam -> lambda >= 
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -189,40 +188,6 @@ class Linearised:
             j, is_upper = self._sides[row]
             of_plus = _row_slope(plus if is_upper else minus, j)
         return np.asarray(of_plus - self._slopes[1 + row] + self._mu * (at.theta - self._w))
-
-    def on(self, problem: PartialParityProblem) -> Linearised:
-        """Return the functions with the same tangents, and the plus parts of other rows."""
-        other = copy(self)
-        other._problem = problem
-        return other
-
-    def pull(self, at: Point[Parts], lam: FloatArray, objective: float) -> FloatArray:
-        """Return objective * grad g_0 + sum of lam_i grad g_i: two pull-backs."""
-        plus, minus = at.tape
-        of_uppers, of_lowers = np.zeros((2, self._problem.n_constraints))
-        of_uppers[self._uppers], of_lowers[self._lowers] = np.split(lam, [self._uppers.size])
-        gradient = plus.gradient(of_uppers, objective=objective)
-        gradient = gradient + minus.gradient(of_lowers, objective=0.0)
-        gradient -= objective * self._slopes[0] + lam @ self._slopes[1:]
-        return np.asarray(gradient + self._mu * (objective + lam.sum()) * (at.theta - self._w))
-
-    def predicted(self, at: Point[Parts], theta: FloatArray) -> FloatArray:
-        """Return the constraints g_i at theta as their tangents at a point say: one more pass.
-
-        The scores change as they do from the one to the other, which for linear scores is along
-        their tangents.
-        """
-        plus, minus = at.tape
-        step = theta - at.theta
-        of_scores = self._problem.scores(theta) - plus.scores
-        rise = np.concatenate(
-            [
-                plus.along(of_scores, step)[self._uppers],
-                minus.along(of_scores, step)[self._lowers],
-            ]
-        )
-        rise -= self._slopes[1:] @ step
-        return np.asarray(at.constraints + rise + self._mu * float((at.theta - self._w) @ step))
 
     def _point(self, parts: Parts) -> Point[Parts]:
         plus, minus = parts
