@@ -64,11 +64,11 @@ def by_k(data: Mapping[str, tuple[Any, Any, float | None]], quick: bool) -> dict
     """Figures 3, 5 and 8: time and average balance by the number of clusters."""
     results: dict[str, Any] = {}
     for name, (W, groups, shift) in data.items():
-        results[name] = {}
+        results[f"{name}, n = {W.shape[0]}"] = of_data = {}
         for k in (2, 4) if quick else KS:
             rows = compare(W, groups, k, names=(EXACT, ADMM, OURS), shift=shift)
             kept = ("seconds", "mean", "ncut", "violation")
-            results[name][str(k)] = {
+            of_data[str(k)] = {
                 method: {key: row[key] for key in kept} for method, row in rows.items()
             }
     return results
