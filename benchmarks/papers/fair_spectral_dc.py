@@ -40,6 +40,14 @@ from benchmarks.papers._fair_spectral_data import (
     digits,
     label_figures,
 )  # fmt: skip
+from benchmarks.papers._fair_spectral_figures import (
+    by_k,
+    by_k_table,
+    draw_by_k,
+    draw_planes,
+    planes,
+    planes_table,
+)
 from benchmarks.papers._fair_spectral_peers import table_4, table_4_runs
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import labels_by_kmeans
@@ -161,7 +169,7 @@ def facebook(quick: bool) -> dict[str, Any]:
 def main(*, quick: bool = False) -> dict[str, Any]:
     W, groups = make_random_laplacian(300, random_state=SEED)
     compare(W, groups, 5, names=(EXACT, OURS))  # compiles, and loads what is loaded once
-    results: dict[str, Any] = {"table 1": msbm(quick)}
+    results: dict[str, Any] = {"table 1": msbm(quick), "figures 2 and 9": planes(quick)}
     print("   table 1: m-SBM", flush=True)
     results["table 5"] = sensitivity(quick)
     results["table 6"] = rand_laplace(quick)
@@ -169,6 +177,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     has_data = data_folder() is not None
     results["tables 2 and 3"] = real(quick) if has_data else NO_DATA
     results["table 4"] = peers(quick) if has_data else NO_DATA
+    results["figures 3-8"] = by_k(real_data(quick), quick) if has_data else NO_DATA
     results["table 9"] = facebook(quick) if has_data else NO_DATA
     print("   tables 2, 3, 4, 9: networks and Census", flush=True)
     return results
@@ -200,10 +209,11 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             ],
         ),
         "table-6-growth": growth(laplace),
+        "figures-2-9": planes_table(results["figures 2 and 9"]),
     }
     real_results, networks = results["tables 2 and 3"], results["table 9"]
     if "skipped" in real_results:
-        slugs = ("table-2", "table-3", "table-4", "table-9-time", "table-9-quality")
+        slugs = ("table-2", "table-3", "table-4", "figures-3-8", "table-9-time", "table-9-quality")
         return shown | {slug: Table(slug, ("skipped",), [(NO_DATA["skipped"],)]) for slug in slugs}
     shown["table-2"] = times(
         "Table 2: real data, CPU seconds",
@@ -214,6 +224,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     )
     shown["table-3"] = table_3(real_results)
     shown["table-4"] = table_4(results["table 4"])
+    shown["figures-3-8"] = by_k_table(results["figures 3-8"])
     shown["table-9-time"] = times(
         "Table 9: FacebookNet, CPU seconds",
         [(f"k = {k}", rows, TABLE_9[int(k)]) for k, rows in networks.items()],
@@ -312,7 +323,11 @@ def table_9(by_k: dict[str, Any]) -> Table:
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
     shown = {"ratios": ratios(results), "table-6": figure_4(results["table 6"])}
-    return shown | {"constraint": constraint(results)}
+    shown |= {"constraint": constraint(results)}
+    shown["figures-2-9"] = draw_planes(results["figures 2 and 9"])
+    if "skipped" not in results["figures 3-8"]:
+        shown["figures-3-8"] = draw_by_k(results["figures 3-8"])
+    return shown
 
 
 def cases(results: dict[str, Any]) -> list[tuple[str, dict[str, Any], Any]]:

@@ -10,10 +10,13 @@ The paper's ACS Income of Oklahoma has to be downloaded from the census, so Adul
 place, as like it as can be: 17,917 rows, the nine columns that both have, words as numbers, groups
 white or not, 80 % of the rows to learn from. The bound and the batch sizes are not printed in the
 paper, and neither are the values of the baselines: they are chosen here.
+
+Networks are those of this package; with PyTorch installed the same runs are made with a module of
+PyTorch as well, from the starts that PyTorch draws.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,13 +26,21 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 from benchmarks._erm_data import table
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import Table, data_folder, lacks
+from benchmarks.papers._network_pictures import (
+    BINS,
+    METRICS,
+    draw_curves,
+    draw_predictions,
+    draw_spiders,
+)
 from skfair.constraints.base import TrainingRows, make_constraints
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from skfair.metrics import wasserstein_gap
-from skfair.models import MLPScore
+from skfair.models import MLPScore, ScoreModel
+from skfair.models.plug_in import PlugInScore
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import SOLVERS
 
@@ -38,6 +49,7 @@ BOUND = 0.005
 LAYERS = (64, 32)
 N_ROWS = 17_917
 N_CHECKS = 25  # of a run, the start included
+N_TORCH = 5  # runs with PyTorch
 COLUMNS = [  # the counterparts of AGEP, COW, SCHL, MAR, OCCP, POBP, RELP, WKHP and SEX
     "age",
     "workclass",
@@ -49,9 +61,7 @@ COLUMNS = [  # the counterparts of AGEP, COW, SCHL, MAR, OCCP, POBP, RELP, WKHP 
     "hours-per-week",
     "sex",
 ]
-BINS = np.linspace(0, 1, 21)  # of figure 3
 CURVES = ("train loss", "train gap", "test loss", "test gap")
-METRICS = ("Ind", "Sp", "Ina", "Sf", "Wd")
 # Table 3: means of 10 runs on ACS Income, Oklahoma; Ind, Sp, Ina, Sf, Wd.
 PRINTED = {
     "train": {
@@ -112,6 +122,24 @@ def others() -> dict[str, Setting]:
     }
 
 
+def own_network(X: Any) -> ScoreModel:
+    """Return a network of this package."""
+    return MLPScore(X, LAYERS)
+
+
+def torch_network(X: Any) -> ScoreModel:
+    """Return the same as a module of PyTorch."""
+    from torch import nn
+
+    from skfair.models import TorchScore
+
+    sizes = (X.shape[1], *LAYERS)
+    layers = [
+        part for a, b in zip(sizes, LAYERS, strict=False) for part in (nn.Linear(a, b), nn.ReLU())
+    ]
+    return PlugInScore(TorchScore(nn.Sequential(*layers, nn.Linear(LAYERS[-1], 1))), X)
+
+
 class Split(NamedTuple):
     """Standardised rows of one run."""
 
@@ -119,13 +147,15 @@ class Split(NamedTuple):
     y: Any
     is_white: Any
 
-    def problem(self, rule: str, bound: float, units: Any = None) -> ConstrainedERM:
+    def problem(
+        self, rule: str, bound: float, make: Callable[[Any], ScoreModel], units: Any = None
+    ) -> ConstrainedERM:
         """Return problem (4) of the paper on these rows."""
         loss, targets = make_loss("log_loss", "classification"), np.where(self.y > 0, 1.0, -1.0)
         groups = encode_groups(np.where(self.is_white, "white", "non-white"))
         rows = TrainingRows(groups, targets, None, loss, (0, 1))
         rules = [one.prepare(rows, bound) for one in make_constraints(rule, "classification")]
-        model = MLPScore(self.X, LAYERS)
+        model = make(self.X)
         if units is not None:
             model.use_units(units)
         return ConstrainedERM(model, loss, targets, rules)
@@ -190,12 +220,18 @@ def compared(scores: Any, rows: Split) -> dict[str, float]:
 
 
 def run(
-    setting: Setting, train: Split, test: Split, seed: int, n_steps: int, n_checks: int
+    setting: Setting,
+    train: Split,
+    test: Split,
+    seed: int,
+    n_steps: int,
+    n_checks: int,
+    make: Callable[[Any], ScoreModel] = own_network,
 ) -> dict[str, Any]:
     """Train once; the checks on all rows are not timed."""
-    problem = train.problem(setting.rule, setting.bound)
-    seen = train.problem("loss_parity", BOUND)
-    unseen = test.problem("loss_parity", BOUND, seen.model.units)
+    problem = train.problem(setting.rule, setting.bound, make)
+    seen = train.problem("loss_parity", BOUND, make)
+    unseen = test.problem("loss_parity", BOUND, make, seen.model.units)
     rng = np.random.RandomState(seed)
     state = setting.solver.begin(problem, problem.start(rng))
     seconds, curves = 0.0, []
@@ -206,12 +242,13 @@ def run(
         at = seen.evaluate(state.solution), unseen.evaluate(state.solution)
         values = [(part.objective, part.constraints[0]) for part in at]
         curves.append([seconds, *np.ravel(values)])
-    pairs = list(zip(("train", "test"), at, (train, test), strict=True))
+    scores = [problem.scores(state.solution) for problem in (seen, unseen)]
+    pairs = list(zip(("train", "test"), scores, (train, test), strict=True))
     return {
         "curves": curves,
-        **{name: compared(part.scores, rows) for name, part, rows in pairs},
+        **{name: compared(part, rows) for name, part, rows in pairs},
         "shares": [
-            np.histogram(expit(at[1].scores[group]), BINS)[0]
+            np.histogram(expit(scores[1][group]), BINS)[0]
             for group in (test.is_white, ~test.is_white)
         ],
     }
@@ -223,22 +260,37 @@ def main(*, quick: bool = False) -> dict[str, Any]:
         return {"skipped": "no data: Adult"}
     everything = income(3000 if quick else N_ROWS)
     splits = {seed: parts(everything, seed) for seed in SEEDS[: 1 if quick else None]}
-    n_checks = 3 if quick else N_CHECKS
-    results: dict[str, Any] = {}
     run(of_the_paper()["SGD"], *splits[SEEDS[0]], SEEDS[0], 1, 2)  # compiles
-    for settings, n_runs in ((of_the_paper(), len(SEEDS)), (others(), 5)):
-        for name, setting in settings.items():
-            n_steps = setting.n_steps // 40 if quick else setting.n_steps
-            runs = [
-                run(setting, *splits[seed], seed, n_steps, n_checks) for seed in [*splits][:n_runs]
-            ]
-            results[name] = {"steps": n_steps, **summary(runs)}
-        print(f"   trained: {', '.join(settings)}", flush=True)
+    results = trained(of_the_paper(), splits, own_network, quick)
+    results |= trained(others(), dict([*splits.items()][:5]), own_network, quick)
     positive = {
         name: round(float(everything.y[group].mean()), 5)
         for name, group in (("white", everything.is_white), ("non-white", ~everything.is_white))
     }
-    return {"bound": BOUND, "rows": everything.y.size, "positive": positive, "runs": results}
+    found = {"bound": BOUND, "rows": everything.y.size, "positive": positive, "runs": results}
+    if not lacks("torch"):
+        few = dict([*splits.items()][:N_TORCH])
+        found["torch"] = trained(of_the_paper(), few, torch_network, quick)
+    return found
+
+
+def trained(
+    settings: dict[str, Setting],
+    splits: dict[int, tuple[Split, Split]],
+    make: Callable[[Any], ScoreModel],
+    quick: bool,
+) -> dict[str, Any]:
+    """Run algorithms on splits."""
+    results = {}
+    for name, setting in settings.items():
+        n_steps = setting.n_steps // 40 if quick else setting.n_steps
+        runs = [
+            run(setting, *split, seed, n_steps, 3 if quick else N_CHECKS, make)
+            for seed, split in splits.items()
+        ]
+        results[name] = {"steps": n_steps, **summary(runs)}
+    print(f"   trained: {', '.join(settings)}", flush=True)
+    return results
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -298,6 +350,31 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         shown[f"relative-{part}"] = Table(
             f"table 3: {part}, relative to SGD", ["algorithm", *heads], relative
         )
+    if "torch" in results:
+        shown |= torch_tables(found, results["torch"])
+    return shown
+
+
+def torch_tables(own: dict[str, Any], torch: dict[str, Any]) -> dict[str, Table]:
+    """Return table 3 of the networks of PyTorch, and how far they are from our own.
+
+    Distances are in standard errors of the difference of two means.
+    """
+    shown = {}
+    for part in ("train", "test"):
+        rows = []
+        for name, one in torch.items():
+            row: list[Any] = [name]
+            for metric in METRICS:
+                mean, spread, n = one[part][metric]
+                other, spread_2, m = own[name][part][metric]
+                error = np.hypot(spread / max(n - 1, 1) ** 0.5, spread_2 / max(m - 1, 1) ** 0.5)
+                apart = (mean - other) / error if error else np.nan
+                row += [deviation(one[part][metric]), round(float(apart), 1)]
+            rows.append(row)
+        heads = [head for metric in METRICS for head in (metric, "distance")]
+        title = f"table 3 with PyTorch: {part}, and distances from our own networks"
+        shown[f"torch-{part}"] = Table(title, ["algorithm", *heads], rows)
     return shown
 
 
@@ -323,69 +400,18 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
         return {}
     found = results["runs"]
     names = list(PRINTED["test"])
-    return {
+    shown = {
         "figure1": draw_curves(found, names, CURVES[:2], results["bound"]),
         "figure2": draw_curves(found, names, CURVES[2:], results["bound"]),
         "figure3": draw_predictions(found, names),
         "figure4": draw_spiders(found, names),
         "figure5": draw_curves(found, ["SSw", "SSw, appendix B"], CURVES, results["bound"]),
     }
-
-
-def draw_curves(
-    found: dict[str, Any], names: Sequence[str], curves: Sequence[str], bound: float
-) -> Any:
-    """Draw one column per algorithm: quartiles, median and mean over CPU seconds."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(2.4 * len(names) + 1, 2.0 * len(curves)), layout="constrained")
-    axes = figure.subplots(len(curves), len(names), sharey="row", squeeze=False)
-    for (row, column), ax in np.ndenumerate(axes):
-        one, curve = found[names[column]], curves[row]
-        seconds, lines = one["seconds"], one[curve]
-        ax.fill_between(seconds, lines["low"], lines["high"], alpha=0.25, linewidth=0)
-        ax.plot(seconds, lines["median"], label="median")
-        ax.plot(seconds, lines["mean"], "--", linewidth=1, label="mean")
-        if curve.endswith("gap"):
-            ax.axhspan(-bound, bound, color="0.7", zorder=0)
-        if not row:
-            ax.set_title(names[column])
-        if not column:
-            ax.set_ylabel(curve.replace("gap", "constraint"))
-        if row == len(curves) - 1:
-            ax.set_xlabel("CPU seconds")
-    axes[0, 0].legend(frameon=False)
-    return figure
-
-
-def draw_predictions(found: dict[str, Any], names: Sequence[str]) -> Any:
-    """Draw the shares of both groups whose predicted probability is in each bin."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(2.4 * len(names) + 1, 2.6), layout="constrained")
-    for ax, name in zip(figure.subplots(1, len(names), sharey=True), names, strict=True):
-        white, other = found[name]["shares"]
-        ax.stairs(white, BINS, fill=True, alpha=0.45, color="tab:blue", label="white")
-        ax.stairs(other, BINS, fill=True, alpha=0.45, color="tab:red", label="non-white")
-        ax.set(title=name, xlabel="predicted probability", yscale="log")
-    figure.axes[0].set_ylabel("share of the group")
-    figure.axes[0].legend(frameon=False)
-    return figure
-
-
-def draw_spiders(found: dict[str, Any], names: Sequence[str]) -> Any:
-    """Draw the means of four metrics, on training and on test rows."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.6), layout="constrained")
-    metrics = METRICS[:4]
-    angles = np.arange(5) * np.pi / 2
-    axes = figure.subplots(1, 2, subplot_kw={"projection": "polar"}, sharey=True)
-    for ax, part in zip(axes, ("train", "test"), strict=True):
-        for name in names:
-            means = [found[name][part][metric][0] for metric in metrics]
-            ax.plot(angles, [*means, means[0]], label=name)
-        ax.set_xticks(angles[:4], metrics)
-        ax.set_title(part)
-    axes[1].legend(loc="center left", bbox_to_anchor=(1.15, 0.5), frameon=False)
-    return figure
+    if "torch" in results:
+        torch = results["torch"]
+        shown |= {
+            "torch-figures1-2": draw_curves(torch, names, CURVES, results["bound"]),
+            "torch-figure3": draw_predictions(torch, names),
+            "torch-figure4": draw_spiders(torch, names),
+        }
+    return shown

@@ -1,4 +1,4 @@
-"""Figures 1-3, 6, 9-11 and tables 3, 4 of partial_fairness_idca, on a9a and bank.
+"""Figures 1-4, 6, 7, 9-11 and tables 3, 4 of partial_fairness_idca, on a9a and bank.
 
 The pictures come from one split and half of its training rows, the same for all methods; the tables
 from all training rows of two splits. IDCA, SSG and the penalty make far fewer steps than in the
@@ -13,7 +13,6 @@ import numpy as np
 from benchmarks.harness import Table, data_folder
 from benchmarks.papers._partial_runs import (
     BASELINES,
-    DENSITIES,
     FULL,
     QUICK,
     RULES,
@@ -43,7 +42,10 @@ AXES = {
     "pdp": ("pDP fairness, Definition 4.3", "demographic_parity"),
 }
 LEVELS = (0.8, 0.9, 0.95)
-FIGURES = {"statistical_parity": "figure3", "demographic_parity": "figure6"}
+FIGURES = {
+    "a9a": {"statistical_parity": "figure3", "demographic_parity": "figure6"},
+    "bank": {"statistical_parity": "figure4", "demographic_parity": "figure7"},
+}
 RACES = {"statistical_parity": "figure10", "demographic_parity": "figure11"}
 
 
@@ -61,7 +63,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
         results[name] = {
             "figure1": [{"rule": rule, **one.row} for (rule, _, _), one in models.items()],
             "figure2": curves(models, test),
-            "densities": densities(models, test) if name == "a9a" else {},
+            "densities": densities(name, models, test),
             "figure9": intervals(parts, setting, models, size),
         }
         print(f"   {name}, figure 9: {len(setting.intervals)} intervals", flush=True)
@@ -179,7 +181,12 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     return {
         "figure1": draw_frontiers(data),
         "figure2": draw_curves(data),
-        **{FIGURES[rule]: draw_densities(data["a9a"], rule) for rule in DENSITIES},
+        **{
+            slug: draw_densities(name, data[name], rule)
+            for name, slugs in FIGURES.items()
+            for rule, slug in slugs.items()
+            if data[name]["densities"]
+        },
         "figure9": draw_intervals(data),
         **{slug: draw_race(data, rule) for rule, slug in RACES.items()},
     }
@@ -235,11 +242,11 @@ def draw_curves(data: dict[str, Any]) -> Any:
     return figure
 
 
-def draw_densities(result: dict[str, Any], rule: str) -> Any:
-    """Figures 3 and 6."""
+def draw_densities(name: str, result: dict[str, Any], rule: str) -> Any:
+    """Figures 3 and 6, of bank 4 and 7."""
     from skfair.inspection import GroupScoreDisplay
 
-    kinds, setting = result["densities"][rule], SETTINGS["a9a"]
+    kinds, setting = result["densities"][rule], SETTINGS[name]
     n_columns = max(map(len, kinds.values()))
     figure, axes = panels(len(kinds), n_columns, (3.6 * n_columns, 6), layout="constrained")
     for row, (method, by_kappa) in enumerate(kinds.items()):
@@ -251,7 +258,8 @@ def draw_densities(result: dict[str, Any], rule: str) -> Any:
             ).plot(ax=ax)
             ax.axvline(0, color="grey", lw=0.8)
             ax.set_title(f"{NAMES[method]},\n{kappa_text(kappa)}", fontsize=9)
-            ax.set_xlabel("Score (shaded: ranks 5 % to 30 %)")
+            low, high = (f"{100 * end:.0f} %" for end in setting.interval)
+            ax.set_xlabel(f"Score (shaded: ranks {low} to {high})")
     return figure
 
 

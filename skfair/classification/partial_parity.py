@@ -89,8 +89,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "repair" fits the model without the rule and maps its scores, one monotone map per group;
         needs the group at prediction. "al_lbfgs" is an augmented Lagrangian on the smooth rule, and
         other solvers of :mod:`skfair.solvers` that draw no batches, such as "plada", solve it too.
-        "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison. "auto" is
-        "repair" if the model is group-aware, else "al_lbfgs".
+        "idca", "dc_ssg" and "dc_penalty" are the algorithms of the paper, for comparison;
+        "idca_stochastic" draws batches, for networks under statistical parity. "auto" is "repair"
+        if the model is group-aware, else "al_lbfgs".
     loss : str or object, default="log_loss"
         "log_loss", "hinge", "squared_hinge", "squared_error", or an object of :mod:`skfair.losses`.
         For rankings the losses of pairs "auc" (squared hinge), "auc_hinge", "auc_quadratic" and
@@ -134,7 +135,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     tol : float, default=1e-4
         Largest residual of the first-order conditions, ``kkt_residual_``.
     random_state : int, RandomState instance or None, default=None
-        Passed to solvers; those of the package draw no random numbers.
+        Passed to the start of ``model`` and to solvers; "idca_stochastic" draws rows by it.
     intersectional : bool, default=True
         Whether several attributes are crossed, or limited one by one (their groups overlap; only
         for models that are not group-aware).

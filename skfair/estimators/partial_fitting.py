@@ -167,7 +167,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
         forms = slice(-1, None) if self.enforce == "paper" else slice(None)
-        problems = build(surrogate, self.n_percentiles)[forms]
+        problems = _checked(build(surrogate, self.n_percentiles)[forms], solver)
         return solve_partially(
             problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
         )
@@ -287,6 +287,13 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         """Whether the scores are repaired in the end."""
         wanted = self.solver in ("auto", "repair") or self.enforce == "strict"
         return wanted and self.is_group_aware_ and PARTIAL_RULES[self.constraint].is_repairable
+
+
+def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[PartialParityProblem]:
+    """Return problems that a solver can solve: what they offer depends on their rules."""
+    for problem in problems:
+        check_needs(solver, problem)
+    return problems
 
 
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:

@@ -20,8 +20,9 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 
-# Second derivatives; random batches of rows; the convex parts that functions are differences of.
-Offer = Literal["hessian", "draw", "parts"]
+# Second derivatives; random batches of rows; the convex parts that functions are differences of;
+# the same on some of the rows.
+Offer = Literal["hessian", "draw", "parts", "on_rows"]
 
 
 class Evaluation(Protocol):

@@ -24,6 +24,7 @@ from skfair.solvers.dc.base import DC_SOLVERS
 from skfair.solvers.dc.dc_penalty import DCPenalty
 from skfair.solvers.dc.dc_ssg import DCSwitching
 from skfair.solvers.dc.idca import IDCA
+from skfair.solvers.dc.idca_stochastic import StochasticIDCA
 from skfair.solvers.eigen.arpack import Arpack
 from skfair.solvers.eigen.auto import AutoEigen
 from skfair.solvers.eigen.base import EIGEN_SOLVERS, EigenResult
@@ -68,6 +69,7 @@ __all__ = [
     "Penalty",
     # difference-of-convex methods of partial_fairness_idca
     "IDCA",
+    "StochasticIDCA",
     "DCSwitching",
     "DCPenalty",
     "DC_SOLVERS",

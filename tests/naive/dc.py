@@ -20,8 +20,9 @@ def ramp_parts(x, width):
 class TinyParity:
     """Problem (15) as written: G groups, P thresholds, rates between p and p + room."""
 
-    def __init__(self, Z, y, groups, percentiles, room, width, alpha_diagonal):
+    def __init__(self, Z, y, groups, percentiles, room, width, alpha_diagonal, shares=None):
         self.Z, self.y, self.groups, self.width = Z, y, groups, width
+        self.shares = [1 / len(y)] * len(y) if shares is None else shares  # of rows in the loss
         self.percentiles, self.room, self.alpha_diagonal = percentiles, room, alpha_diagonal
         self.n_weights = Z.shape[1]
         # Upper rows first, then the lower ones, each with all groups of the first percentile first.
@@ -34,10 +35,10 @@ class TinyParity:
         value = 0.5 * np.sum(self.alpha_diagonal * weights**2)
         gradient = np.zeros(len(v))
         gradient[: self.n_weights] = self.alpha_diagonal * weights
-        for row, label in zip(self.Z, self.y, strict=True):
+        for row, label, share in zip(self.Z, self.y, self.shares, strict=True):
             margin = label * (row @ weights)
-            value += log_loss(margin) / len(self.y)
-            gradient[: self.n_weights] -= label * row / (1 + np.exp(margin)) / len(self.y)
+            value += log_loss(margin) * share
+            gradient[: self.n_weights] -= label * row / (1 + np.exp(margin)) * share
         return value, gradient
 
     def rate_parts(self, v, p, k):
@@ -59,6 +60,37 @@ class TinyParity:
         if sign > 0:
             return (plus[0] - self.percentiles[p] - self.room, plus[1]), minus
         return (minus[0] + self.percentiles[p], minus[1]), plus
+
+    def of_rows(self, rows, factors):
+        """The same of some rows, each of which stands for some factor of rows in the loss."""
+        shares = [self.shares[i] * factor for i, factor in zip(rows, factors, strict=True)]
+        rest = self.percentiles, self.room, self.width, self.alpha_diagonal, shares
+        return TinyParity(self.Z[rows], self.y[rows], self.groups[rows], *rest)
+
+    def primal_dual(self, w, batches, V, alpha, queues, mu=0.0):
+        """Iterates and queues of section G.9 on (31) with tangents at w, a batch per step."""
+        iterates, all_queues, v = [w], [list(queues)], w
+        for batch in batches:
+            away, tangents = v - w, [batch.convex_and_concave(w, side)[1] for side in self.sides]
+            direction = V * (batch.objective(v)[1] + mu * away)
+            rows = []
+            for side, queue, (at_w, slope) in zip(
+                self.sides, all_queues[-1], tangents, strict=True
+            ):
+                value, gradient = batch.convex_and_concave(v, side)[0]
+                value = value - at_w - slope @ away + mu / 2 * away @ away
+                rows.append((value, gradient - slope + mu * away))
+                direction = direction + queue * rows[-1][1]
+            new = v - direction / (2 * alpha)
+            all_queues.append(
+                [
+                    max(queue + value + gradient @ (new - v), 0.0)
+                    for queue, (value, gradient) in zip(all_queues[-1], rows, strict=True)
+                ]
+            )
+            v = new
+            iterates.append(v)
+        return iterates, all_queues
 
     def algorithm2(self, w, eps, n_steps):
         """All iterates of Algorithm 2 on (31) at w."""

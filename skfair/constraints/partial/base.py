@@ -72,6 +72,10 @@ class BoundPartialRule(ABC):
     # imposed at some only
     percentiles: FloatArray = np.empty(0)
     surrogate: Surrogate  # the step that stands for "above the threshold"
+    # Whether its values are means over cells of rows, which few rows estimate without bias: it then
+    # has ``cells``, :meth:`on_rows` and :meth:`along`
+    is_mean: ClassVar[bool] = False
+    cells: IntArray  # (n_samples,): the cell of each row
 
     @property
     def n_constraints(self) -> int:
@@ -105,6 +109,14 @@ class BoundPartialRule(ABC):
     @abstractmethod
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes of sum(multipliers * values) by the scores and by the auxiliaries."""
+
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
+        """Return the rule on some rows, each of which stands for ``factors`` rows."""
+        raise NotImplementedError
+
+    def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
+        """Return the derivatives of the values along a change of scores and auxiliaries."""
+        raise NotImplementedError
 
 
 class PartialRule(ABC):

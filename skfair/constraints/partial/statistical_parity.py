@@ -13,9 +13,12 @@ nothing (rank 0 or 1) it is infinite.
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.base import (
     PARTIAL_RULES,
     BoundPartialRule,
@@ -29,8 +32,10 @@ from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
 class _BoundStatisticalParity(BoundPartialRule):
     """Soft rates of every group at every threshold."""
 
+    is_mean = True
+
     def __init__(self, rows: PartialRows, surrogate: Surrogate) -> None:
-        self._codes, self._n_groups = rows.codes, rows.n_groups
+        self.cells, self._n_groups = rows.codes, rows.n_groups
         self._shares = rows.shares(rows.codes, rows.n_groups)
         self._intervals = rows.intervals
         self.percentiles = rows.percentiles
@@ -86,7 +91,7 @@ class _BoundStatisticalParity(BoundPartialRule):
         pull = np.ascontiguousarray(multipliers.reshape(self.n_aux, self._n_groups))
         soft_rate_slopes(
             scores,
-            self._codes,
+            self.cells,
             self._shares,
             aux,
             *self.surrogate.codes,
@@ -97,12 +102,28 @@ class _BoundStatisticalParity(BoundPartialRule):
         )
         return slopes, of_aux
 
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
+        """Return the rule on some rows, each of which stands for ``factors`` rows."""
+        other = copy(self)
+        other.cells, other._shares = self.cells[rows], self._shares[rows] * factors
+        return other
+
+    def along(self, at: Values, of_scores: FloatArray, of_aux: FloatArray) -> FloatArray:
+        """Return the derivatives of the rates along a change of scores and thresholds, O(n P)."""
+        rates = np.empty((self.n_aux, self._n_groups))
+        for p, change in enumerate(of_aux):
+            one = np.zeros_like(rates)
+            one[p] = 1.0
+            slopes, _ = self.pull(at, one)
+            rates[p] = np.bincount(self.cells, slopes * (of_scores - change), self._n_groups)
+        return rates.ravel()
+
     def _rates(self, scores: FloatArray, thetas: FloatArray, part: Part) -> FloatArray:
         from skfair._kernels.soft_steps import soft_rates
 
         out = np.zeros((thetas.size, self._n_groups))
         soft_rates(
-            scores, self._codes, self._shares, thetas, *self.surrogate.codes, PARTS[part], out
+            scores, self.cells, self._shares, thetas, *self.surrogate.codes, PARTS[part], out
         )
         return out
 

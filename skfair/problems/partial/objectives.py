@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
 
@@ -21,6 +21,11 @@ class BoundObjective(ABC):
     # Whether it looks at an interval of ranks, and is given it. What counts then follows the
     # ranking, so that the function has kinks, and descent may end at any of them.
     uses_interval: ClassVar[bool] = False
+    is_mean: ClassVar[bool] = False  # whether it is a mean over rows: it then has :meth:`on_rows`
+
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> BoundObjective:
+        """Return the objective on some rows, each of which stands for ``factors`` rows."""
+        raise NotImplementedError
 
     @abstractmethod
     def evaluate(
@@ -44,10 +49,14 @@ class BoundObjective(ABC):
 class MeanLoss(BoundObjective):
     """The weighted mean of a convex loss."""
 
-    is_smooth = True
+    is_smooth = is_mean = True
 
     def __init__(self, loss: Loss, targets: FloatArray, weights: FloatArray) -> None:
         self.loss, self.targets, self.weights = loss, targets, weights
+
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> MeanLoss:
+        """Return the mean over some rows, each of which stands for ``factors`` rows."""
+        return MeanLoss(self.loss, self.targets[rows], self.weights[rows] * factors)
 
     def evaluate(self, scores: FloatArray, part: Part = "whole") -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores."""

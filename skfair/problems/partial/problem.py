@@ -24,6 +24,7 @@ from skfair.constraints.partial.surrogates import Part, Surrogate
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
 from skfair.problems.partial.objectives import BoundObjective
+from skfair.problems.protocol import Offer
 from skfair.utils.history import count_passes
 
 
@@ -45,15 +46,33 @@ class PartialEvaluation:
         self, multipliers: FloatArray | None = None, *, objective: float = 1.0
     ) -> FloatArray:
         """Return objective * grad F + sum of multipliers * grad c: one pull-back."""
-        problem, slopes = self.problem, objective * self.objective_slopes
-        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
+        slopes, of_aux = objective * self.objective_slopes, np.zeros(self.problem.n_aux)
         if multipliers is not None:
-            for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
-                if mine.any():
-                    by_scores, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
-                    slopes = slopes + by_scores
-        gradient = problem.model.pullback(self.tape, slopes) + objective * self.penalty_gradient
-        return np.concatenate([gradient, *of_aux])
+            by_scores, of_aux = self.slopes(multipliers)
+            slopes = slopes + by_scores
+        gradient = self.problem.model.pullback(self.tape, slopes)
+        return np.concatenate([gradient + objective * self.penalty_gradient, of_aux])
+
+    def slopes(self, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the sum of multipliers * c by scores and auxiliary parameters."""
+        problem, by_scores = self.problem, np.zeros(self.scores.size)
+        of_aux = [np.zeros(rule.n_aux) for rule in problem.rules]
+        for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
+            if mine.any():
+                slopes, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
+                by_scores = by_scores + slopes
+        return by_scores, np.concatenate([np.empty(0), *of_aux])
+
+    def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
+        """Return the derivatives of the constraints along a step that changes the scores so.
+
+        All rules must be means.
+        """
+        of_aux = np.split(step, self.problem.aux_starts)[1:-1]
+        rules = zip(self.problem.rules, self.of_rules, of_aux, strict=True)
+        return np.concatenate(
+            [np.empty(0), *(rule.along(at, of_scores, aux) for rule, at, aux in rules)]
+        )
 
     def jacobian(self, which: IntArray | None = None) -> FloatArray:
         """Return the gradients of some constraints (all if None): a pull-back for each."""
@@ -71,7 +90,7 @@ class PartialParityProblem(TwoSidedProblem):
         Bounds.
     """
 
-    offers = frozenset({"parts"})
+    _rows: IntArray | None = None  # those that an evaluation sees; all if None
 
     def __init__(
         self,
@@ -83,8 +102,8 @@ class PartialParityProblem(TwoSidedProblem):
         alpha: float = 0.0,  # weight of the penalty on the weights
     ) -> None:
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
-        self._aux = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
-        self.n_parameters = int(self._aux[-1])
+        self.aux_starts = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
+        self.n_parameters = int(self.aux_starts[-1])
         ends = np.cumsum([0, *(rule.n_constraints for rule in self.rules)])
         self.row_starts, self.n_constraints = ends[1:-1], int(ends[-1])
         self._set_tolerance(tolerance)
@@ -116,9 +135,38 @@ class PartialParityProblem(TwoSidedProblem):
         return other
 
     @property
+    def offers(self) -> frozenset[Offer]:  # type: ignore[override]
+        """Convex parts; where all functions are means also the same problem on some rows."""
+        functions: list[BoundObjective | BoundPartialRule] = [self.objective, *self.rules]
+        is_mean = all(function.is_mean for function in functions)
+        return frozenset({"parts", "on_rows"} if is_mean else {"parts"})
+
+    @property
+    def strata(self) -> IntArray:
+        """The crossed cells of all rules; rows of each make a batch that says something of all."""
+        cells = [np.zeros(self.model.n_samples, np.int64), *(rule.cells for rule in self.rules)]
+        return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1])
+
+    def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
+        """Estimate the problem by some rows, each of which stands for ``factors`` rows.
+
+        Parameters and bounds are the same. All functions must be means.
+        """
+        other = copy(self)
+        other._rows = rows
+        other.objective = self.objective.on_rows(rows, factors)
+        other.rules = [rule.on_rows(rows, factors) for rule in self.rules]
+        return other
+
+    @property
     def penalty_unit(self) -> float:
         """What a penalty of weight 1 on the disparity amounts to for the worst row."""
         return max((rule.penalty_unit for rule in self.rules), default=1.0)
+
+    @property
+    def n_aux(self) -> int:
+        """Number of auxiliary parameters of all rules."""
+        return self.n_parameters - self.model.n_parameters
 
     def start(self, theta_model: FloatArray) -> FloatArray:
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
@@ -134,8 +182,8 @@ class PartialParityProblem(TwoSidedProblem):
     def evaluate(self, theta: FloatArray, part: Part = "whole") -> PartialEvaluation:
         """Evaluate objective and constraints: one pass through the model."""
         w = self.model_part(theta)
-        count_passes(1.0)
-        scores, tape = self.model.forward(w)
+        count_passes(1.0 if self._rows is None else self._rows.size / self.model.n_samples)
+        scores, tape = self.model.forward(w, self._rows)
         value, slopes = self.objective.evaluate(scores, part)
         penalty_gradient = np.zeros(w.size)
         if self.alpha and part != "minus":
@@ -153,6 +201,10 @@ class PartialParityProblem(TwoSidedProblem):
             penalty_gradient=self.alpha * penalty_gradient,
             of_rules=of_rules,
         )
+
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores of the rows: one pass through the model."""
+        return self.model.forward(self.model_part(theta), self._rows)[0]
 
     def parts(self, theta: FloatArray) -> tuple[PartialEvaluation, PartialEvaluation]:
         """Evaluate the convex parts, plus and minus, in one pass through the model.
@@ -173,7 +225,7 @@ class PartialParityProblem(TwoSidedProblem):
 
     def _evaluate_rules(self, scores: FloatArray, theta: FloatArray, part: Part) -> list[Values]:
         return [
-            rule.evaluate(scores, theta[self._aux[k] : self._aux[k + 1]], part)
+            rule.evaluate(scores, theta[self.aux_starts[k] : self.aux_starts[k + 1]], part)
             for k, rule in enumerate(self.rules)
         ]
 

@@ -9,6 +9,7 @@ from skfair.constraints.partial import Surrogate
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.problems.partial.ranking import PartialPairwiseLoss
 from skfair.solvers import DC_SOLVERS, SOLVERS
+from skfair.solvers.base import check_needs
 from skfair.solvers.eigen.base import EIGEN_SOLVERS
 from tests.small_problems import optimum
 from tests.solvers import contract
@@ -21,8 +22,9 @@ OPTIONS = {
     "idca": {"n_inner": 600, "eps": 4e-3},
     "dc_ssg": {"eps": 4e-3},
     "dc_penalty": {"weight": 8.0, "step": 1e-2},
+    "idca_stochastic": {"n_inner": 400},
 }
-STEPS = {"idca": 3}
+STEPS = {"idca": 3, "idca_stochastic": 6}
 
 
 def two_sided():
@@ -44,6 +46,9 @@ def no_rules():
 
 
 PROBLEMS = {made.__name__: made for made in (two_sided, lower_only, upper_only, no_rules)}
+
+
+ON_ROWS = {"two_sided", "no_rules"}  # problems that batches say something of
 
 
 def answer_of(problem, theta):
@@ -84,6 +89,10 @@ def subject_of(name):
 @pytest.mark.parametrize("name", list(DC_SOLVERS))
 def test_the_solvers_of_the_paper_keep_the_contract(name, case, check):
     subject = subject_of(name)
+    if "on_rows" in DC_SOLVERS[name].needs and case not in ON_ROWS:
+        with pytest.raises(TypeError, match="has no 'on_rows'"):
+            check_needs(DC_SOLVERS[name](), subject.case(case).problem)
+        return
     check(subject, subject.case(case))
 
 
@@ -97,7 +106,7 @@ ALL = {
     **{name: SOLVERS[name] for name in SOLVERS},
     **{name: DC_SOLVERS[name] for name in DC_SOLVERS},
 }
-FITTING = [name for name in ALL if not {"hessian", "draw"} & set(ALL[name].needs)]
+FITTING = [name for name in ALL if not {"hessian", "draw", "on_rows"} & set(ALL[name].needs)]
 
 
 @pytest.mark.parametrize("name", FITTING)

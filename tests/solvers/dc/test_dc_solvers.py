@@ -44,9 +44,15 @@ def people(n=120, n_groups=2, seed=0):
 
 
 def problem_of(
-    rule="statistical_parity", form=None, tolerance=0.1, surrogate=None, n_groups=2, alpha=ALPHA
+    rule="statistical_parity",
+    form=None,
+    tolerance=0.1,
+    surrogate=None,
+    n_groups=2,
+    alpha=ALPHA,
+    who=None,
 ):
-    X, y, codes = people(n_groups=n_groups)
+    X, y, codes = people(n_groups=n_groups) if who is None else who
     encoding = encode_groups(codes)
     intervals = Intervals((LOW, HIGH), encoding.levels)
     rows = PartialRows(codes, encoding.names, y, None, intervals, SHARES, 0.0)
@@ -514,4 +520,4 @@ def test_the_penalty_method_stops_where_nothing_pulls():
 
 
 def test_the_solvers_of_the_paper_by_name():
-    assert list(DC_SOLVERS) == ["dc_penalty", "dc_ssg", "idca"]
+    assert list(DC_SOLVERS) == ["dc_penalty", "dc_ssg", "idca", "idca_stochastic"]
