@@ -18,9 +18,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
-from skfair.enforcement.decisions.shares import Shares, margins
+from skfair.enforcement.decisions.shares import Shares, soft_table
 
 
 class SoftRows(NamedTuple):
@@ -30,10 +30,22 @@ class SoftRows(NamedTuple):
     shares: Shares
     weights: FloatArray
 
-    def sample(self, size: int, rng: np.random.RandomState) -> SoftRows:
-        """Return a random sample of the rows."""
-        chosen = np.sort(rng.choice(self.weights.size, size, replace=False))
-        weights = self.weights[chosen]
+    def sample(self, size: int, strata: IntArray, rng: np.random.RandomState) -> SoftRows:
+        """Return about ``size`` random rows; each stratum keeps its weight.
+
+        Small strata get more than their part: half of the rows are shared out equally.
+        """
+        counts = np.bincount(strata)
+        wanted = 0.5 * size * (counts / strata.size + 1 / np.count_nonzero(counts))
+        order = rng.permutation(strata.size)
+        order = order[np.argsort(strata[order], kind="stable")]
+        place = np.arange(strata.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = np.sort(order[place < np.repeat(np.ceil(wanted), counts)])
+        own = strata[chosen]
+        total = np.bincount(strata, self.weights, counts.size)
+        taken = np.bincount(own, self.weights[chosen], counts.size)
+        factor = total / np.where(taken > 0, taken, 1.0)
+        weights = self.weights[chosen] * factor[own]
         return SoftRows(self.values[chosen], self.shares[chosen], weights / weights.sum())
 
 
@@ -64,8 +76,6 @@ def solve_dual(
     multipliers : ndarray of shape (n_rows,)
         Positive at an upper bound, negative at a lower one.
     """
-    from skfair._kernels.decisions import soft_decisions
-
     # Multipliers in units of prices: the largest effect of each row is 1.
     scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
@@ -76,9 +86,9 @@ def solve_dual(
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
         multipliers = _signed(point, above, below, scale)
         prices = (transposed @ multipliers).reshape(shape)
-        soft = margins(data.values, data.shares, prices)
-        value = soft_decisions(soft, data.weights, temperature) + costs @ point
-        slope = -(rows.matrix @ np.asarray(data.shares.T @ soft).ravel())
+        value, table = soft_table(*data, prices, temperature)
+        value += float(costs @ point)
+        slope = -(rows.matrix @ table.ravel())
         if rows.centers.shape[1]:
             pulls = rows.centers.T @ multipliers
             value += temperature * np.logaddexp(0.0, pulls / temperature).sum()
@@ -112,8 +122,5 @@ def soft_values(
     data: SoftRows, rows: LinearRows, prices: FloatArray, temperature: float
 ) -> FloatArray:
     """Return the expected values of the rows at given prices."""
-    from skfair._kernels.decisions import soft_decisions
-
-    soft = margins(data.values, data.shares, prices)
-    soft_decisions(soft, data.weights, temperature)
-    return np.asarray(rows.matrix @ np.asarray(data.shares.T @ soft).ravel())
+    _, table = soft_table(*data, prices, temperature)
+    return np.asarray(rows.matrix @ table.ravel())
