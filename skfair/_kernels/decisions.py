@@ -7,66 +7,63 @@ from numba import njit
 
 
 @njit(cache=True)
-def _soften(row, weight, temperature):
-    """Return weight times the soft maximum of a row, which becomes weight times soft decisions.
+def _soften(leads, weight, temperature):
+    """Return weight times the soft maximum of 0 and leads, which become weights of decisions.
 
-    The soft maximum is T log sum exp(margin / T) for the temperature T.
+    The soft maximum is T log sum exp(lead / T) for the temperature T.
     """
-    largest = row[0]
-    for c in range(1, row.size):
-        largest = max(largest, row[c])
-    mass = 0.0
-    for c in range(row.size):
-        row[c] = 1.0 if row[c] == largest else math.exp((row[c] - largest) / temperature)
-        mass += row[c]
-    for c in range(row.size):
-        row[c] *= weight / mass
+    largest = 0.0
+    for c in range(leads.size):
+        largest = max(largest, leads[c])
+    mass = 1.0 if largest == 0.0 else math.exp(-largest / temperature)
+    for c in range(leads.size):
+        leads[c] = 1.0 if leads[c] == largest else math.exp((leads[c] - largest) / temperature)
+        mass += leads[c]
+    for c in range(leads.size):
+        leads[c] *= weight / mass
     return weight * (largest + temperature * math.log(mass))
 
 
 @njit(cache=True)
 def soft_table_dense(values, shares, prices, weights, temperature, table):
-    """Return the sum of the soft maxima of values minus priced shares.
+    """Return the sum of the soft maxima of 0 and of values minus priced shares.
 
-    Writes to ``table`` (n_features, n_classes) how much of each feature goes to each class.
+    Values (n, n_classes - 1) and prices (n_classes - 1, n_features) are relative to class 0. Writes
+    to ``table`` how much of each feature goes to each other class.
     """
-    n_features, n_classes = prices.shape
+    n_others, n_features = prices.shape
     table[:] = 0.0
-    row = np.empty(n_classes)
+    leads = np.empty(n_others)
     total = 0.0
     for i in range(values.shape[0]):
-        for c in range(n_classes):
-            row[c] = values[i, c]
-        for f in range(n_features):
-            for c in range(n_classes):
-                row[c] -= shares[i, f] * prices[f, c]
-        total += _soften(row, weights[i], temperature)
-        for f in range(n_features):
-            for c in range(n_classes):
-                table[f, c] += shares[i, f] * row[c]
+        for c in range(n_others):
+            cost = 0.0
+            for f in range(n_features):
+                cost += shares[i, f] * prices[c, f]
+            leads[c] = values[i, c] - cost
+        total += _soften(leads, weights[i], temperature)
+        for c in range(n_others):
+            for f in range(n_features):
+                table[c, f] += shares[i, f] * leads[c]
     return total
 
 
 @njit(cache=True)
 def soft_table_sparse(values, indptr, indices, shares, prices, weights, temperature, table):
-    """Return the sum of the soft maxima of values minus priced shares, of a sparse table by rows.
-
-    Writes to ``table`` (n_features, n_classes) how much of each feature goes to each class.
-    """
-    n_classes = prices.shape[1]
+    """Return the same for shares that are sparse by rows; writes to ``table``."""
+    n_others = prices.shape[0]
     table[:] = 0.0
-    row = np.empty(n_classes)
+    leads = np.empty(n_others)
     total = 0.0
     for i in range(values.shape[0]):
-        for c in range(n_classes):
-            row[c] = values[i, c]
-        for a in range(indptr[i], indptr[i + 1]):
-            for c in range(n_classes):
-                row[c] -= shares[a] * prices[indices[a], c]
-        total += _soften(row, weights[i], temperature)
-        for a in range(indptr[i], indptr[i + 1]):
-            for c in range(n_classes):
-                table[indices[a], c] += shares[a] * row[c]
+        for c in range(n_others):
+            leads[c] = values[i, c]
+            for a in range(indptr[i], indptr[i + 1]):
+                leads[c] -= shares[a] * prices[c, indices[a]]
+        total += _soften(leads, weights[i], temperature)
+        for c in range(n_others):
+            for a in range(indptr[i], indptr[i + 1]):
+                table[c, indices[a]] += shares[a] * leads[c]
     return total
 
 

@@ -12,7 +12,8 @@ over the rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,15 +21,44 @@ from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
-from skfair.enforcement.decisions.shares import Shares, soft_table
+from skfair.enforcement.decisions.shares import Shares
 
 
-class SoftRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class SoftRows:
     """Rows of data as the dual sees them: expected worth, shares and weights."""
 
     values: FloatArray
     shares: Shares
     weights: FloatArray
+
+    @cached_property
+    def _leads(self) -> FloatArray:
+        """What each other class is worth more than the first."""
+        return np.ascontiguousarray(self.values[:, 1:] - self.values[:, :1])
+
+    @cached_property
+    def _totals(self) -> FloatArray:
+        """Total share of each feature."""
+        return np.asarray(self.shares.T @ self.weights)
+
+    def soft_table(self, prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
+
+        Prices and table have the shape (n_features, n_classes).
+        """
+        from skfair._kernels.decisions import soft_table_dense, soft_table_sparse
+
+        shares, first = self.shares, prices[:, 0]
+        relative = np.ascontiguousarray((prices[:, 1:] - first[:, None]).T)
+        table, rest = np.empty(relative.shape), (relative, self.weights, temperature)
+        if isinstance(shares, np.ndarray):
+            total = soft_table_dense(self._leads, shares, *rest, table)
+        else:
+            parts = shares.indptr, shares.indices, shares.data
+            total = soft_table_sparse(self._leads, *parts, *rest, table)
+        total += float(self.weights @ self.values[:, 0] - self._totals @ first)
+        return total, np.column_stack([self._totals - table.sum(axis=0), table.T])
 
     def sample(self, size: int, strata: IntArray, rng: np.random.RandomState) -> SoftRows:
         """Return about ``size`` random rows; each stratum keeps its weight.
@@ -86,7 +116,7 @@ def solve_dual(
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
         multipliers = _signed(point, above, below, scale)
         prices = (transposed @ multipliers).reshape(shape)
-        value, table = soft_table(*data, prices, temperature)
+        value, table = data.soft_table(prices, temperature)
         value += float(costs @ point)
         slope = -(rows.matrix @ table.ravel())
         if rows.centers.shape[1]:
@@ -122,5 +152,5 @@ def soft_values(
     data: SoftRows, rows: LinearRows, prices: FloatArray, temperature: float
 ) -> FloatArray:
     """Return the expected values of the rows at given prices."""
-    _, table = soft_table(*data, prices, temperature)
+    _, table = data.soft_table(prices, temperature)
     return np.asarray(rows.matrix @ table.ravel())

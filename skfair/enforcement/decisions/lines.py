@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import Judge, Verdict
@@ -12,10 +13,8 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds import threshold_at
 
-# A line search passes the nearest rows first: so many, or this part of all.
-_NEAR, _NEAR_PART = 4_000, 1 / 16
-# The most that are sorted for one line search.
-MOST_SORTED = 100_000
+# Rows that a line search sorts, the nearest ones: once the limits are kept, and before.
+_NEAR, MOST_SORTED = 4_000, 40_000
 # What it costs to visit a row of a line, in units of sorting and judging one.
 _VISITED = 0.1
 
@@ -33,13 +32,20 @@ class Candidate:
         What rows are expected to add to rates.
     prices : ndarray of shape (n_features, n_classes)
         The prices.
+    columns : Shares, default=None
+        The shares by column, if they are known.
     """
 
     def __init__(
-        self, judge: Judge, values: FloatArray, shares: Shares, prices: FloatArray
+        self,
+        judge: Judge,
+        values: FloatArray,
+        shares: Shares,
+        prices: FloatArray,
+        columns: FloatArray | sparse.csc_array | None = None,
     ) -> None:
-        self.judge, self.values, self.prices = judge, values, prices.copy()
-        self.shares = by_column(shares)
+        self.judge, self.values, self.shares, self.prices = judge, values, shares, prices.copy()
+        self.columns = by_column(shares) if columns is None else columns
         self._margins = margins(values, shares, prices)
         self.predicted = decided(self._margins)
         self.means = judge.means(self.predicted)
@@ -64,7 +70,7 @@ class Candidate:
         """
         from skfair._kernels.decisions import passing_points
 
-        rows, direction = along(self.shares, which)
+        rows, direction = along(self.columns, which)
         points, others = np.empty(rows.size), np.empty(rows.size, np.int64)
         passing_points(self._margins, rows, direction, label, others, points)
         mine, ends = rows, (np.inf, -np.inf)
@@ -131,14 +137,14 @@ def _features_of(features: Features, groups: IntArray) -> IntArray:
 
 def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
     """Search along every line in turn; stop after a sweep without gain, or ``max_rows`` rows."""
-    best = Candidate(start.judge, start.values, start.shares, start.prices)
-    used, few = 0.0, max(_NEAR, int(_NEAR_PART * start.values.shape[0]))
+    best = Candidate(start.judge, start.values, start.shares, start.prices, start.columns)
+    used = 0.0
     for _ in range(n_sweeps):
         before = best.verdict
         for label, which in lines(best.judge, features):
             if used > max_rows:
                 break
-            used += best.improve(label, which, few if best.verdict.is_feasible else MOST_SORTED)
+            used += best.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
         if not best.verdict.is_better_than(before):
             break
-    return Candidate(start.judge, start.values, start.shares, best.prices)
+    return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)

@@ -28,7 +28,7 @@ DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
 # Rows that the line searches may visit, in all.
-SEARCHED_ROWS = 4e6
+SEARCHED_ROWS = 2e6
 
 
 @dataclass
@@ -60,7 +60,7 @@ class PriceSearch:
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
-        return Candidate(self.judge, self.values, self._columns, prices)
+        return Candidate(self.judge, self.values, self.shares, prices, self._columns)
 
     @cached_property
     def _columns(self) -> FloatArray | sparse.csc_array:

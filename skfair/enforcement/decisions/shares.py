@@ -72,39 +72,26 @@ def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArra
     return np.asarray(values - shares @ prices)
 
 
-def soft_table(
-    values: FloatArray, shares: Shares, weights: FloatArray, prices: FloatArray, temperature: float
-) -> tuple[float, FloatArray]:
-    """Return the weighted sum of soft maxima, and how much of each feature goes to each class."""
-    from skfair._kernels.decisions import soft_table_dense, soft_table_sparse
-
-    table = np.empty(prices.shape)
-    if isinstance(shares, np.ndarray):
-        total = soft_table_dense(values, shares, prices, weights, temperature, table)
-    else:
-        total = soft_table_sparse(
-            values, shares.indptr, shares.indices, shares.data, prices, weights, temperature, table
-        )
-    return float(total), table
-
-
 def by_column(shares: Shares) -> FloatArray | sparse.csc_array:
     """Return shares that can be read by column."""
     return shares if isinstance(shares, np.ndarray) else sparse.csc_array(shares)
 
 
 def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[IntArray, FloatArray]:
-    """Return the rows that have some features, and their shares in all of these together."""
+    """Return the rows that have some features, and their shares in all of these together.
+
+    Features are neighbours: one, those of a group, or those of an attribute.
+    """
+    first, end = int(features[0]), int(features[-1]) + 1
     if isinstance(shares, np.ndarray):
         chosen = np.zeros(shares.shape[1])
-        chosen[features] = 1.0
+        chosen[first:end] = 1.0
         total = shares @ chosen
-    elif features.size == 1:  # only the rows of this column are read
-        inside = slice(shares.indptr[features[0]], shares.indptr[features[0] + 1])
-        rows, total = shares.indices[inside], shares.data[inside]
-        return rows[total > _TINY].astype(np.int64), total[total > _TINY]
     else:
-        columns = shares[:, features]
-        total = np.bincount(columns.indices, columns.data, shares.shape[0])
+        inside = slice(shares.indptr[first], shares.indptr[end])
+        rows, total = shares.indices[inside], shares.data[inside]
+        if features.size == 1:
+            return rows[total > _TINY].astype(np.int64), total[total > _TINY]
+        total = np.bincount(rows, total, shares.shape[0])
     rows = np.flatnonzero(total > _TINY)
     return rows, total[rows]
