@@ -72,7 +72,9 @@ def people(name: str) -> People:
     """Return a data set; names after a dash choose other groups or classes."""
     if name == "loans":
         loans = make_loans(12_000, bias=2.0, random_state=SEEDS[0])
-        return People(numbers(loans.data), loans.target, loans.sensitive_features["sex"].to_numpy())
+        return People(
+            numbers(loans.data), loans.target.to_numpy(), loans.sensitive_features["sex"].to_numpy()
+        )
     base, _, variant = name.partition("-")
     data = load_local(base)
     frame = data.frame.assign(target=np.asarray(data.target))
@@ -106,20 +108,28 @@ def numbers(frame: Any) -> Any:
     return np.column_stack([frame.drop(columns=texts).to_numpy(float), codes])
 
 
-def scored(name: str, seed: int, n_rows: int | None = None) -> tuple[Part, Part]:
-    """Return training rows (70 %) and test rows with their probabilities."""
-    X, y, groups = people(name)
+def split(name: str, seed: int, n_rows: int | None = None) -> tuple[Any, Any, Any]:
+    """Return the numbers of training rows (70 %) and of test rows, and the pairs of all rows."""
+    _, y, groups = people(name)
     rows = np.arange(len(y))
     if n_rows is not None and n_rows < len(y):
         rows = np.random.default_rng(seed).choice(rows, n_rows, replace=False)
     kinds = pd.factorize(pd.Series(groups).str.cat(y.astype(str), sep="|"), sort=True)[0]
     train, test = train_test_split(rows, test_size=0.3, random_state=seed, stratify=kinds[rows])
+    return train, test, kinds
+
+
+def scored(name: str, seed: int, n_rows: int | None = None) -> tuple[Part, Part]:
+    """Return training rows and test rows with their probabilities."""
+    X, y, groups = people(name)
+    train, test, kinds = split(name, seed, n_rows)
     n_classes, pairs = len(np.unique(y)), kinds.max() + 1
     classes, pair_of = cross_fitted(X, y, kinds, train, test, seed)
-    return tuple(
+    first, second = (
         Part(chances, pair.reshape(-1, pairs // n_classes, n_classes), y[part], groups[part])
         for chances, pair, part in zip(classes, pair_of, (train, test), strict=True)
     )
+    return first, second
 
 
 def cross_fitted(X: Any, y: Any, kinds: Any, train: Any, test: Any, seed: int) -> Any:
