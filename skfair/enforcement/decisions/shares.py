@@ -86,12 +86,12 @@ def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[In
     if isinstance(shares, np.ndarray):
         chosen = np.zeros(shares.shape[1])
         chosen[first:end] = 1.0
-        total = shares @ chosen
+        total = np.asarray(shares @ chosen)
     else:
         inside = slice(shares.indptr[first], shares.indptr[end])
-        rows, total = shares.indices[inside], shares.data[inside]
+        rows, parts = shares.indices[inside].astype(np.int64), shares.data[inside]
         if features.size == 1:
-            return rows[total > _TINY].astype(np.int64), total[total > _TINY]
-        total = np.bincount(rows, total, shares.shape[0])
-    rows = np.flatnonzero(total > _TINY)
-    return rows, total[rows]
+            return rows[parts > _TINY], np.asarray(parts[parts > _TINY])
+        total = np.bincount(rows, parts, shares.shape[0]).astype(np.float64)
+    of_some = np.flatnonzero(total > _TINY)
+    return of_some, total[of_some]
