@@ -47,6 +47,7 @@ from skfair.estimators.chances import (
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import (
     LabelledRows,
+    clash,
     class_limits,
     class_rules,
     free_decisions,
@@ -292,7 +293,8 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         self._group_models = self._fit_group_models(data, rows, judge, before)
         chosen = self._choose(judge, rows, data, chances)
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
-        self.__dict__.update(report(judge, chosen, n_fair))
+        hint = clash(rules, self.min_rate, self.selection_rate)
+        self.__dict__.update(report(judge, chosen, n_fair, hint))
         self.price_of_fairness_ = unit * (chosen.free.worth - chosen.verdict.worth)
         self.train_predictions_ = self.classes_[chosen.predicted]
         return self

@@ -6,7 +6,6 @@ the limits into rules, assign by prices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -23,39 +22,27 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.cluster.costs import (
+    COSTS,
+    CostFunction,
+    assign_all,
+    cost_function,
+    distances_to_centers,
+    mean_cost,
+    means_of,
+)
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
-from skfair.solvers.clustering.assignment import assign
+from skfair.solvers.clustering.assignment import assign, place
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
-_TINY = 1e-300
-CostFunction = Callable[[Any, Any], Any]
-
-
-def distances_to_centers(clusterer: Any, X: MatrixLike) -> FloatArray:
-    """Return squared distances to the centres of clusters."""
-    centers = getattr(clusterer, "cluster_centers_", None)
-    centers = clusterer.centroids_ if centers is None else centers
-    return np.asarray(euclidean_distances(X, centers, squared=True), dtype=np.float64)
-
-
-def surprise(clusterer: Any, X: MatrixLike) -> FloatArray:
-    """Return minus the logarithm of the probabilities of clusters."""
-    chances = np.asarray(clusterer.predict_proba(X), dtype=np.float64)
-    return np.asarray(-np.log(np.maximum(chances, _TINY)))
-
-
-# What a clusterer may have, and the cost that goes with it; the first that fits is taken.
-COSTS: dict[str, CostFunction] = {
-    "predict_proba": surprise,
-    "cluster_centers_": distances_to_centers,
-    "centroids_": distances_to_centers,
-}
+# Centres move at most so often, and until the cost falls by less than this part of it.
+_MOST_ROUNDS, _SETTLED = 100, 1e-5
 
 
 class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
@@ -80,6 +67,10 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     costs : callable, default=None
         ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
         distances to medoids, or of mixed columns. X is then passed on as it is.
+    update_centers : bool, default=False
+        Whether centres move to the means of their rows and rows are assigned again, in turn, until
+        the cost settles. It costs less at the same limits; the clusters are then no longer those of
+        the clusterer.
     random_state : int, RandomState instance or None, default=None
         Seed of the clusterer, if it has none of its own.
     sensitive_columns : str, int or list of them, default=None
@@ -95,6 +86,10 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         The fitted clusterer.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, within the limits.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Where the centres have moved, with ``update_centers=True`` only.
+    n_iter_ : int
+        How often rows were assigned.
     cost_ : float
         Mean cost of the rows.
     cost_without_limits_ : float
@@ -120,12 +115,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
     See Also
     --------
-    FairKMeans : Moves the centres too, which costs less at the same limits.
+    FairKMeans : Starts from centres of its own, several times.
 
     Notes
     -----
     One pass over the table of costs, O(n K), for each evaluation of the prices; large tables settle
-    on a sample of 10000 rows first.
+    on a sample of 20000 rows first.
 
     Examples
     --------
@@ -150,6 +145,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
         "costs": [callable, None],
+        "update_centers": ["boolean"],
         "random_state": ["random_state"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -162,6 +158,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         relative_balance: bool = True,
         share_bounds: Any = None,
         costs: CostFunction | None = None,
+        update_centers: bool = False,
         random_state: Seed = None,
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
@@ -172,6 +169,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.relative_balance = relative_balance
         self.share_bounds = share_bounds
         self.costs = costs
+        self.update_centers = update_centers
         self.random_state = random_state
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
@@ -212,20 +210,51 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             **self._checks(),
         )
         self.clusterer_ = self._fitted(data.X, data.sample_weight)
+        self._moved: NDArray[Any] | None = None
+        self.__dict__.pop("cluster_centers_", None)
         costs = self._costs(data.X)
-        self._n_clusters = costs.shape[1]
-        problem = self._problem(data.groups, data.sample_weight, self._n_clusters)
-        found = assign(problem, costs)
+        problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
+        found, self.n_iter_ = assign_all(problem, costs), 1
+        if self.update_centers:
+            found, costs = self._move_centers(data.X, problem, found, costs)
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
         weights = problem.weights
-        own = costs[np.arange(self.labels_.size), self.labels_]
-        self.cost_ = float(np.average(own, weights=weights))
+        self.cost_ = mean_cost(costs, self.labels_, weights)
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=weights))
         self.prices_ = problem.group_prices(found.multipliers)
         counts = problem.counts(found.labels) @ problem.membership.T
         self.__dict__.update(count_attributes(counts, data.groups))
         self.status_ = self._status(problem, found)
         return self
+
+    def _move_centers(
+        self, X: NDArray[Any], problem: CostProblem, found: Placement, costs: FloatArray
+    ) -> tuple[Placement, FloatArray]:
+        """Move centres to the means of their rows and assign again, until the cost settles."""
+        if self.costs is not None or cost_function(self.clusterer_) is not distances_to_centers:
+            raise ValueError(
+                f"update_centers=True needs a clusterer with centres and costs=None; "
+                f"{type(self.clusterer_).__name__} is used with other costs."
+            )
+        centers = np.empty((costs.shape[1], X.shape[1]))
+        best, best_costs = found, costs
+        while self.n_iter_ < _MOST_ROUNDS:
+            centers = means_of(X, found.labels, problem.weights, centers)
+            costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
+            found = place(problem, costs, found.multipliers)
+            self.n_iter_ += 1
+            before, now = (
+                mean_cost(table, one.labels, problem.weights)
+                for table, one in ((best_costs, best), (costs, found))
+            )
+            if found.violation > best.violation or now >= before:
+                break
+            best, best_costs, self._moved = found, costs, centers
+            if now > (1 - _SETTLED) * before:
+                break
+        if self._moved is not None:
+            self.cluster_centers_ = self._moved
+        return best, best_costs
 
     def _checks(self) -> dict[str, Any]:
         if self.costs is not None:
@@ -247,10 +276,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
     def _costs(self, X: MatrixLike) -> FloatArray:
         """Return what rows pay in each cluster."""
+        if self._moved is not None:
+            return np.asarray(euclidean_distances(X, self._moved, squared=True), dtype=np.float64)
         name = type(self.clusterer_).__name__
         function = self.costs
         if function is None:
-            function = next((COSTS[has] for has in COSTS if hasattr(self.clusterer_, has)), None)
+            function = cost_function(self.clusterer_)
         if function is None:
             raise TypeError(
                 f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logit
 from sklearn.base import ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
@@ -32,6 +35,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
     classes_: NDArray[Any]
     prices_: FloatArray
     estimators_: list[Any]
+    model_features_: NDArray[Any]
     is_group_aware_: bool
     _group_models: GroupModels | None
     _strata_levels: GroupLevels | None
@@ -241,6 +245,42 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
                 "(group_aware=True)."
             )
         return thresholds_of(self.prices_, self._worth, self.groups_, self._strata_levels)
+
+    def to_linear(self) -> Any:
+        """Return the decisions as one linear formula of the columns for each group.
+
+        For a logistic regression that was passed fitted (``cv="prefit"``): means over the models of
+        several folds are not linear.
+
+        Returns
+        -------
+        formulas : DataFrame
+            By group: the coefficient of each column and the ``intercept``. A row is decided for the
+            second class if its columns times the coefficients, plus the intercept, are above 0.
+        """
+        table = self.to_thresholds()
+        model = self.estimators_[0]
+        model = model.estimator if isinstance(model, FrozenEstimator) else model
+        if len(self.estimators_) > 1 or not isinstance(model, LogisticRegression):
+            raise ValueError(
+                "Decisions are linear only for one fitted LogisticRegression: pass it with "
+                f"cv='prefit'. These are {len(self.estimators_)} models of the type "
+                f"{type(model).__name__}."
+            )
+        return linear_of(table, model, self.model_features_)
+
+
+def linear_of(thresholds: Any, model: LogisticRegression, names: NDArray[Any]) -> Any:
+    """Return what a logistic regression and thresholds by group amount to."""
+    import pandas as pd
+
+    limit = logit(np.clip(thresholds["threshold"].to_numpy(), 0.0, 1.0))
+    sign = np.where(thresholds["selected"] == "above", 1.0, -1.0)
+    columns: Any = pd.Index([*names, "intercept"])
+    values = np.column_stack(
+        [np.outer(sign, model.coef_[0]), sign * (float(model.intercept_[0]) - limit)]
+    )
+    return pd.DataFrame(values, index=thresholds.index, columns=columns)
 
 
 def thresholds_of(

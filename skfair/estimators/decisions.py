@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import decided
@@ -167,7 +169,18 @@ def read_worth(cost_matrix: Any, n_classes: int) -> tuple[FloatArray, float]:
     return (costs.max() - costs) / spread, spread
 
 
-def report(judge: Judge, chosen: Chosen, n_fair: int) -> dict[str, object]:
+def clash(rules: Sequence[Constraint], min_rate: Any, selection_rate: Any) -> str:
+    """Say by how much a floor and a budget contradict each other, whatever the rows are."""
+    if not isinstance(min_rate, Real) or isinstance(floor_rule(rules), BoundedFalseNegativeRate):
+        return ""
+    if selection_rate is None or isinstance(selection_rate, dict):
+        return ""
+    high = selection_rate if isinstance(selection_rate, Real) else selection_rate[1]
+    excess = float(min_rate) - float(high)
+    return f" min_rate and selection_rate contradict each other by {excess:.3g}." * (excess > 0)
+
+
+def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, object]:
     """Return the attributes that say what was kept; warn if a limit was not.
 
     The first ``n_fair`` rules of the judge are fairness rules, the others floors and budgets.
@@ -178,7 +191,7 @@ def report(judge: Judge, chosen: Chosen, n_fair: int) -> dict[str, object]:
     if not chosen.verdict.is_feasible:
         warn_user(
             "No decisions were found that keep all limits on the training rows: "
-            f"{contradiction(judge, chosen.predicted, names)}. Raise one of the two.",
+            f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
             ConvergenceWarning,
         )
     return {

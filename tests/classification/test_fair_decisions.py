@@ -153,9 +153,20 @@ def test_floors_and_budgets(group_aware):
 
 def test_limits_that_contradict_each_other_are_named():
     X, y, groups = people(seed=6)
-    with pytest.warns(ConvergenceWarning, match=r"(min_rate|selection_rate) is missed by 0\.\d+"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"(min_rate|selection_rate) is missed by 0\.\d+"
+    ) as w:
         fitted = model(min_rate=0.6, selection_rate=0.2).fit(X, y, sensitive_features=groups)
     assert fitted.status_ == "infeasible"
+    text = str(w[0].message)
+    assert "min_rate and selection_rate contradict each other by 0.4" in text
+    found = fitted.train_predictions_
+    rates = [found[groups == g].mean() for g in "ab"]
+    for name, missed in (
+        ("DemographicParity", abs(rates[0] - rates[1]) - 0.05),
+        ("min_rate", 0.6 - min(rates)),
+    ):
+        assert (f"{name} is missed by {missed:.3g}" in text) == (missed > 0)
 
 
 def test_costs_take_the_place_of_errors():
@@ -214,6 +225,24 @@ def test_a_fitted_model_decides_the_same_again():
         positive = inner.predict_proba(X)[:, 1] > table["threshold"].loc[groups].to_numpy()
         assert np.array_equal(positive.astype(int), found)
         assert set(table["selected"]) == {"above"}
+
+
+def test_linear_formulas_decide_as_the_classifier_does():
+    X, y, groups = people(seed=8)
+    inner = LogisticRegression().fit(X, y)
+    given = {"sensitive_features": groups}
+    for rule in ("demographic_parity", "equalized_odds"):
+        fitted = FairDecisionClassifier(inner, rule, group_aware=True, cv="prefit")
+        formulas = fitted.fit(X, y, **given).to_linear()
+        assert list(formulas.columns) == [0, 1, 2, 3, "intercept"]
+        assert list(formulas.index) == ["a", "b"]
+        own = formulas.loc[groups].to_numpy(float)
+        positive = (X * own[:, :4]).sum(axis=1) + own[:, 4] > 0
+        assert np.array_equal(positive.astype(int), fitted.predict(X, **given))
+    with pytest.raises(ValueError, match="cv='prefit'"):
+        model(group_aware=True).fit(X, y, **given).to_linear()
+    with pytest.raises(ValueError, match="group_aware=True"):
+        FairDecisionClassifier(inner, cv="prefit").fit(X, y, **given).to_linear()
 
 
 def test_half_of_all_scores_tied():

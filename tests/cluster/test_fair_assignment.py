@@ -99,3 +99,39 @@ def test_groups_are_needed_for_a_batch():
     model = FairAssignment(KMeans(2, n_init=1)).fit(X, sensitive_features=groups)
     with pytest.raises(ValueError, match="needs the groups"):
         model.assign(X)
+
+
+def test_centres_that_move_cost_less():
+    X, groups = people(600, seed=4)
+    inner = MiniBatchKMeans(4, n_init=1, random_state=0)
+    stay = FairAssignment(inner).fit(X, sensitive_features=groups)
+    move = FairAssignment(inner, update_centers=True).fit(X, sensitive_features=groups)
+    assert stay.n_iter_ == 1 < move.n_iter_
+    assert move.cost_ < 0.99 * stay.cost_
+    assert balance(move.labels_, groups) >= 0.8 * balance(np.zeros(groups.size), groups) - 1e-9
+    means = np.array([X[move.labels_ == k].mean(axis=0) for k in range(4)])
+    assert np.abs(means - move.cluster_centers_).max() < 0.05  # nearly a fixed point
+    own = ((X - move.cluster_centers_[move.labels_]) ** 2).sum(axis=1)
+    assert move.cost_ == pytest.approx(own.mean())
+    new_X, _ = people(seed=5)
+    nearest = ((new_X[:, None] - move.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
+    assert np.array_equal(move.predict(new_X), nearest)
+    assert not hasattr(stay, "cluster_centers_")
+    fair = FairKMeans(4, random_state=0).fit(X, sensitive_features=groups)
+    assert move.cost_ * groups.size <= fair.inertia_ * 1.05
+    for other in (GaussianMixture(2), FrozenEstimator(GaussianMixture(2).fit(X))):
+        with pytest.raises(ValueError, match="needs a clusterer with centres"):
+            FairAssignment(other, update_centers=True).fit(X, sensitive_features=groups)
+    again = move.set_params(update_centers=False).fit(X, sensitive_features=groups)
+    assert np.array_equal(again.labels_, stay.labels_)
+    assert not hasattr(again, "cluster_centers_")
+
+
+def test_many_rows_cost_hardly_more_than_by_all_their_prices():
+    X, groups = people(50_000, seed=6)
+    inner = FrozenEstimator(KMeans(5, n_init=1, random_state=0).fit(X))
+    model = FairAssignment(inner, min_balance=0.9).fit(X, sensitive_features=groups)
+    assert balance(model.labels_, groups) >= 0.9 * balance(np.zeros(groups.size), groups) - 1e-9
+    batch = model.assign(X, sensitive_features=groups)  # the same problem, to the end
+    costs = ((X[:, None] - inner.cluster_centers_) ** 2).sum(axis=2)
+    assert model.cost_ <= 1.001 * costs[np.arange(50_000), batch].mean()

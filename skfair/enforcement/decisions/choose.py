@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Judge, Verdict
+from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.windows import is_described, window_prices
@@ -72,10 +72,15 @@ def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:
 
 
 def contradiction(judge: Judge, predicted: IntArray, names: Sequence[str]) -> str:
-    """Say which limit is missed, by how much, and which other one stands in its way."""
+    """Say which limits are missed, by how much, and what stands in the way of a single one."""
     over = np.array(judge.disparities(predicted)) - [b.max_disparity for b in judge.bounds]
-    order = np.argsort(-over)
-    text = f"{names[order[0]]} is missed by {over[order[0]]:.3g}"
-    if order.size > 1:
-        text += f", and the limit closest to contradicting it is {names[order[1]]}"
+    order = np.argsort(-over, kind="stable")
+    missed = [k for k in order if over[k] > ROUNDING] or [order[0]]
+    text = "; ".join(f"{names[k]} is missed by {over[k]:.3g}" for k in missed)
+    if len(missed) == 1 < order.size:
+        other = order[1]
+        text += (
+            f"; the limit closest to contradicting it is {names[other]}, with {-over[other]:.3g}"
+        )
+        text += " to spare"
     return text

@@ -12,28 +12,70 @@ over the rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
-from skfair.enforcement.decisions.shares import Shares, margins
+from skfair.enforcement.decisions.shares import Shares
 
 
-class SoftRows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class SoftRows:
     """Rows of data as the dual sees them: expected worth, shares and weights."""
 
     values: FloatArray
     shares: Shares
     weights: FloatArray
 
-    def sample(self, size: int, rng: np.random.RandomState) -> SoftRows:
-        """Return a random sample of the rows."""
-        chosen = np.sort(rng.choice(self.weights.size, size, replace=False))
-        weights = self.weights[chosen]
+    @cached_property
+    def _leads(self) -> FloatArray:
+        """What each other class is worth more than the first."""
+        return np.ascontiguousarray(self.values[:, 1:] - self.values[:, :1])
+
+    @cached_property
+    def _totals(self) -> FloatArray:
+        """Total share of each feature."""
+        return np.asarray(self.shares.T @ self.weights)
+
+    def soft_table(self, prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
+
+        Prices and table have the shape (n_features, n_classes).
+        """
+        from skfair._kernels.decisions import soft_table_dense, soft_table_sparse
+
+        shares, first = self.shares, prices[:, 0]
+        relative = np.ascontiguousarray((prices[:, 1:] - first[:, None]).T)
+        table, rest = np.empty(relative.shape), (relative, self.weights, temperature)
+        if isinstance(shares, np.ndarray):
+            total = soft_table_dense(self._leads, shares, *rest, table)
+        else:
+            parts = shares.indptr, shares.indices, shares.data
+            total = soft_table_sparse(self._leads, *parts, *rest, table)
+        total += float(self.weights @ self.values[:, 0] - self._totals @ first)
+        return total, np.column_stack([self._totals - table.sum(axis=0), table.T])
+
+    def sample(self, size: int, strata: IntArray, rng: np.random.RandomState) -> SoftRows:
+        """Return about ``size`` random rows; each stratum keeps its weight.
+
+        Small strata get more than their part: half of the rows are shared out equally.
+        """
+        counts = np.bincount(strata)
+        wanted = 0.5 * size * (counts / strata.size + 1 / np.count_nonzero(counts))
+        order = rng.permutation(strata.size)
+        order = order[np.argsort(strata[order], kind="stable")]
+        place = np.arange(strata.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = np.sort(order[place < np.repeat(np.ceil(wanted), counts)])
+        own = strata[chosen]
+        total = np.bincount(strata, self.weights, counts.size)
+        taken = np.bincount(own, self.weights[chosen], counts.size)
+        factor = total / np.where(taken > 0, taken, 1.0)
+        weights = self.weights[chosen] * factor[own]
         return SoftRows(self.values[chosen], self.shares[chosen], weights / weights.sum())
 
 
@@ -64,8 +106,6 @@ def solve_dual(
     multipliers : ndarray of shape (n_rows,)
         Positive at an upper bound, negative at a lower one.
     """
-    from skfair._kernels.decisions import soft_decisions
-
     # Multipliers in units of prices: the largest effect of each row is 1.
     scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
@@ -76,9 +116,9 @@ def solve_dual(
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
         multipliers = _signed(point, above, below, scale)
         prices = (transposed @ multipliers).reshape(shape)
-        soft = margins(data.values, data.shares, prices)
-        value = soft_decisions(soft, data.weights, temperature) + costs @ point
-        slope = -(rows.matrix @ np.asarray(data.shares.T @ soft).ravel())
+        value, table = data.soft_table(prices, temperature)
+        value += float(costs @ point)
+        slope = -(rows.matrix @ table.ravel())
         if rows.centers.shape[1]:
             pulls = rows.centers.T @ multipliers
             value += temperature * np.logaddexp(0.0, pulls / temperature).sum()
@@ -112,8 +152,5 @@ def soft_values(
     data: SoftRows, rows: LinearRows, prices: FloatArray, temperature: float
 ) -> FloatArray:
     """Return the expected values of the rows at given prices."""
-    from skfair._kernels.decisions import soft_decisions
-
-    soft = margins(data.values, data.shares, prices)
-    soft_decisions(soft, data.weights, temperature)
-    return np.asarray(rows.matrix @ np.asarray(data.shares.T @ soft).ravel())
+    _, table = data.soft_table(prices, temperature)
+    return np.asarray(rows.matrix @ table.ravel())

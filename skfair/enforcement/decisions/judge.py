@@ -7,7 +7,7 @@ predictions (accuracy parity) is one rule for all classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.thresholds import Cut, RateTable
 
-if TYPE_CHECKING:  # kernels are imported when something is fitted
-    pass
-
 # A limit is kept if it is exceeded by less than this: the scans leave twice as much to spare.
 ROUNDING = 5e-11
+# Values that differ by less, relatively, are a tie.
+_SPACING = 1e-12
 
 
 class ClassRule(NamedTuple):
@@ -108,12 +107,41 @@ class Judge:
 
     def __call__(self, predicted: IntArray) -> Verdict:
         """Judge the decision of every row."""
-        over = np.array(self.disparities(predicted)) - self._table.bounds
-        return Verdict(self.worth_of(predicted), float(over.max(initial=-np.inf)))
+        return self.verdict(self.means(predicted), self.worth_of(predicted))
+
+    def verdict(self, means: Sequence[FloatArray], worth: float) -> Verdict:
+        """Judge cell means and worth."""
+        found = [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
+        over = np.array(found) - self._table.bounds
+        return Verdict(worth, float(over.max(initial=-np.inf)))
+
+    def changed(
+        self,
+        means: Sequence[FloatArray],
+        worth: float,
+        rows: IntArray,
+        before: IntArray,
+        after: IntArray,
+    ) -> tuple[list[FloatArray], float]:
+        """Return cell means and worth after the decisions of some rows have changed."""
+        moved = np.flatnonzero(before != after)
+        rows, before, after = rows[moved], before[moved], after[moved]
+        gains, cells, steps = self._changes(rows, after, before)
+        added = [
+            mean + np.bincount(cell, step, mean.size)
+            for mean, cell, step in zip(means, cells, steps, strict=True)
+        ]
+        return added, worth + float(gains.sum())
 
     def scan(
-        self, rows: IntArray, label: int, others: IntArray, cutoffs: FloatArray, predicted: IntArray
-    ) -> tuple[Cut, FloatArray]:
+        self,
+        rows: IntArray,
+        label: int,
+        others: IntArray,
+        points: FloatArray,
+        means: Sequence[FloatArray],
+        worth: float,
+    ) -> tuple[Cut, IntArray]:
         """Find the best cutoff above which rows are decided for a class.
 
         Parameters
@@ -124,38 +152,38 @@ class Judge:
             The class.
         others : ndarray
             What these rows are decided for otherwise.
-        cutoffs : ndarray
+        points : ndarray
             A row is decided for the class if its value here is above the cutoff.
-        predicted : ndarray of shape (n_samples,)
-            What all rows are decided for if these get ``others``.
+        means : sequence of ndarray
+            The cell means if these rows get ``others``.
+        worth : float
+            What all decisions are worth then.
 
         Returns
         -------
         cut : Cut
             The best one.
-        ordered : ndarray
-            The sorted values.
+        order : ndarray
+            The rows by falling value.
         """
         from skfair._kernels.thresholds import SortedRows
 
-        order = np.argsort(-cutoffs)
-        ordered = cutoffs[order]
-        spacing = ordered[:-1] - ordered[1:]
-        can_cut = spacing > 1e-12 * (1.0 + np.abs(ordered[1:]))
+        order = np.argsort(-points)
+        ordered = points[order]
+        can_cut = ordered[:-1] - ordered[1:] > _SPACING * (1.0 + np.abs(ordered[1:]))
         entries = SortedRows(order, can_cut, *self._changes(rows, label, others))
-        start = self.means(predicted)
-        return self._table.scan(entries, start, self.worth_of(predicted)), ordered
+        return self._table.scan(entries, means, worth), order
 
     def _changes(
-        self, rows: IntArray, label: int, others: IntArray
+        self, rows: IntArray, labels: int | IntArray, others: IntArray
     ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Return what changes if rows are decided for a class: worth, cells, and cell means."""
+        """Return what changes if rows get labels, not others: worth, cells, and cell means."""
         classes = self.classes[rows]
-        gains = self.weights[rows] * (self.worth[classes, label] - self.worth[classes, others])
+        gains = self.weights[rows] * (self.worth[classes, labels] - self.worth[classes, others])
         cells, steps = self.cells[:, rows], self.steps[:, rows]
         for k, rule in enumerate(self.rules):
             counted = classes if rule.counted is None else rule.counted
-            steps[k] *= (label == counted) * 1.0 - (others == counted)
+            steps[k] *= (labels == counted) * 1.0 - (others == counted)
         return gains, cells, steps
 
     def _counted(self, rule: ClassRule) -> IntArray | int:

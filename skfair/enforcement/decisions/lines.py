@@ -10,11 +10,13 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
-from skfair.enforcement.decisions.shares import Shares, margins
+from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds import threshold_at
 
-# What judging decisions costs, in units of a line search.
-_JUDGED = 0.1
+# Rows that a line search sorts, the nearest ones: once the limits are kept, and before.
+_NEAR, MOST_SORTED = 4_000, 40_000
+# What it costs to visit a row of a line, in units of sorting and judging one.
+_VISITED = 0.1
 
 
 class Candidate:
@@ -30,8 +32,8 @@ class Candidate:
         What rows are expected to add to rates.
     prices : ndarray of shape (n_features, n_classes)
         The prices.
-    known : ndarray of shape (n_samples, n_classes), default=None
-        The margins at these prices, if they are known.
+    columns : Shares, default=None
+        The shares by column, if they are known.
     """
 
     def __init__(
@@ -40,35 +42,63 @@ class Candidate:
         values: FloatArray,
         shares: Shares,
         prices: FloatArray,
-        known: FloatArray | None = None,
+        columns: FloatArray | sparse.csc_array | None = None,
     ) -> None:
-        self.judge, self.values, self.shares, self.prices = judge, values, shares, prices
-        self.margins = margins(values, shares, prices) if known is None else known
-        self.predicted = decided(self.margins)
-        self.verdict: Verdict = judge(self.predicted)
+        self.judge, self.values, self.shares, self.prices = judge, values, shares, prices.copy()
+        self.columns = by_column(shares) if columns is None else columns
+        self._margins = margins(values, shares, prices)
+        self.predicted = decided(self._margins)
+        self.means = judge.means(self.predicted)
+        self.verdict: Verdict = judge.verdict(self.means, judge.worth_of(self.predicted))
 
-    def along(self, label: int, which: IntArray) -> Candidate:
-        """Return the best candidate whose prices differ by one number.
+    def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
+        """Move the price of a class at some features to where the decisions are best.
 
-        It is added to the prices of a class at some features.
+        Parameters
+        ----------
+        label : int
+            The class.
+        which : ndarray
+            The features.
+        n_near : int
+            Only cutoffs among the nearest rows, so many of them, are tried.
+
+        Returns
+        -------
+        cost : float
+            Rows that were judged.
         """
-        direction = np.asarray(self.shares[:, which].sum(axis=1)).ravel()
-        rows = np.flatnonzero(direction > 1e-12)
-        others = self.margins[rows]
-        others[:, label] = -np.inf
-        best_others = decided(others)
-        gains = self.margins[rows, label] - others[np.arange(rows.size), best_others]
-        without = self.predicted.copy()
-        without[rows] = best_others
-        cut, ordered = self.judge.scan(rows, label, best_others, gains / direction[rows], without)
-        shift = threshold_at(cut, ordered, ordered, 0.0).shift
-        if shift == 0.0:
-            return self
-        prices = self.prices.copy()
-        prices[which, label] -= shift
-        moved = self.margins.copy()
-        moved[:, label] += shift * direction
-        return Candidate(self.judge, self.values, self.shares, prices, moved)
+        from skfair._kernels.decisions import passing_points
+
+        rows, direction = along(self.columns, which)
+        points, others = np.empty(rows.size), np.empty(rows.size, np.int64)
+        passing_points(self._margins, rows, direction, label, others, points)
+        mine, ends = rows, (np.inf, -np.inf)
+        if rows.size > n_near:
+            distance = np.abs(points)
+            width = float(np.partition(distance, n_near)[n_near])
+            inside = np.flatnonzero(distance < width)
+            mine, others, near, ends = rows[inside], others[inside], points[inside], (width, -width)
+        else:
+            near = points
+        cost = _VISITED * rows.size + mine.size
+        judge, worth = self.judge, self.verdict.worth
+        means, worth = judge.changed(self.means, worth, mine, self.predicted[mine], others)
+        cut, order = judge.scan(mine, label, others, near, means, worth)
+        ordered = np.concatenate([ends[:1], near[order], ends[1:]])
+        if ordered[cut.n_above] - ordered[cut.n_above + 1] <= 1e-12:
+            return cost  # the nearest row that was left out is tied with the last one
+        shift = threshold_at(cut._replace(n_above=cut.n_above + 1), ordered, ordered, 0.0).shift
+        after = others.copy()
+        after[order[: cut.n_above]] = label
+        means, worth = judge.changed(means, worth, mine, others, after)
+        verdict = judge.verdict(means, worth)
+        if shift != 0.0 and verdict.is_better_than(self.verdict):
+            self.prices[which, label] -= shift
+            self._margins[rows, label] += shift * direction
+            self.predicted[mine] = after
+            self.means, self.verdict = means, verdict
+        return cost
 
 
 def decided(margins: FloatArray) -> IntArray:
@@ -107,23 +137,14 @@ def _features_of(features: Features, groups: IntArray) -> IntArray:
 
 def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
     """Search along every line in turn; stop after a sweep without gain, or ``max_rows`` rows."""
-    used, n_samples = 0.0, start.values.shape[0]
-    shares = start.shares
-    # Where groups are known, a line passes only the rows of some.
-    by_feature, n_members = shares, float(features.size)
-    if not isinstance(shares, np.ndarray):
-        by_feature, n_members = sparse.csc_array(shares), shares.nnz / n_samples
-    # Columns are read one by one, so the sparse shares are kept by column meanwhile.
-    best = Candidate(start.judge, start.values, by_feature, start.prices)
+    best = Candidate(start.judge, start.values, start.shares, start.prices, start.columns)
+    used = 0.0
     for _ in range(n_sweeps):
         before = best.verdict
         for label, which in lines(best.judge, features):
             if used > max_rows:
                 break
-            found = best.along(label, which)
-            used += n_samples * (_JUDGED + min(1.0, which.size / features.size * n_members))
-            if found.verdict.is_better_than(best.verdict):
-                best = found
+            used += best.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
         if not best.verdict.is_better_than(before):
             break
-    return Candidate(start.judge, start.values, shares, best.prices)
+    return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)

@@ -16,6 +16,9 @@ from skfair._typing import FloatArray, IntArray
 
 Shares: TypeAlias = FloatArray | sparse.csr_array | sparse.csc_array
 
+# A price moves only rows with a larger share than this.
+_TINY = 1e-12
+
 
 def known_shares(
     groups: IntArray, n_groups: int, strata: IntArray | None, n_strata: int, chances: FloatArray
@@ -67,3 +70,28 @@ def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) 
 def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArray:
     """Return the expected worth of each decision minus its price, shape (n, n_classes)."""
     return np.asarray(values - shares @ prices)
+
+
+def by_column(shares: Shares) -> FloatArray | sparse.csc_array:
+    """Return shares that can be read by column."""
+    return shares if isinstance(shares, np.ndarray) else sparse.csc_array(shares)
+
+
+def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[IntArray, FloatArray]:
+    """Return the rows that have some features, and their shares in all of these together.
+
+    Features are neighbours: one, those of a group, or those of an attribute.
+    """
+    first, end = int(features[0]), int(features[-1]) + 1
+    if isinstance(shares, np.ndarray):
+        chosen = np.zeros(shares.shape[1])
+        chosen[first:end] = 1.0
+        total = np.asarray(shares @ chosen)
+    else:
+        inside = slice(shares.indptr[first], shares.indptr[end])
+        rows, parts = shares.indices[inside].astype(np.int64), shares.data[inside]
+        if features.size == 1:
+            return rows[parts > _TINY], np.asarray(parts[parts > _TINY])
+        total = np.bincount(rows, parts, shares.shape[0]).astype(np.float64)
+    of_some = np.flatnonzero(total > _TINY)
+    return of_some, total[of_some]

@@ -2,18 +2,20 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, softmax
+from scipy import sparse
+from scipy.special import softmax
 
-from skfair._kernels.decisions import soft_decisions
+from skfair._kernels.decisions import passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.rows import Features, linear_rows
-from skfair.enforcement.decisions.shares import known_shares, margins
+from skfair.enforcement.decisions.shares import along, known_shares, margins
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
+from tests.naive import decisions as naive
 
 
 def small(rule, limit, n=80, n_classes=2, seed=0):
@@ -35,13 +37,58 @@ def small(rule, limit, n=80, n_classes=2, seed=0):
     return judge, Features(2, 1, n_classes, np.arange(2)), groups, chances, shares
 
 
-def test_soft_decisions_are_a_softmax():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_soft_decisions_are_a_softmax(n_classes):
     rng = np.random.default_rng(0)
-    given, weights = rng.normal(size=(20, 3)), rng.random(20)
-    soft = given.copy()
-    value = soft_decisions(soft, weights, 0.3)
-    assert value == pytest.approx(weights @ (0.3 * logsumexp(given / 0.3, axis=1)))
-    assert np.allclose(soft, weights[:, None] * softmax(given / 0.3, axis=1))
+    values, weights = rng.normal(size=(20, n_classes)), rng.random(20)
+    shares, prices = rng.random((20, 4)), rng.normal(size=(4, n_classes))
+    shares[rng.random(shares.shape) < 0.5] = 0
+    values[3] = 0.25  # ties
+    shares[3] = 0
+    expected = naive.soft_table(values, shares, prices, weights, 0.3)
+    for given in (shares, sparse.csr_array(shares)):
+        total, table = SoftRows(values, given, weights).soft_table(prices, 0.3)
+        assert total == pytest.approx(expected[0])
+        assert np.allclose(table, expected[1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_points_where_a_line_passes_rows(n_classes):
+    rng = np.random.default_rng(0)
+    given = rng.integers(0, 3, size=(30, n_classes)) / 2  # with ties
+    rows, direction = np.arange(0, 30, 2), rng.random(15) + 0.1
+    for label in range(n_classes):
+        others, points = np.empty(15, np.int64), np.empty(15)
+        passing_points(given, rows, direction, label, others, points)
+        expected = naive.passing_points(given, rows, direction, label)
+        assert others.tolist() == expected[0]
+        assert points == pytest.approx(expected[1])
+
+
+def test_shares_along_a_line():
+    rng = np.random.default_rng(0)
+    shares = rng.random((12, 5)) * (rng.random((12, 5)) < 0.5)
+    for which in ([2], [1, 2, 3]):
+        expected = shares[:, which].sum(axis=1)
+        for given in (shares, sparse.csc_array(shares)):
+            rows, total = along(given, np.array(which))
+            assert rows.tolist() == np.flatnonzero(expected).tolist()
+            assert total == pytest.approx(expected[rows])
+
+
+def test_a_sample_keeps_the_weight_of_every_stratum():
+    rng = np.random.default_rng(0)
+    strata = rng.choice(4, 3000, p=[0.6, 0.3, 0.099, 0.001])
+    weights = rng.random(3000)
+    weights /= weights.sum()
+    rows = np.arange(3000.0)
+    data = SoftRows(np.column_stack([rows, rows]), np.zeros((3000, 1)), weights)
+    few = data.sample(400, strata, np.random.RandomState(0))
+    chosen = strata[few.values[:, 0].astype(int)]
+    assert 350 <= chosen.size <= 420
+    assert np.count_nonzero(chosen == 3) == np.count_nonzero(strata == 3)  # all of a small one
+    kept = np.bincount(chosen, few.weights)
+    assert kept == pytest.approx(np.bincount(strata, weights))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -82,10 +129,14 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
     rng = np.random.default_rng(1)
     start = Candidate(judge, chances, shares, rng.normal(size=(features.size, n_classes)) * 0.1)
     for label, which in lines(judge, features):
-        found = start.along(label, which).verdict
-        best = start.verdict
+        best, before = start.verdict, start.prices.copy()
+        start.improve(label, which)
+        found = start.verdict
+        assert found == pytest.approx(judge(start.predicted), abs=1e-12)
+        again = margins(chances, shares, start.prices).argmax(axis=1)
+        assert np.array_equal(start.predicted, again)
         for shift in np.linspace(-3, 3, 1501):
-            prices = start.prices.copy()
+            prices = before.copy()
             prices[which, label] += shift
             predicted = margins(chances, shares, prices).argmax(axis=1)
             other = judge(predicted)

@@ -1,0 +1,175 @@
+"""Other ways to fair decisions, on scores that are given: for the benchmark ``decisions``.
+
+Each is a function of scored training rows, a rule and a limit that returns a function of new rows:
+the chance that a row is selected (0 or 1 where nothing is drawn).
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from benchmarks._decision_scores import SEEDS, Part, Stored, stored
+from skfair.classification import FairDecisionClassifier
+
+Predictor = Callable[[Part], Any]
+# Classes whose rates a rule compares; None stands for all rows.
+CELLS = {"demographic_parity": (None,), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
+
+
+def measured(rule: str, chance: Any, part: Part) -> tuple[float, float]:
+    """Return the accuracy and the largest difference of rates, in expectation."""
+    gaps = []
+    for label in CELLS[rule]:
+        inside = np.ones(part.y.size, bool) if label is None else part.y == label
+        rates = [chance[inside & (part.groups == g)].mean() for g in np.unique(part.groups)]
+        gaps.append(max(rates) - min(rates))
+    return float(np.where(part.y == 1, chance, 1 - chance).mean()), float(max(gaps))
+
+
+def ours(aware: bool) -> Any:
+    def fit(train: Part, rule: str, limit: float) -> Predictor:
+        classes, groups = stored(train)
+        model = FairDecisionClassifier(
+            classes, rule, limit, group_aware=aware, group_estimator=groups, random_state=0
+        )
+        model.fit(train.table(), train.y, sensitive_features=train.groups)
+
+        def predict(part: Part) -> Any:
+            given = {"sensitive_features": part.groups} if aware else {}
+            return model.predict(part.table(), **given)
+
+        return predict
+
+    return fit
+
+
+def threshold_optimizer(train: Part, rule: str, limit: float) -> Predictor:
+    """Fairlearn's: exact parity only, randomised, with the group."""
+    from fairlearn.postprocessing import ThresholdOptimizer
+
+    name = "true_positive_rate_parity" if rule == "equal_opportunity" else rule
+    base = Stored().fit(None, train.y)
+    model = ThresholdOptimizer(
+        estimator=base, constraints=name, prefit=True, predict_method="predict_proba"
+    ).fit(train.table(), train.y, sensitive_features=train.groups)
+    return lambda part: model._pmf_predict(part.table(), sensitive_features=part.groups)[:, 1]
+
+
+def grid_of_thresholds(aware: bool) -> Any:
+    """OxonFair's way: a threshold for each group, the known or the most likely one, from a grid."""
+
+    def groups_of(part: Part, names: Any) -> Any:
+        if aware:
+            return np.searchsorted(names, part.groups)
+        return part.joint.sum(axis=2).argmax(axis=1)
+
+    def fit(train: Part, rule: str, limit: float) -> Predictor:
+        names, codes = np.unique(train.groups, return_inverse=True)
+        used, scores = groups_of(train, names), train.chances[:, 1]
+        n_cuts = 120
+        parts, cuts = [], []
+        for g in range(names.size):
+            own = np.flatnonzero(used == g)
+            values = scores[own] if own.size else np.zeros(1)
+            cut = np.append(np.quantile(values, np.linspace(0, 1, n_cuts - 1)), np.inf)
+            above = scores[own, None] >= cut  # (rows, cuts)
+            right = (above == (train.y[own] == 1)[:, None]).sum(axis=0)
+            counts = [
+                above[(codes[own] == h) & ((train.y[own] == k) if k is not None else True)].sum(0)
+                for k in CELLS[rule]
+                for h in range(names.size)
+            ]
+            parts.append((right, np.array(counts)))
+            cuts.append(cut)
+        sizes = np.array(
+            [
+                ((codes == h) & ((train.y == k) if k is not None else True)).sum()
+                for k in CELLS[rule]
+                for h in range(names.size)
+            ]
+        )
+        best, chosen = (False, -1.0), None
+        for pair in product(range(n_cuts), repeat=names.size):
+            rates = sum(parts[g][1][:, c] for g, c in enumerate(pair)) / sizes
+            gap = np.ptp(rates.reshape(len(CELLS[rule]), -1), axis=1).max()
+            value = (gap <= limit, float(sum(parts[g][0][c] for g, c in enumerate(pair))))
+            if value > best:
+                best, chosen = value, pair
+        found = np.array([cuts[g][c] for g, c in enumerate(chosen)])
+        return lambda part: (part.chances[:, 1] >= found[groups_of(part, names)]).astype(float)
+
+    return fit
+
+
+def linear_programme(aware: bool) -> Any:
+    """LinearPost's way: rows are decided by the prices of a linear programme over plug-in rates."""
+
+    def shares_of(part: Part, names: Any) -> Any:
+        joint = part.joint
+        if aware:
+            known = np.searchsorted(names, part.groups)[:, None] == np.arange(names.size)
+            joint = known[:, :, None] * part.chances[:, None, :]
+        return joint
+
+    def features(joint: Any, rule: str) -> Any:
+        columns = [joint.sum(axis=2) if k is None else joint[:, :, k] for k in CELLS[rule]]
+        return np.concatenate(columns, axis=1)
+
+    def fit(train: Part, rule: str, limit: float) -> Predictor:
+        names = np.unique(train.groups)
+        few = np.random.default_rng(SEEDS[0]).choice(len(train.y), min(6000, len(train.y)), False)
+        phi = features(shares_of(train, names), rule)[few]
+        phi = phi / phi.sum(axis=0)  # a rate is phi' selected
+        n, n_rates = phi.shape
+        n_centers = len(CELLS[rule])
+        center = np.repeat(np.eye(n_centers), names.size, axis=0)
+        gain = 2 * train.chances[few, 1] - 1
+        above = np.hstack([phi.T, -center])
+        found = linprog(
+            np.concatenate([-gain / n, np.zeros(n_centers)]),
+            A_ub=sparse.csr_array(np.vstack([above, -above])),
+            b_ub=np.full(2 * n_rates, limit / 2),
+            bounds=(0, 1),
+            method="highs-ipm",
+        )
+        multipliers = -found.ineqlin.marginals
+        total = features(shares_of(train, names), rule)[few].sum(axis=0)
+        prices = n * (multipliers[:n_rates] - multipliers[n_rates:]) / total
+        return lambda part: (
+            2 * part.chances[:, 1] - 1 > features(shares_of(part, names), rule) @ prices
+        ).astype(float)
+
+    return fit
+
+
+def reweighted(X: Any, y: Any, groups: Any, strength: float, seed: int) -> Any:
+    """MinDiff's aim by weights: groups and classes are made independent, more or less."""
+    weights = np.ones(y.size)
+    for g, k in product(np.unique(groups), np.unique(y)):
+        cell = (groups == g) & (y == k)
+        expected = (groups == g).mean() * (y == k).mean()
+        weights[cell] = (expected / max(cell.mean(), 1e-9)) ** strength
+    model = HistGradientBoostingClassifier(random_state=seed)
+    return model.fit(X, y, sample_weight=weights)
+
+
+def reduction(X: Any, y: Any, groups: Any, rule: str, limit: float, seed: int) -> Any:
+    """Fairlearn's ExponentiatedGradient; its bound is on the distance to the overall rate."""
+    from fairlearn import reductions as r
+
+    moment = {
+        "demographic_parity": r.DemographicParity,
+        "equal_opportunity": r.TruePositiveRateParity,
+        "equalized_odds": r.EqualizedOdds,
+    }[rule]
+    model = r.ExponentiatedGradient(
+        HistGradientBoostingClassifier(random_state=seed),
+        moment(difference_bound=limit / 2),
+        max_iter=15,
+    ).fit(X, y, sensitive_features=groups)
+    return lambda rows: model._pmf_predict(rows)[:, 1]

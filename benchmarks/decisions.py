@@ -1,0 +1,239 @@
+"""Fair decisions: accuracy at equal disparity on new rows, against other ways, on the same scores.
+
+Every way is run for several limits and splits. What counts is a curve: mean accuracy on test rows
+by mean disparity on test rows. At a given disparity a way has the accuracy of its curve there, so
+that one that keeps its limit less well on new rows gains nothing by it.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from benchmarks._decision_peers import (
+    grid_of_thresholds,
+    linear_programme,
+    measured,
+    ours,
+    reduction,
+    reweighted,
+    threshold_optimizer,
+)
+from benchmarks._decision_scores import SEEDS, people, scored, split
+from benchmarks.harness import Table, data_folder, lacks, quiet, timed
+from skfair.classification import FairDecisionClassifier
+from skfair.metrics import demographic_parity_difference
+
+LIMITS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15)
+TARGETS = {
+    "demographic_parity": (0.1, 0.05, 0.02),
+    "equal_opportunity": (0.1, 0.05, 0.02),
+    "equalized_odds": (0.1, 0.05, 0.03),
+}
+OURS = ("with the group", "without the group")
+AWARE = {
+    "with the group": ours(True),
+    "ThresholdOptimizer (random)": threshold_optimizer,
+    "grid of thresholds, group": grid_of_thresholds(True),
+    "linear programme, group": linear_programme(True),
+}
+BLIND = {
+    "without the group": ours(False),
+    "grid of thresholds, guessed group": grid_of_thresholds(False),
+    "linear programme, no group": linear_programme(False),
+}
+STRENGTHS = (0.5, 1.0, 1.5, 2.0)
+Point = tuple[float, float, float]  # accuracy, disparity, CPU seconds
+
+
+def points(name: str, seed: int, *, quick: bool) -> dict[str, list[Point]]:
+    """Return what each way gives on a split, by "way | rule | limit"."""
+    train, test = scored(name, seed, 3000 if quick else None)
+    limits = (0.02, 0.1) if quick else LIMITS
+    found: dict[str, list[Point]] = {}
+    for way, fit in {**AWARE, **BLIND}.items():
+        if fit is threshold_optimizer and lacks("fairlearn"):
+            continue
+        for rule in TARGETS:
+            for limit in (0.0,) if fit is threshold_optimizer else limits:
+                cpu, predict = timed(lambda f=fit, r=rule, v=limit: f(train, r, v))
+                chance = np.asarray(predict(test), dtype=float)
+                found[f"{way} | {rule} | {limit}"] = [(*measured(rule, chance, test), cpu)]
+    refitted(found, name, seed, test, quick=quick)
+    return found
+
+
+def refitted(
+    found: dict[str, list[Point]], name: str, seed: int, test: Any, *, quick: bool
+) -> None:
+    """Add the ways that fit the booster again, which take long."""
+    X, y, groups = people(name)
+    rows, new, _ = split(name, seed, 3000 if quick else None)
+    for strength in STRENGTHS[:1] if quick else STRENGTHS:
+        cpu, model = timed(lambda s=strength: reweighted(X[rows], y[rows], groups[rows], s, seed))
+        chance = model.predict(X[new]).astype(float)
+        for rule in TARGETS:
+            found[f"weights | {rule} | {strength}"] = [(*measured(rule, chance, test), cpu)]
+    # Hundreds of boosters: on the smallest data set only, and on one split.
+    if name != "compas" or seed != SEEDS[0] or quick or lacks("fairlearn"):
+        return
+    for rule, targets in TARGETS.items():
+        for limit in targets:
+            cpu, predict = timed(
+                lambda r=rule, v=limit: reduction(X[rows], y[rows], groups[rows], r, v, seed)
+            )
+            chance = predict(X[new])
+            key = f"ExponentiatedGradient (random) | {rule} | {limit}"
+            found[key] = [(*measured(rule, chance, test), cpu)]
+
+
+def bank_job(seed: int, aware: bool, *, quick: bool) -> dict[str, float]:
+    """Limit two attributes of Adult at once, sex to .05 and age bands to .08; return figures."""
+    X, y, sex = people("adult")
+    age = np.digitize(X[:, 0], [30, 45])
+    train, test, _ = split("adult", seed, 4000 if quick else None)
+    both = pd.DataFrame({"sex": sex, "age": np.array(["young", "middle", "old"])[age]})
+    limits = {"sex": 0.05, "age": 0.08}
+    model = FairDecisionClassifier(
+        HistGradientBoostingClassifier(random_state=seed),
+        max_disparity=limits,
+        intersectional=False,
+        group_aware=aware,
+        random_state=0,
+    )
+    model.fit(X[train], y[train], sensitive_features=both.iloc[train])
+    given = {"sensitive_features": both.iloc[test]} if aware else {}
+    found = model.predict(X[test], **given)
+    own = model.train_predictions_
+    return {
+        "accuracy": float(np.mean(found == y[test])),
+        **{
+            f"{part} {name}": float(
+                demographic_parity_difference(y[rows], p, sensitive_features=both[name].iloc[rows])
+            )
+            for part, rows, p in (("train", train, own), ("test", test, found))
+            for name in limits
+        },
+    }
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    names = ("loans",) if quick else ("loans", "compas", "adult", "bank")
+    if data_folder() is None:
+        names = ("loans",)
+    runs: dict[str, dict[str, list[Point]]] = {}
+    with quiet():
+        for name in names:
+            own = runs.setdefault(name, {})
+            for seed in SEEDS[:1] if quick else SEEDS:
+                for key, values in points(name, seed, quick=quick).items():
+                    own.setdefault(key, []).extend(values)
+                print(f"   {name} {seed} done", flush=True)
+        jobs = {}
+        if data_folder() is not None:
+            for name, aware in zip(OURS, (True, False), strict=True):
+                jobs[name] = [bank_job(s, aware, quick=quick) for s in SEEDS[: 1 if quick else 3]]
+    return {"runs": runs, "jobs": jobs}
+
+
+def curve(run: dict[str, list[Point]], way: str, rule: str) -> tuple[Any, Any]:
+    """Return mean disparities, rising, and the best mean accuracy up to each."""
+    means = np.array(
+        [
+            np.mean(values, axis=0)
+            for key, values in run.items()
+            if key.startswith(f"{way} | {rule} |")
+        ]
+    ).reshape(-1, 3)
+    order = np.argsort(means[:, 1])
+    return means[order, 1], np.maximum.accumulate(means[order, 0])
+
+
+def accuracy_at(run: dict[str, list[Point]], way: str, rule: str, disparity: float) -> float:
+    """Return the accuracy of a way at a disparity, between its neighbours on the curve."""
+    gaps, accuracies = curve(run, way, rule)
+    if not gaps.size or gaps[0] > disparity + 0.002:
+        return float("nan")
+    return float(np.interp(disparity, gaps, accuracies))
+
+
+def ways(run: dict[str, list[Point]]) -> list[str]:
+    """Return the names of the ways that were run, in order."""
+    return list(dict.fromkeys(key.split(" | ")[0] for key in run))
+
+
+def cells(results: dict[str, Any]) -> list[tuple[str, str, float]]:
+    """Return every data set, rule and disparity."""
+    return [
+        (name, rule, target)
+        for name in results["runs"]
+        for rule, targets in TARGETS.items()
+        for target in targets
+    ]
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Show the accuracies at equal disparity, how far behind the best, and CPU seconds."""
+    every = list(dict.fromkeys(way for run in results["runs"].values() for way in ways(run)))
+    rows = [
+        [name, rule, target, *_row(results["runs"][name], every, rule, target)]
+        for name, rule, target in cells(results)
+    ]
+    title = "Accuracy on test rows at equal mean disparity on test rows, means over splits"
+    return {
+        "accuracy": Table(title, ["data", "rule", "disparity", *every], rows),
+        "summary": Table(
+            "Against the same cells, and CPU seconds of a fit beyond the scores",
+            ["way", "cells", "ours ahead by (mean)", "ours behind by (most)", "CPU s (median)"],
+            _summary(results, every),
+        ),
+        "job": _jobs(results["jobs"]),
+    }
+
+
+def _jobs(jobs: dict[str, list[dict[str, float]]]) -> Table:
+    keys = ["accuracy", "train sex", "train age", "test sex", "test age"]
+    rows = [
+        [name, *(f"{np.mean([row[key] for row in found]):.4f}" for key in keys)]
+        for name, found in jobs.items()
+    ]
+    return Table("Adult, sex within .05 and age band within .08 at once", ["ours", *keys], rows)
+
+
+def _row(run: dict[str, list[Point]], every: list[str], rule: str, target: float) -> list[Any]:
+    found = [accuracy_at(run, way, rule, target) for way in every]
+    return ["-" if np.isnan(value) else f"{value:.4f}" for value in found]
+
+
+def _summary(results: dict[str, Any], every: list[str]) -> list[list[Any]]:
+    """Compare each way with ours that knows as much: with the group, or without."""
+    rows = []
+    for way in every:
+        own = OURS[0] if way in AWARE else OURS[1]
+        leads = np.array(
+            [
+                accuracy_at(results["runs"][name], own, rule, target)
+                - accuracy_at(results["runs"][name], way, rule, target)
+                for name, rule, target in cells(results)
+            ]
+        )
+        leads = leads[~np.isnan(leads)]
+        cpu = [
+            value[2]
+            for run in results["runs"].values()
+            for key, values in run.items()
+            if key.startswith(f"{way} |")
+            for value in values
+        ]
+        if leads.size:
+            rows.append(
+                [
+                    way,
+                    leads.size,
+                    f"{leads.mean():.4f}",
+                    f"{max(-leads.min(), 0):.4f}",
+                    np.median(cpu),
+                ]
+            )
+    return rows
