@@ -179,6 +179,26 @@ def test_import_costs_no_more_than_scikit_learn():
     assert any(float(run(code)) <= 0.05 for _ in range(3))
 
 
+def test_a_first_metric_waits_for_nothing(tmp_path):
+    """Little is imported besides scikit-learn, and rates of labels need no compiler."""
+    code = """
+        import sys, time
+        times = [time.process_time()]
+        import sklearn.metrics
+        times.append(time.process_time())
+        from skfair.metrics import demographic_parity_difference
+        times.append(time.process_time())
+        groups = ["f", "m"] * 99
+        demographic_parity_difference([0, 1] * 99, [0, 1, 1] * 66, sensitive_features=groups)
+        times.append(time.process_time())
+        print("numba" in sys.modules, *(b - a for a, b in zip(times, times[1:])))
+    """
+    has_numba, theirs, ours, call = run(code, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    assert has_numba == "False"
+    assert float(ours) <= 0.5 * float(theirs)  # a tenth on a quiet machine
+    assert float(call) <= 0.5  # a thousandth of a second
+
+
 USE_A_KERNEL = """
     import numpy as np
     from skfair.metrics import statistical_parity_gap
