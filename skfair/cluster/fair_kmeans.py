@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
-from skfair.cluster.limits import representation_rules
+from skfair.cluster.limits import representation_rules, warn_of_crossing
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import (
     center_attributes,
@@ -34,7 +34,7 @@ from skfair.cluster.results import (
     warn_of_result,
 )
 from skfair.cluster.rows import check_enough, clustering_problem
-from skfair.cluster.solver_choice import chosen_solver
+from skfair.cluster.solver_choice import chosen_solver, kept_balance
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
@@ -281,14 +281,15 @@ class FairKMeans(
             order="C",
         )
         check_rows_here(solver, data.blocks is not None)
+        min_balance = kept_balance(self, solver)
         check_limits(
             solver,
             data.groups.n_attributes,
             has_weights=data.has_weights,
-            min_balance=self.min_balance,
+            min_balance=min_balance,
             has_share_bounds=self.share_bounds is not None,
         )
-        rules = self._rules(data)
+        rules = self._rules(data, min_balance)
         check_enough(data, self.n_clusters)
         problem = clustering_problem(data, rules, self.n_clusters)
         rng = check_random_state(self.random_state)
@@ -307,9 +308,11 @@ class FairKMeans(
         best = min(runs, key=lambda run: run.standing)
         self.__dict__.update(clustering_attributes(problem, data.groups, best))
         warn_of_result(problem, best, self.balance_, self.max_iter)
+        if min_balance:
+            warn_of_crossing(self.group_counts_, data.groups, min_balance, self.relative_balance)
         return self
 
-    def _rules(self, data: TrainingData) -> Rules:
+    def _rules(self, data: TrainingData, min_balance: float | None) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
         groups = data.groups
         if groups.n_groups == groups.n_attributes and groups.levels.attributes:
@@ -320,7 +323,7 @@ class FairKMeans(
         return representation_rules(
             groups,
             self.n_clusters,
-            min_balance=self.min_balance,
+            min_balance=min_balance,
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
             sums=data.groups.sums(data.sample_weight),

@@ -13,6 +13,7 @@ from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
+from skfair.utils.warn import warn_user
 
 
 def data_balances(groups: GroupEncoding, sums: FloatArray) -> FloatArray:
@@ -44,6 +45,29 @@ def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
         largest = part.max(axis=1)
         balances[:, a] = part.min(axis=1) / np.where(largest > 0, largest, 1.0)
     return balances
+
+
+def warn_of_crossing(
+    counts: FloatArray, groups: GroupEncoding, min_balance: float, relative_balance: bool
+) -> None:
+    """Warn if crossed groups are balanced and an attribute by itself is less so."""
+    levels = groups.levels
+    if levels.combinations is None:
+        return
+    below = []
+    for name, codes in zip(levels.attributes, levels.combinations.T, strict=True):
+        by_level = counts @ np.eye(codes.max() + 1)[codes]
+        balances = np.append(by_level, by_level.sum(axis=0)[None], axis=0)
+        smallest = balances.min(axis=1) / np.maximum(balances.max(axis=1), 1e-300)
+        reached = smallest[:-1].min() / (smallest[-1] if relative_balance else 1.0)
+        if reached < min_balance - 1e-9:
+            below.append(f"{name!r} alone {reached:.2f}")
+    if below:
+        warn_user(
+            f"The crossed groups keep min_balance={min_balance:g}, but of the balance of single "
+            f"attributes less is left: {listed(below)}. With intersectional=False each attribute "
+            "is limited by itself."
+        )
 
 
 def representation_rules(

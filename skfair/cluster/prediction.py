@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import gen_batches
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
@@ -53,6 +54,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     relative_balance: bool
     share_bounds: Any
     cluster_centers_: NDArray[Any]
+    group_counts_: FloatArray
     labels_: NDArray[np.int32]
     _scaled_centers: FloatArray
     _scaled_prices: FloatArray
@@ -150,10 +152,13 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         min_balance: float | None = None,
         share_bounds: Any = None,
         sample_weight: ColumnLike | None = None,
+        before: MatrixLike | Literal["fit"] | None = None,
     ) -> NDArray[np.int32]:
         """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
 
         Small batches, up to a few hundred rows, are solved to the optimum, within a second or so.
+        A batch with fewer rows of a group than there are clusters cannot be balanced by itself:
+        the limits then apply to the rows of ``fit`` and the batch together (``before="fit"``).
 
         Parameters
         ----------
@@ -165,6 +170,9 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Smallest balance of a cluster of the batch; None takes that of the estimator.
         share_bounds : float or dict, default=None
             Bounds on shares in the batch instead; None takes those of the estimator.
+        before : "fit" or array-like of shape (n_clusters, n_groups), default=None
+            Number (or weight) of the rows of each of ``groups_`` that the clusters hold already:
+            the limits apply to the sum. "fit" stands for ``group_counts_``; None for nothing.
 
         Returns
         -------
@@ -182,25 +190,32 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
                 raise ValueError("assign needs sensitive_features, got None.")
             sensitive_features = take_columns(X, self.sensitive_columns)
         rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        if min_balance is None and share_bounds is None:
+            min_balance, share_bounds = self.min_balance, self.share_bounds
         groups = encode_groups(
             sensitive_features,
             n_samples=rows.shape[0],
             intersectional=self.intersectional,
             like=X,
         )
-        if min_balance is None and share_bounds is None:
-            min_balance, share_bounds = self.min_balance, self.share_bounds
+        if before is None and min_balance and groups.counts.min() < self.n_clusters:
+            before = "fit"
         weights = check_weights(sample_weight, rows.shape[0])
+        held, sums = None, groups.sums(weights)
+        if before is not None:
+            groups = self._read_part_groups(X, sensitive_features)
+            held = self._counts_before(before)
+            sums = held.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(
-            groups,
+            groups if held is None else replace(groups, counts=sums),
             self.n_clusters,
             min_balance=min_balance,
             relative_balance=self.relative_balance,
             share_bounds=share_bounds,
-            sums=groups.sums(weights),
+            sums=sums,
             largest_weight=1.0 if weights is None else float(weights.max()),
         )
-        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights)
+        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights, before=held)
         centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
@@ -211,6 +226,20 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
                 ConvergenceWarning,
             )
         return np.asarray(labels, dtype=np.int32)
+
+    def _counts_before(self, before: MatrixLike | str) -> FloatArray:
+        """Return what the clusters hold already of each group of the fit."""
+        if isinstance(before, str):
+            if before != "fit":
+                raise ValueError(f"before must be 'fit', counts or None, got {before!r}.")
+            return self.group_counts_
+        shape, counts = self.group_counts_.shape, check_array(before, input_name="before")
+        if counts.shape != shape or counts.min() < 0:
+            raise ValueError(
+                f"before must hold counts, at least 0, of {shape[1]} groups in each of {shape[0]} "
+                f"clusters; got the shape {counts.shape} and {counts.min():g} as the smallest."
+            )
+        return np.asarray(counts, dtype=np.float64)
 
     def fit_predict(
         self,

@@ -46,3 +46,17 @@ def chosen_solver(estimator: BaseEstimator) -> ClusteringSolver:
         FutureWarning,
     )
     return solver
+
+
+def kept_balance(estimator: BaseEstimator, solver: ClusteringSolver) -> float | None:
+    """Return ``min_balance``; None where it is the default and the solver cannot keep any."""
+    balance: float | None = estimator.get_params(deep=False)["min_balance"]
+    default = signature(type(estimator)).parameters["min_balance"].default
+    if solver.keeps_balance or balance is None or balance != default:
+        return balance
+    warn_user(
+        f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and keeps no "
+        f"limit, so min_balance={balance} is ignored. Pass min_balance=None, or use "
+        "solver='prices' for a limit that is kept."
+    )
+    return None

@@ -138,7 +138,8 @@ def test_overlapping_attributes():
     assert model.groups_.tolist() == ["sex=f", "sex=m", "age=old", "age=young"]
     again = model.predict(X, sensitive_features=frame)
     assert np.mean(again == model.labels_) > 0.9
-    crossed = fit(X, frame, min_balance=0.5)
+    with pytest.warns(UserWarning, match="crossed groups keep min_balance=0.5.*alone 0"):
+        crossed = fit(X, frame, min_balance=0.5)
     assert balance_score(crossed.labels_, sensitive_features=frame, relative=True) >= 0.5 - 1e-9
 
 
@@ -170,6 +171,44 @@ def test_prediction_with_and_without_groups():
     assert share_ratio(bounded, sensitive_features=their_groups) > 0.9
     with pytest.raises(ValueError, match="assign needs sensitive_features"):
         model.assign(new)
+
+
+@pytest.mark.parametrize("n_rows", [1, 5, 50])
+def test_a_batch_smaller_than_the_clusters_joins_what_they_hold(n_rows):
+    X, groups = segregated(2000)
+    model = FairKMeans(12, random_state=0).fit(X[:1500], sensitive_features=groups[:1500])
+    held = model.group_counts_.copy()
+    for start in range(1500, 1500 + 4 * n_rows, n_rows):  # day by day
+        rows = slice(start, start + n_rows)
+        labels = model.assign(X[rows], sensitive_features=groups[rows], before=held)
+        for g, name in enumerate(model.groups_):
+            held[:, g] += np.bincount(labels[groups[rows] == name], minlength=12)
+        balance = 0.8 * held.sum(axis=0).min() / held.sum(axis=0).max()
+        # What the clusters held cannot move: up to one row.
+        assert (held.min(axis=1) + 1 > balance * held.max(axis=1)).all()
+    if n_rows < 12:
+        day = slice(1500, 1500 + n_rows)
+        itself = model.assign(X[day], sensitive_features=groups[day])
+        joined = model.assign(X[day], sensitive_features=groups[day], before="fit")
+        assert np.array_equal(itself, joined)
+
+
+def test_what_the_clusters_hold_decides_where_a_batch_goes():
+    X, groups = segregated(600)
+    model = fit(X[:400], groups[:400], min_balance=0.8)
+    rows, women = X[400:], groups[400:]
+    only_men = np.array([[0.0, 40.0], [300, 300], [300, 300], [300, 300]])
+    labels = model.assign(rows, sensitive_features=women, before=only_men, min_balance=0.5)
+    taken = np.bincount(labels[women == "f"], minlength=4)
+    assert taken[0] >= 0.5 * 40 * 0.9  # women go where there are men only
+    itself = model.assign(rows, sensitive_features=women, min_balance=0.5)
+    assert not np.array_equal(labels, itself)
+    with pytest.raises(ValueError, match="before must be 'fit', counts or None, got 'yes"):
+        model.assign(rows, sensitive_features=women, before="yesterday")
+    with pytest.raises(
+        ValueError, match=r"of 2 groups in each of 4 clusters; got the shape \(3, 2"
+    ):
+        model.assign(rows, sensitive_features=women, before=np.ones((3, 2)))
 
 
 def test_columns_of_x_hold_the_groups():

@@ -90,8 +90,14 @@ def test_monitors_see_centres(solver):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"solver": "variational"}, "by fairness_weight and cannot keep min_balance=0.8"),
-        ({"solver": "smooth"}, "by n_kmeans_steps and n_swap_steps and cannot keep"),
+        (
+            {"solver": "variational", "min_balance": 0.9},
+            "by fairness_weight and cannot keep min_balance=0.9",
+        ),
+        (
+            {"solver": "smooth", "min_balance": 0.9},
+            "by n_kmeans_steps and n_swap_steps and cannot keep",
+        ),
         ({"solver": "swap", "min_balance": None, "share_bounds": 0.8}, "knows no share_bounds"),
         ({"solver": "swap", "intersectional": False}, "needs a single attribute, got 2"),
     ],
@@ -102,6 +108,16 @@ def test_limits_that_a_solver_cannot_keep(parameters, message):
     groups = table if "intersectional" in parameters else groups
     with pytest.raises(ValueError, match=message):
         FairKMeans(4, **parameters).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("solver", ["variational", "smooth"])
+def test_the_default_limit_is_left_out_where_none_is_kept(solver):
+    X, groups = segregated()
+    with pytest.warns(UserWarning, match=f"{solver}.*keeps no limit, so min_balance=0.8 is ignor"):
+        model = FairKMeans(4, solver=solver, random_state=0).fit(X, sensitive_features=groups)
+    without = FairKMeans(4, solver=solver, min_balance=None, random_state=0)
+    without.fit(X, sensitive_features=groups)
+    assert np.array_equal(model.labels_, without.labels_)
 
 
 @pytest.mark.parametrize(
