@@ -91,11 +91,69 @@ def masks(query_id: Any, n: int) -> tuple[Any, Any]:
     return query_id < n, query_id >= n
 
 
-def tables(results: dict[str, Any]) -> dict[str, Table]:
-    """Show the medians over seeds."""
-    rows = [
-        [name.partition(" @ ")[0], *(float(np.median([run[key] for run in runs])) for key in KEYS)]
+def medians(results: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the medians over seeds of every run, by method and budget."""
+    return {
+        name: {key: float(np.median([run[key] for run in runs])) for key in runs[0]}
         for name, runs in results["runs"].items()
-    ]
+    }
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Show the medians over seeds, and FairRanker beside what it is measured by."""
+    found = medians(results)
+    rows = [[name.partition(" @ ")[0], *(row[key] for key in KEYS)] for name, row in found.items()]
     title = f"Disparity of queries (limit {results['limit']:g}) and errors, medians over seeds"
-    return {"ranking": Table(title, COLUMNS, rows)}
+    return {"runs": Table(title, COLUMNS, rows), "targets": targets(results["runs"])}
+
+
+def targets(runs: dict[str, list[dict[str, float]]]) -> Table:
+    """Compare FairRanker with the ranker without limit and the multiplier model, by seed."""
+    lines = []
+    for seed, (free, ours) in enumerate(
+        zip(runs["without limit @ None"], runs["FairRanker @ None"], strict=True)
+    ):
+        rivals = [
+            row[seed] for name, row in runs.items() if name.startswith("multiplier model, told")
+        ]
+        level = [one["cpu"] for one in rivals if one["share within"] >= ours["share within"]]
+        reached = f"{min(level):.3g}" if level else f"not in {max(r['cpu'] for r in rivals):.3g}"
+        lines.append(
+            [
+                seed,
+                ours["share within"],
+                ours["new gap"] / free["new gap"],
+                1 - ours["new nDCG"] / free["new nDCG"],
+                ours["cpu"],
+                reached,
+            ]
+        )
+    columns = ["seed", "share of training queries within", "new gap over that without limit"]
+    columns += ["loss of nDCG", "CPU s", "multiplier model as often within, CPU s"]
+    return Table("FairRanker, by seed", columns, lines)
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Return figure 7 of plada: error and violation against epochs, medians over seeds."""
+    from matplotlib.figure import Figure
+
+    found = medians(results)
+    methods = list(dict.fromkeys(name.partition(" @ ")[0] for name in found))
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    shown = {
+        "mean": "Mean disparity, training queries",
+        "new gap": "Mean disparity, new queries",
+        "new error": "Error on pairs, new queries",
+    }
+    for ax, (key, label) in zip(figure.subplots(1, 3), shown.items(), strict=True):
+        for k, method in enumerate(methods):
+            rows = [row for name, row in found.items() if name.partition(" @ ")[0] == method]
+            points = sorted((row["epochs"], row[key]) for row in rows)
+            ax.plot(*zip(*points, strict=True), marker="os^Dv<>P"[k % 8], ms=5, label=method)
+        if key != "new error":
+            ax.axhline(results["limit"], color="0.6", lw=0.8)
+        ax.set(xscale="log", xlabel="Epochs", ylabel=label)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
+    )
+    return {"figure7": figure}

@@ -6,10 +6,12 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
 from benchmarks import check  # noqa: E402
+from skfair.models import check_score_model  # noqa: E402
 
 DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
 
@@ -116,3 +118,22 @@ def test_a_high_ratio_is_measured_again_before_it_is_believed(monkeypatch):
         monkeypatch.setattr(check, cases, dict)
     monkeypatch.setattr(check, "metrics_cases", lambda: {"case": (None, None)})
     assert check.measured({"case": 1.0}) == {"case": 1.0}
+
+
+def test_networks_are_trained_followed_and_compared():
+    """The runs of a paper's page on few rows: what problems offer may have changed."""
+    paper = harness.module_of("fairness_constrained_benchmark")
+    rng = np.random.default_rng(0)
+    X, is_white = rng.normal(size=(300, 4)), rng.random(300) < 0.7
+    everything = paper.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
+    splits = {seed: paper.parts(everything, seed) for seed in (0, 1)}
+    results = paper.trained(paper.of_the_paper(), splits, paper.own_network, quick=True)
+    for name, one in results.items():
+        assert len(one["train loss"]["mean"]) == 3, name
+        assert 0 <= one["test"]["Ina"][0] <= 1, name
+
+
+def test_a_network_that_keeps_no_rows_keeps_the_contract_of_models():
+    deep = harness.module_of("partial_fairness_deep")
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    check_score_model(deep.OwnNetwork(5, (4,)), X)
