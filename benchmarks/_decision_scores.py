@@ -119,12 +119,14 @@ def split(name: str, seed: int, n_rows: int | None = None) -> tuple[Any, Any, An
     return train, test, kinds
 
 
-def scored(name: str, seed: int, n_rows: int | None = None) -> tuple[Part, Part]:
+def scored(
+    name: str, seed: int, n_rows: int | None = None, n_trees: int = 100
+) -> tuple[Part, Part]:
     """Return training rows and test rows with their probabilities."""
     X, y, groups = people(name)
     train, test, kinds = split(name, seed, n_rows)
     n_classes, pairs = len(np.unique(y)), kinds.max() + 1
-    classes, pair_of = cross_fitted(X, y, kinds, train, test, seed)
+    classes, pair_of = cross_fitted(X, y, kinds, train, test, seed, n_trees)
     first, second = (
         Part(chances, pair.reshape(-1, pairs // n_classes, n_classes), y[part], groups[part])
         for chances, pair, part in zip(classes, pair_of, (train, test), strict=True)
@@ -132,14 +134,14 @@ def scored(name: str, seed: int, n_rows: int | None = None) -> tuple[Part, Part]
     return first, second
 
 
-def cross_fitted(X: Any, y: Any, kinds: Any, train: Any, test: Any, seed: int) -> Any:
+def cross_fitted(X: Any, y: Any, kinds: Any, train: Any, test: Any, seed: int, n_trees: int) -> Any:
     """Return the chances of classes and of pairs, of training and of test rows each."""
     folds = list(StratifiedKFold(N_FOLDS).split(train, kinds[train]))
     found = []
     for target in (y, kinds):
         own, new = None, 0.0
         for k, (inside, outside) in enumerate(folds):
-            model = HistGradientBoostingClassifier(random_state=seed + k)
+            model = HistGradientBoostingClassifier(max_iter=n_trees, random_state=seed + k)
             model.fit(X[train[inside]], target[train[inside]])
             chances = model.predict_proba(X[train[outside]])
             own = np.zeros((train.size, chances.shape[1])) if own is None else own

@@ -28,7 +28,8 @@ NAMES = (
     "compas-bands",
     "adult-hours",
 )
-N_ROWS = 4000
+# Small, as only the promise is measured.
+N_ROWS, N_TREES = 4000, 25
 # Rule, limit, and further arguments, for two classes; with more, the first five.
 CASES: tuple[tuple[str, float, dict[str, Any]], ...] = (
     ("demographic_parity", 0.05, {}),
@@ -123,13 +124,13 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     names = NAMES if data_folder() is not None else ("loans",)
     results: dict[str, Any] = {}
     with quiet():
-        for name in names:
-            for seed in SEEDS[: 1 if quick else 5]:
-                train, _ = scored(name, seed, 1500 if quick else N_ROWS)
+        for seed in SEEDS[: 1 if quick else 4]:
+            for name in names:
+                train, _ = scored(name, seed, 1500 if quick else N_ROWS, N_TREES)
                 found = {"rules": fits(train), "overlapping": overlapping(name, seed)}
                 for kind, rows in found.items():
                     results.setdefault(name, {}).setdefault(kind, []).extend(rows)
-            print(f"   {name} done", flush=True)
+            print(f"   split {seed} done", flush=True)
     return results
 
 
