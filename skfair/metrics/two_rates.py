@@ -81,7 +81,7 @@ def _integral(
     if over_upper:
         other = special.betainc(*(q[:, None] for q in lower), _below(x, limits, ratio))
     else:
-        other = special.betaincc(*(q[:, None] for q in upper), _above(x, limits, ratio))
+        other = special.betainc(*(q[:, None] for q in upper[::-1]), 1 - _above(x, limits, ratio))
     return np.asarray((density * other) @ _FACTORS * (high - low))
 
 
