@@ -11,17 +11,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_y,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
@@ -48,15 +43,15 @@ from skfair.estimators.decisions import (
 )
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
-from skfair.utils.warn import warn_user
 
 
-class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
+class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
     r"""Any classifier with decisions that keep fairness limits on the training rows.
 
     The classifier is fitted as it is, on folds, so that every training row has probabilities from
@@ -297,7 +292,8 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         if self.confidence is not None and fair:
             attributes, predicted = self._certify(data, rows, fair, worth)
             self.__dict__.update(attributes)
-            self._worth, self.price_of_fairness_ = worth, unit * self.price_of_fairness_
+            self._worth = worth
+            self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
             self.train_predictions_ = self.classes_[predicted]
             return self
         chances = self._cross_fit(data, rows)
@@ -360,26 +356,16 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
     ) -> tuple[dict[str, Any], IntArray]:
         """Return the attributes and decisions that can be shown to keep limits for new people."""
         check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
-        models = Models(
-            with_probabilities(self._inner()),
-            None if self.is_group_aware_ else self._group_estimator(),
-            self._row_params(data.sample_weight),
-            self._row_params(data.sample_weight, self._group_estimator()),
-            self.cv,
-            self.n_jobs,
-        )
+        weights = data.sample_weight
+        groups = None if self.is_group_aware_ else self._group_estimator()
+        of_groups = {} if groups is None else self._row_params(weights, groups)
+        inner = with_probabilities(self._inner())
+        params = self._row_params(weights)
+        models = Models(inner, groups, params, of_groups, self.cv, self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
         return certified_fit(data.X, data.y, rows, judge, models, float(self.confidence), rng)
-
-    def _group_estimator(self) -> Any:
-        """Return what estimates groups."""
-        if self.group_estimator is not None:
-            return self.group_estimator
-        inner = self._inner()
-        inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-        return with_probabilities(clone(inner))
 
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
@@ -430,27 +416,3 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         self.prices_ = chosen.prices.reshape(shape)
         self._worth = judge.worth
         return chosen
-
-    def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
-
-    def _row_params(self, sample_weight: Any, estimator: Any = None) -> dict[str, Any]:
-        """Return what the fit of an estimator takes besides X and y."""
-        if sample_weight is None:
-            return {}
-        if has_fit_parameter(self._inner() if estimator is None else estimator, "sample_weight"):
-            return {"sample_weight": sample_weight}
-        if estimator is None:
-            warn_user(
-                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
-                "limits only."
-            )
-        return {}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags

@@ -20,7 +20,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.metrics.disparity_tests import needed_rows
-from skfair.metrics.two_rates import both_ways, effective_size, melded, smallest_limit
+from skfair.metrics.two_rates import both_ways, effective_size, pair_test, smallest_limit
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000
@@ -138,8 +138,9 @@ def row_rates(bounds: Sequence[BoundConstraint], weights: FloatArray) -> RowRate
             )
         if bound.comparison.against_overall and isinstance(bound.comparison, Ratio):
             raise ValueError("confidence= has no test of ratios to the overall rate.")
-        counts = (bound.rates[:, bound.cells] != 0).astype(np.float64)
-        counts = sparse.csr_array(counts.multiply(bound.row_weights > 0))
+        counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
+        counts.eliminate_zeros()
+        counts.data = np.ones(counts.nnz)
         low, high = (bound.moment.strict(np.full(weights.size, one)) for one in (-1.0, 1.0))
         members.append(counts)
         refused.append(sparse.csr_array(counts.multiply(low)))
@@ -247,10 +248,9 @@ def _p_values(block: Block, share: FloatArray, size: FloatArray, limit: float) -
     k1, n1, k0, n0, factor = _sides(block, share, size)
     wanted = np.minimum(limit / np.maximum(factor, 1e-300), 1.0)
 
-    def test(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, e: float) -> FloatArray:
-        return melded(a.ravel(), b.ravel(), c.ravel(), d.ravel(), wanted.ravel(), block.is_ratio)
-
-    return both_ways(test, k1, n1, k0, n0, limit).reshape(k1.shape).max(axis=0)
+    test = pair_test("melded", "ratio" if block.is_ratio else "difference")
+    sides = (one.ravel() for one in (k1, n1, k0, n0, wanted))
+    return np.asarray(both_ways(test, *sides).reshape(k1.shape).max(axis=0))
 
 
 def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArray:

@@ -19,12 +19,29 @@ from skfair.enforcement.decisions.shares import Shares
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
-# Quantiles of the margins of the rarer decision, and gaps in units of their limits.
-QUANTILES = (0.97, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)
+# Leg 1: how many of the rarer decisions are made. Leg 2: gaps in units of their limits.
+SHARES = (
+    0.03,
+    0.05,
+    0.07,
+    0.1,
+    0.13,
+    0.17,
+    0.21,
+    0.26,
+    0.32,
+    0.4,
+    0.48,
+    0.56,
+    0.64,
+    0.73,
+    0.82,
+    0.91,
+)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
-# Steps between two neighbours of leg 1 and of leg 2.
-_BETWEEN = (2, 5)
-_N_NEWTON = 8
+# Steps between two neighbours of leg 2.
+_BETWEEN = 5
+_N_NEWTON = 12
 
 
 class PathRows(NamedTuple):
@@ -44,6 +61,8 @@ class PathRows(NamedTuple):
         How many there are.
     everyone : ndarray
         Features of the groups of one attribute: the offsets of all rows.
+    is_rare : bool
+        Whether the second decision is the rarer one, on the path of every fold alike.
     """
 
     rates: RowRates
@@ -52,6 +71,7 @@ class PathRows(NamedTuple):
     kinds: IntArray
     n_kinds: int
     everyone: IntArray
+    is_rare: bool
 
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
@@ -78,35 +98,30 @@ def price_path(rows: PathRows) -> FloatArray:
     solver = _GapSolver(rows)
     nodes = []
     free = rows.rates.of(rows.gains > 0)
-    start = solver.solve(np.zeros(solver.n_gaps), 0.0, solver.wanted(free, 0.0), TEMPERATURES)
+    start = solver.solve(solver.nothing, solver.wanted(free, 0.0), None, TEMPERATURES)
     if _can_shrink(rows.rates):
-        margins = rows.gains - solver.directions @ start
-        is_rare = margins > 0 if np.mean(margins > 0) <= 0.5 else margins < 0
-        sign = 1.0 if np.mean(margins > 0) <= 0.5 else -1.0
-        if is_rare.any():
-            at = np.quantile(np.abs(margins[is_rare]), QUANTILES)
-            found, target = start, solver.wanted(free, 0.0)
-            for threshold in at[::-1].tolist():  # from the known solution outwards
-                found = solver.solve(found, sign * threshold, target, TEMPERATURES[-1:])
-                nodes.append(solver.prices(found, sign * threshold))
-            nodes = _between(nodes[::-1], _BETWEEN[0])
-    leg = [solver.prices(start, 0.0)]
+        full, found = solver.selection_rate(start), start
+        for share in SHARES[::-1]:  # from the known solution outwards
+            wanted = share * full if rows.is_rare else 1 - share * (1 - full)
+            found = solver.solve(found, solver.wanted(free, 0.0), wanted, TEMPERATURES[-1:])
+            nodes.append(solver.prices(found))
+    leg = [solver.prices(start)]
     found = start
     for gap in GAPS[1:]:
         target = solver.wanted(free, gap)
         if np.abs(target - solver.wanted(free, np.inf)).max(initial=0.0) < 1e-12:
             leg.append(np.zeros(rows.shares.shape[1]))  # gaps are below the limits without prices
             break
-        found = solver.solve(found, 0.0, target, TEMPERATURES[-1:])
-        leg.append(solver.prices(found, 0.0))
+        found = solver.solve(found, target, None, TEMPERATURES[-1:])
+        leg.append(solver.prices(found))
     # All paths have the same number of steps: a shorter one ends with free decisions.
     leg += [leg[-1]] * (len(GAPS) - len(leg))
-    return np.array([*nodes, *_between(leg, _BETWEEN[1])])
+    return np.array([*nodes[::-1], *_between(leg, _BETWEEN)])
 
 
 def full_step(rates: RowRates) -> int:
     """Return the number of the first step of leg 2: everybody is decided, at no gap."""
-    return (len(QUANTILES) - 1) * _BETWEEN[0] + 1 if _can_shrink(rates) else 0
+    return len(SHARES) if _can_shrink(rates) else 0
 
 
 def _can_shrink(rates: RowRates) -> bool:
@@ -120,9 +135,7 @@ def _can_shrink(rates: RowRates) -> bool:
 def _between(nodes: list[FloatArray], n: int) -> list[FloatArray]:
     """Return the nodes with steps between them on straight lines."""
     steps = [
-        left + (right - left) * part / n
-        for left, right in pairwise(nodes)
-        for part in range(n)
+        left + (right - left) * part / n for left, right in pairwise(nodes) for part in range(n)
     ]
     return [*steps, nodes[-1]]
 
@@ -152,10 +165,6 @@ class _GapSolver:
         self.features = features / np.maximum(scale, 1e-12)[:, None]  # (n_gaps, n_features)
         self.directions = np.asarray(rows.shares @ self.features.T)  # (n_samples, n_gaps)
 
-    @property
-    def n_gaps(self) -> int:
-        return int(self.contrasts.shape[0])
-
     def wanted(self, free: FloatArray, gap: float) -> FloatArray:
         """Return the gaps if the rates of each block are moved into a window, as little as can be.
 
@@ -166,52 +175,77 @@ class _GapSolver:
             rates[block.rates] = _squeezed(block, free[block.rates], total[block.rates], gap)
         return np.asarray(self.contrasts @ rates)
 
-    def prices(self, multipliers: FloatArray, threshold: float) -> FloatArray:
+    def prices(self, point: FloatArray) -> FloatArray:
         """Return the prices of the features."""
-        found = multipliers @ self.features
-        found[self.rows.everyone] += threshold
+        found = point[:-1] @ self.features
+        found[self.rows.everyone] += point[-1]
         return np.asarray(found)
+
+    @property
+    def nothing(self) -> FloatArray:
+        """The point of no prices: multipliers, then what all rows pay."""
+        return np.zeros(self.contrasts.shape[0] + 1)
+
+    def selection_rate(self, point: FloatArray) -> float:
+        """Return the share of the rows that are selected."""
+        weights = self.rows.rates.weights
+        return float(weights @ (self._margins(point) > 0) / weights.sum())
 
     def solve(
         self,
         start: FloatArray,
-        threshold: float,
-        target: FloatArray,
+        gaps: FloatArray,
+        selected: float | None,
         temperatures: tuple[float, ...],
     ) -> FloatArray:
-        """Return the multipliers: Newton's method on soft decisions, with halved steps."""
+        """Return the point with these gaps: Newton's method on soft decisions, with halved steps.
+
+        If no share of selected rows is asked for, what all rows pay stays as it is.
+        """
+        weights = self.rows.rates.weights / self.rows.rates.weights.sum()
+        if selected is None:
+            effects, directions, target = self.effects, self.directions, gaps - self.fixed
+        else:
+            everybody = np.ones((weights.size, 1))
+            effects = np.hstack([self.effects, weights[:, None]])
+            directions = np.hstack([self.directions, everybody])
+            target = np.append(gaps - self.fixed, selected)
+        n = target.size
         found = start.copy()
         for temperature in temperatures:
-            soft, missed = self._missed(found, threshold, target, temperature)
+            soft, missed = self._missed(found, effects, target, temperature)
             for _ in range(_N_NEWTON):
-                size = float(np.abs(missed).max(initial=0.0))
+                size = float(np.linalg.norm(missed))
                 if size < 1e-4:
                     break
                 slope = soft * (1 - soft) / temperature
-                jacobian = self.effects.T @ (slope[:, None] * self.directions)
+                jacobian = effects.T @ (slope[:, None] * directions)
                 ridge = 1e-3 * np.abs(np.diag(jacobian)).max() + 1e-9
                 step = np.linalg.lstsq(
-                    np.vstack([jacobian, ridge * np.eye(self.n_gaps)]),
-                    np.concatenate([missed, np.zeros(self.n_gaps)]),
+                    np.vstack([jacobian, ridge * np.eye(n)]),
+                    np.concatenate([missed, np.zeros(n)]),
                     rcond=None,
                 )[0]
-                step *= min(1.0, 0.5 / max(float(np.abs(step).max(initial=0.0)), 1e-12))
+                step *= min(1.0, 0.3 / max(float(np.abs(step).max(initial=0.0)), 1e-12))
                 for length in (1.0, 0.5, 0.25, 0.1):
-                    moved = found + length * step
-                    trial, rest = self._missed(moved, threshold, target, temperature)
-                    if np.abs(rest).max() < size:
+                    moved = found.copy()
+                    moved[:n] += length * step
+                    trial, rest = self._missed(moved, effects, target, temperature)
+                    if np.linalg.norm(rest) < size:
                         break
                 else:
                     break
                 found, soft, missed = moved, trial, rest
         return found
 
+    def _margins(self, point: FloatArray) -> FloatArray:
+        return np.asarray(self.rows.gains - point[-1] - self.directions @ point[:-1])
+
     def _missed(
-        self, multipliers: FloatArray, threshold: float, target: FloatArray, temperature: float
+        self, point: FloatArray, effects: FloatArray, target: FloatArray, temperature: float
     ) -> tuple[FloatArray, FloatArray]:
-        margins = self.rows.gains - threshold - self.directions @ multipliers
-        soft = np.asarray(expit(margins / temperature))
-        return soft, np.asarray(self.fixed + self.effects.T @ soft - target)
+        soft = np.asarray(expit(self._margins(point) / temperature))
+        return soft, np.asarray(effects.T @ soft - target)
 
 
 def _squeezed(block: Block, rates: FloatArray, total: FloatArray, gap: float) -> FloatArray:

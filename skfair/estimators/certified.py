@@ -2,7 +2,7 @@
 
 Each fold has a path of its own, found on the other folds with models that have not seen the rows
 they score. Step j of all paths together is judged on the decisions of every row by the path of its
-fold. So no row is judged by anything that has seen it.
+fold. So no row is judged by anything that has seen it; all paths know which class is the rarer one.
 """
 
 from __future__ import annotations
@@ -285,7 +285,8 @@ def _path_rows(
         kinds = task.rows.strata.codes[rows] * n_classes + kinds
     n_kinds = task.n_strata * n_classes
     everyone = np.arange(task.rows.groups.offsets[1] * n_kinds)
-    return PathRows(task.rates.part(rows), gains, shares, kinds, n_kinds, everyone)
+    is_rare = float(task.rates.weights @ (task.rows.codes == 1)) <= 0.5
+    return PathRows(task.rates.part(rows), gains, shares, kinds, n_kinds, everyone, is_rare)
 
 
 def _shares(

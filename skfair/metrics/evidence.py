@@ -144,8 +144,8 @@ def _between_groups(groups: ComparedGroups, counts: _Counts) -> _Sides:
     numbers = np.stack(
         [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
     )
-    names = ([counts.names[cell] for cell in cells.tolist()] for cells in (first, second))
-    return _Sides(counts.rate, *names, numbers)
+    names = [[counts.names[cell] for cell in cells.tolist()] for cells in (first, second)]
+    return _Sides(counts.rate, names[0], names[1], numbers)
 
 
 def _against_rest(groups: ComparedGroups, counts: _Counts) -> _Sides:

@@ -17,7 +17,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.metrics.two_rates import Method, melded, score
+from skfair.metrics.two_rates import melded, score
 from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
@@ -164,7 +164,6 @@ class _Curves(NamedTuple):
         """Return the largest p-value of a threshold, either group being the higher one."""
         if limit >= 1:
             return 0.0
-        (k1, k0), (n1, n0) = self.above, self.sizes
         is_whole = all(
             len(self.intervals.bounds[c]) == 1 and self.intervals.lengths[c] == 1
             for c in self.cells
@@ -207,11 +206,8 @@ class _Curves(NamedTuple):
 def _curves(first: FloatArray, second: FloatArray, intervals: Intervals, i: int, j: int) -> _Curves:
     """Count the rows of two groups above every threshold."""
     thresholds = np.unique(np.concatenate([first, second]))
-    above = tuple(
-        float(one.size) - np.searchsorted(np.sort(one), thresholds, side="right")
-        for one in (first, second)
+    one, other = (
+        np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
+        for side in (first, second)
     )
-    return _Curves((above[0], above[1]), (first.size, second.size), intervals, (i, j))
-
-
-METHOD_OF_SCORES: Method = "melded"
+    return _Curves((one, other), (first.size, second.size), intervals, (i, j))

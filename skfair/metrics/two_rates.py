@@ -20,7 +20,8 @@ from scipy import special, stats
 
 from skfair._typing import BoolArray, FloatArray
 
-PairTest: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, float], FloatArray]
+Numbers: TypeAlias = FloatArray | float
+PairTest: TypeAlias = Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], FloatArray]
 Comparison: TypeAlias = Literal["difference", "ratio"]
 Method: TypeAlias = Literal["melded", "exact", "score"]
 
@@ -34,7 +35,7 @@ MOST_TABLES, _N_EDGE = 250_000, 400
 
 
 def melded(
-    k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limit: float, ratio: bool
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
 ) -> FloatArray:
     """Return the p-values of the melded test; counts may be broken numbers (effective sizes)."""
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
@@ -79,9 +80,11 @@ def _integral(
             - special.betaln(a, b)[:, None]
         )
     if over_upper:
-        other = special.betainc(*(q[:, None] for q in lower), _below(x, limits, ratio))
+        a0, b0 = (q[:, None] for q in lower)
+        other = special.betainc(a0, b0, _below(x, limits, ratio))
     else:
-        other = special.betainc(*(q[:, None] for q in upper[::-1]), 1 - _above(x, limits, ratio))
+        a1, b1 = (q[:, None] for q in upper)
+        other = special.betainc(b1, a1, 1 - _above(x, limits, ratio))
     return np.asarray((density * other) @ _FACTORS * (high - low))
 
 
@@ -98,7 +101,7 @@ def _above(lower: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatAr
 
 
 def score(
-    k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limit: float, ratio: bool
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
 ) -> FloatArray:
     """Return the p-values of the score test."""
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
@@ -152,7 +155,7 @@ def edge_rates(
 
 
 def exact(
-    k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limit: float, ratio: bool
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
 ) -> FloatArray:
     """Return the p-values that count every table, at the least favourable rates."""
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
@@ -176,7 +179,8 @@ def _exact(k1: int, n1: int, k0: int, n0: int, limit: float, ratio: bool) -> flo
 def exact_statistic(n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
     """Return the score statistic of every table, shape (n1 + 1, n0 + 1)."""
     first, second = np.meshgrid(np.arange(n1 + 1.0), np.arange(n0 + 1.0), indexing="ij")
-    flat = score_statistic(*_flat(first.ravel(), n1, second.ravel(), n0, limit), ratio)
+    k1, size1, k0, size0, limits = _flat(first.ravel(), n1, second.ravel(), n0, limit)
+    flat = score_statistic(k1, size1, k0, size0, limits, ratio)
     return flat.reshape(n1 + 1, n0 + 1)
 
 
@@ -205,13 +209,13 @@ def pair_test(method: str, comparison: str) -> PairTest:
 
 
 def both_ways(
-    test: PairTest, k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limit: float
+    test: PairTest, k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers
 ) -> FloatArray:
     """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
     return np.maximum(test(k1, n1, k0, n0, limit), test(k0, n0, k1, n1, limit))
 
 
-def largest_rate(k: FloatArray, n: FloatArray, limit: float) -> FloatArray:
+def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
     """Return the p-values of "the rate is the limit or more" (Clopper and Pearson)."""
     k, n, limits = _flat(k, n, limit)
     inside = (k < n) & (n > 0)
@@ -268,7 +272,7 @@ def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float 
     return high
 
 
-def _flat(*values: FloatArray | float) -> tuple[FloatArray, ...]:
+def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
     """Return arrays of floats of one shape."""
     arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, np.float64)) for one in values))
     return cast("tuple[FloatArray, ...]", tuple(arrays))
