@@ -24,7 +24,7 @@ from skfair._typing import FloatArray, IntArray
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
 # those beyond it.
-_FIRST, _WITHIN = 0.2, 0.7
+_FIRST, _WITHIN = 0.1, 0.85
 # Earlier blocks count this much less with each new one, in the variance.
 _DECAY = 0.9
 
