@@ -22,7 +22,7 @@ from skfair.enforcement.certify import RowRates, people_needed, row_rates, upper
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.shares import estimated_shares, known_shares
 from skfair.enforcement.price_path import PathRows, full_step, price_path
-from skfair.estimators.chances import Split, chances_of, make_splits
+from skfair.estimators.chances import HasChances, Split, chances_of, make_splits
 from skfair.estimators.decisions import LabelledRows
 from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
 from skfair.estimators.inner_scores import fitted
@@ -207,7 +207,7 @@ def nested_chances(
     return NestedChances(list(models[:n_folds]), outer, inner)
 
 
-def prefit_chances(model: Any, X: Any, labels: Any, n_folds: int) -> NestedChances:
+def prefit_chances(model: HasChances, X: Any, labels: Any, n_folds: int) -> NestedChances:
     """Return the probabilities of a model that has seen none of the rows."""
     found = chances_of(model, X, labels)
     return NestedChances([model], found, [found] * n_folds)

@@ -7,9 +7,8 @@ was drawn from, for any model's predictions on rows that it was not fitted or tu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import stats
@@ -39,8 +38,7 @@ class MeasuredRule(Protocol):
     metric: str | None
 
 
-@dataclass(frozen=True, eq=False)
-class DisparityTest:
+class DisparityTest(NamedTuple):
     """What :func:`disparity_test` found.
 
     Attributes

@@ -119,8 +119,8 @@ class Windows:
             sums = sign * self.weighted - limit * self.information
             found.append(np.log(share) + log_evidence(sums, self.information, rho))
         both = np.stack(found)
-        sign, start, pair = np.unravel_index(int(both.argmax()), both.shape)
-        return float(special.logsumexp(both)), int(start), int(pair), 1.0 - 2.0 * float(sign)
+        place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
+        return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
         """Return the difference since a start, and its standard error."""
