@@ -42,6 +42,8 @@ GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 # Steps between two neighbours of leg 2.
 _BETWEEN = 5
 _N_NEWTON = 12
+# Multipliers are in units of worth: a price of 1 decides against certainty.
+_PRIOR = 2.0
 
 
 class PathRows(NamedTuple):
@@ -157,6 +159,9 @@ class _GapSolver:
                 one[rate], one[first] = 1.0, -1.0
                 contrasts.append(one)
         self.contrasts = np.array(contrasts).reshape(-1, total.size)
+        n_rows = total * rows.gains.size / max(float(rows.rates.weights.sum()), 1e-300)
+        variance = 0.25 / np.maximum(n_rows, 1.0)
+        self.errors = np.sqrt(np.abs(self.contrasts) @ variance)  # (n_gaps,)
         self.effects = (self.contrasts @ rows.rates.effects()).T  # (n_samples, n_gaps)
         nobody = rows.rates.of(np.zeros(rows.gains.size, dtype=bool))
         self.fixed = self.contrasts @ nobody
@@ -198,54 +203,65 @@ class _GapSolver:
         selected: float | None,
         temperatures: tuple[float, ...],
     ) -> FloatArray:
-        """Return the point with these gaps: Newton's method on soft decisions, with halved steps.
+        """Return the point with these gaps, as far as they are worth it: Gauss-Newton, soft.
 
-        If no share of selected rows is asked for, what all rows pay stays as it is.
+        Minimised are the missed gaps in units of their standard errors, and the multipliers in
+        units of ``_PRIOR``: what is noise, or takes huge prices, is not chased. If no share of
+        selected rows is asked for, what all rows pay stays as it is.
         """
         weights = self.rows.rates.weights / self.rows.rates.weights.sum()
-        if selected is None:
-            effects, directions, target = self.effects, self.directions, gaps - self.fixed
-        else:
-            everybody = np.ones((weights.size, 1))
-            effects = np.hstack([self.effects, weights[:, None]])
-            directions = np.hstack([self.directions, everybody])
-            target = np.append(gaps - self.fixed, selected)
-        n = target.size
-        found = start.copy()
+        effects, directions = self.effects, self.directions
+        target, scale = gaps - self.fixed, self.errors
+        if selected is not None:
+            effects = np.hstack([effects, weights[:, None]])
+            directions = np.hstack([directions, np.ones((weights.size, 1))])
+            target, scale = np.append(target, selected), np.append(scale, 1e-3)
+        n, n_gaps, found = target.size, gaps.size, start.copy()
+        prior = np.append(np.eye(n_gaps) / _PRIOR, np.zeros((n_gaps, n - n_gaps)), axis=1)
         for temperature in temperatures:
-            soft, missed = self._missed(found, effects, target, temperature)
             for _ in range(_N_NEWTON):
-                size = float(np.linalg.norm(missed))
-                if size < 1e-4:
-                    break
+                soft = expit(self._margins(found) / temperature)
+                missed = (effects.T @ soft - target) / scale
                 slope = soft * (1 - soft) / temperature
-                jacobian = effects.T @ (slope[:, None] * directions)
-                ridge = 1e-3 * np.abs(np.diag(jacobian)).max() + 1e-9
+                jacobian = effects.T @ (slope[:, None] * directions) / scale[:, None]
                 step = np.linalg.lstsq(
-                    np.vstack([jacobian, ridge * np.eye(n)]),
-                    np.concatenate([missed, np.zeros(n)]),
+                    np.vstack([jacobian, prior, 1e-3 * np.eye(n)]),
+                    np.concatenate([missed, -found[:n_gaps] / _PRIOR, np.zeros(n)]),
                     rcond=None,
                 )[0]
-                step *= min(1.0, 0.3 / max(float(np.abs(step).max(initial=0.0)), 1e-12))
-                for length in (1.0, 0.5, 0.25, 0.1):
+                longest = float(np.abs(step).max(initial=0.0))
+                step *= min(1.0, 0.3 / max(longest, 1e-12))
+                before, length = self._cost(found, effects, target, scale, temperature), 1.0
+                moved = found
+                while length > 0.1:
                     moved = found.copy()
                     moved[:n] += length * step
-                    trial, rest = self._missed(moved, effects, target, temperature)
-                    if np.linalg.norm(rest) < size:
+                    if self._cost(moved, effects, target, scale, temperature) < before:
                         break
+                    length *= 0.4
                 else:
                     break
-                found, soft, missed = moved, trial, rest
+                found = moved
+                if longest * length < 1e-4:
+                    break
+        if selected is not None:  # exactly so many, whatever became of the gaps
+            found[-1] += np.quantile(self._margins(found), 1 - selected)
         return found
+
+    def _cost(
+        self,
+        point: FloatArray,
+        effects: FloatArray,
+        target: FloatArray,
+        scale: FloatArray,
+        temperature: float,
+    ) -> float:
+        soft = expit(self._margins(point) / temperature)
+        missed, prices = (effects.T @ soft - target) / scale, point[:-1] / _PRIOR
+        return float(missed @ missed + prices @ prices)
 
     def _margins(self, point: FloatArray) -> FloatArray:
         return np.asarray(self.rows.gains - point[-1] - self.directions @ point[:-1])
-
-    def _missed(
-        self, point: FloatArray, effects: FloatArray, target: FloatArray, temperature: float
-    ) -> tuple[FloatArray, FloatArray]:
-        soft = np.asarray(expit(self._margins(point) / temperature))
-        return soft, np.asarray(effects.T @ soft - target)
 
 
 def _squeezed(block: Block, rates: FloatArray, total: FloatArray, gap: float) -> FloatArray:

@@ -192,6 +192,7 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"min_rate": 0.1}, "min_rate"),
         ({"selection_rate": 0.3}, "selection_rate"),
         ({"method": "windows"}, "method='auto'"),
+        ({"cv": 2}, "3 folds or more"),
         ({"constraint": "predictive_parity"}, "has no test of PredictiveParity"),
         ({"constraint": "bounded_selection_rate", "max_disparity": 0.5}, "has no test"),
         ({"cv": [(np.arange(100), np.arange(300)), (np.arange(100), np.arange(300))]}, "one test"),

@@ -73,7 +73,7 @@ def certified(sample):
     """A classifier with a path, made of few rows."""
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(300, 2)), np.arange(300) % 2
-    model = FairDecisionClassifier(max_disparity=0.5, confidence=0.5, cv=2, group_aware=True)
+    model = FairDecisionClassifier(max_disparity=0.5, confidence=0.5, cv=3, group_aware=True)
     return model.fit(X, X[:, 0] > 0, sensitive_features=sex)
 
 
