@@ -294,8 +294,8 @@ def _asked(metric: Any, comparison: str) -> _Asked:
         rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
         rules.remove("treatment_equality")
         raise ValueError(
-            f"There is no test of metric={metric!r}. Choose from {listed([*rules, *SCORE_METRICS])}, or "
-            f"{listed(LARGEST_RATES)}."
+            f"There is no test of metric={metric!r}. Choose from "
+            f"{listed([*rules, *SCORE_METRICS])}, or {listed(LARGEST_RATES)}."
         )
     return asked
 
