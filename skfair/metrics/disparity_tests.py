@@ -108,6 +108,9 @@ _documented = documenter(
     and is a little careful; "score" is the fastest, and may err in 6 to 7 % instead of 5 % of
     samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
     Metrics of scores have a test of their own.""",
+        "shift": """shift : float, default=0.0
+    Share of the people who count in each rate that may be replaced by any other people: the answer
+    then holds for every such population. It costs about as much of the limit. Differences only.""",
         "interval": """interval : (float, float), default=None
     Ranks that count in ``partial_statistical_parity_gap``.""",
     }
@@ -131,6 +134,7 @@ def disparity_test(
     intersectional: bool = True,
     pos_label: Any = 1,
     interval: Any = None,
+    shift: float = 0.0,
 ) -> DisparityTest:
     """Test whether the disparity of the population is below a limit.
 
@@ -193,7 +197,7 @@ def disparity_test(
         pos_label,
     )
     found = _evidence(asked, sample, method, reference, interval)
-    p_values = found.p_values(float(limit))
+    p_values = found.p_values(_before_shift(asked, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
     table = {**found.columns, "disparity": found.measured, "p_value": p_values}
     return DisparityTest(
@@ -223,6 +227,7 @@ def disparity_upper_bound(
     intersectional: bool = True,
     pos_label: Any = 1,
     interval: Any = None,
+    shift: float = 0.0,
 ) -> float:
     """Return the smallest limit that the data show to hold for new people.
 
@@ -259,9 +264,26 @@ def disparity_upper_bound(
     most = 1.0
     if asked.name == "mean_score_difference":  # in units of the score
         most = float(2 * np.ptp(np.asarray(y_pred, np.float64)) + 1e-12)
-    return smallest_limit(
+    _before_shift(asked, 1.0, shift)
+    bound = smallest_limit(
         lambda limit: float(found.p_values(limit).max(initial=0.0)), 1 - confidence, most
     )
+    return shift + (1 - shift) * bound if shift else bound
+
+
+def _before_shift(asked: _Asked, limit: float, shift: float) -> float:
+    """Return the limit that must hold now, for one to hold after a shift.
+
+    A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
+    factor 1 - shift, plus shift at most.
+    """
+    check_number(shift, "shift", 0, 0.999)
+    is_of_labels = asked.spec is not None and asked.spec.kind != "largest"
+    if shift and not (is_of_labels and asked.comparison == "difference"):
+        raise ValueError(
+            f"shift={shift!r} is for differences of rates of labels; set it to 0 for {asked.name}."
+        )
+    return (limit - shift) / (1 - shift) if shift else limit
 
 
 class _Asked:

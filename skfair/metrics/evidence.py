@@ -102,6 +102,8 @@ def evidence_of_labels(
     }
 
     def p_values(limit: float) -> FloatArray:
+        if limit <= 0:  # every difference is as large as that
+            return np.ones(k1.size)
         found = np.zeros(k1.size)
         for factor in np.unique(share[share > limit]):  # others cannot be so far apart
             at = share == factor

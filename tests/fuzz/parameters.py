@@ -187,6 +187,7 @@ ARGUMENTS = {
         for name in ("disparity_test", "disparity_upper_bound")
     },
     "comparison": options("difference", "ratio"),
+    "shift": ([0.0, 0.02], [-1, 1, 2, "a"]),
     "power": ([0.8, 0.5], [0, 1, -1]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),

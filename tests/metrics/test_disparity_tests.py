@@ -345,6 +345,25 @@ def _partial_gap(shift, low, high):
     return np.abs(share[0] - share[1]).max()
 
 
+def test_a_shift_costs_its_share_of_the_limit():
+    y, pred, groups = census()
+    given = {"sensitive_features": groups["sex"]}
+    plain = disparity_upper_bound("demographic_parity", None, pred, **given)
+    shifted = disparity_upper_bound("demographic_parity", None, pred, shift=0.03, **given)
+    assert shifted == pytest.approx(0.03 + 0.97 * plain)
+    for limit, is_within in ((shifted + 1e-4, True), (shifted - 1e-4, False), (0.02, False)):
+        found = disparity_test(
+            "demographic_parity", None, pred, max_disparity=limit, shift=0.03, **given
+        )
+        assert found.is_within == is_within
+    # The worst population within the radius: 3 % of each group replaced, to make it worse.
+    rate = [np.mean(pred[(groups["sex"] == sex).to_numpy()]) for sex in GROUPS]
+    worst = (0.97 * max(rate) + 0.03) - 0.97 * min(rate)
+    assert worst == pytest.approx(0.03 + 0.97 * abs(rate[0] - rate[1]))
+    with pytest.raises(ValueError, match="differences of rates"):
+        disparity_test("group_auc_gap", y, pred, max_disparity=0.1, shift=0.1, **given)
+
+
 def test_sample_sizes_give_the_power_that_was_asked_for():
     rng = np.random.default_rng(6)
     rates, limit = np.array([0.3, 0.28]), 0.1
