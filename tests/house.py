@@ -50,6 +50,7 @@ MAY_IMPORT = {
     "metrics": READING,  # never constraints: a model is not measured by the code that enforced it
     "datasets": GROUND,
     "model_selection": READING | {"metrics", "constraints"},
+    "monitoring": READING | {"metrics", "constraints"},
     "inspection": READING | {"metrics"},
     "report": READING | {"metrics", "inspection"},
     "enforcement": ENFORCEMENT,

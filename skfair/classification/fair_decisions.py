@@ -6,21 +6,17 @@ store them. A row is decided for the class with the largest probability minus pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_y,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _check_y, check_is_fitted
 
 from skfair._typing import (
     ColumnLike,
@@ -35,9 +31,10 @@ from skfair._typing import (
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.decisions.choose import Chosen, choose
-from skfair.enforcement.decisions.judge import Judge
+from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
+from skfair.estimators.certified import Models, certified_fit, check_certifiable
 from skfair.estimators.chances import (
     chances_of,
     cross_fit,
@@ -56,15 +53,15 @@ from skfair.estimators.decisions import (
 )
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
-from skfair.utils.warn import warn_user
 
 
-class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
+class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
     r"""Any classifier with decisions that keep fairness limits on the training rows.
 
     The classifier is fitted as it is, on folds, so that every training row has probabilities from
@@ -121,6 +118,10 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         Seed of the sample that large data sets begin with.
     n_jobs : int, default=None
         Folds that are fitted at the same time.
+    confidence : float, default=None
+        How sure the limits are to hold for new people, such as 0.95. None promises them on the
+        training rows only, and new people exceed them about half of the time. Two classes, rules on
+        differences or ratios; fits about three times as many models.
 
     Attributes
     ----------
@@ -141,9 +142,18 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
     price_of_fairness_ : float
         Accuracy that is given up on the training rows (or what is paid, of the cost matrix).
     status_ : str
-        "converged", or "infeasible" if a limit is missed.
+        "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
+        "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", or "none" if no limit binds.
+        What found the prices: "windows", "prices", or "none" if no limit binds; with
+        ``confidence`` "path".
+    certified_disparity_ : float
+        With ``confidence``: the smallest limit that can be shown to hold for new people.
+    p_value_ : float
+        With ``confidence``: how likely such data are at most, if new people exceed a limit.
+    path_ : dict of str to ndarray of shape (n_steps,)
+        With ``confidence``: the path from certainly fair to free decisions; of each step
+        "accuracy", "selection_rate", "disparity", "bound", "p_value" and "is_certified".
     is_group_aware_ : bool
         Whether predictions need the group.
     groups_ : ndarray of shape (n_groups,)
@@ -199,6 +209,7 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         "control_columns": ["array-like", str, Integral, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -222,6 +233,7 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         intersectional: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
+        confidence: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -240,6 +252,7 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         self.intersectional = intersectional
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.confidence = confidence
 
     @fit_method
     def fit(
@@ -283,10 +296,17 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         )
         rows = self._labelled(data)
         self._read_strata(X, control_features, data)
-        chances = self._cross_fit(data, rows)
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         fair = class_rules(rules, rows, self.max_disparity)
+        if self.confidence is not None and fair:
+            attributes, predicted = self._certify(data, rows, fair, worth)
+            self.__dict__.update(attributes)
+            self._worth = worth
+            self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
+            self.train_predictions_ = self.classes_[predicted]
+            return self
+        chances = self._cross_fit(data, rows)
         before = free_decisions(chances @ worth)
         limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
@@ -342,6 +362,22 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         self.estimators_ = found.models
         return found.chances
 
+    def _certify(
+        self, data: TrainingData, rows: LabelledRows, rules: Sequence[ClassRule], worth: FloatArray
+    ) -> tuple[dict[str, Any], IntArray]:
+        """Return the attributes and decisions that can be shown to keep limits for new people."""
+        check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
+        weights = data.sample_weight
+        groups = None if self.is_group_aware_ else self._group_estimator()
+        of_groups = {} if groups is None else self._row_params(weights, groups)
+        inner = with_probabilities(self._inner())
+        params = self._row_params(weights)
+        models = Models(inner, groups, params, of_groups, self.cv, self.n_jobs)
+        rng = check_random_state(self.random_state)
+        judge = Judge(rules, rows.codes, rows.weights, worth)
+        assert self.confidence is not None
+        return certified_fit(data.X, data.y, rows, judge, models, float(self.confidence), rng)
+
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
     ) -> GroupModels | None:
@@ -353,11 +389,7 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
             or judge(before).is_feasible
         ):
             return None
-        estimator = self.group_estimator
-        if estimator is None:
-            inner = self._inner()
-            inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-            estimator = with_probabilities(clone(inner))
+        estimator = self._group_estimator()
         found = fit_group_models(
             estimator,
             data.X,
@@ -395,27 +427,3 @@ class FairDecisionClassifier(DecisionPrediction, MetaEstimatorMixin, BaseEstimat
         self.prices_ = chosen.prices.reshape(shape)
         self._worth = judge.worth
         return chosen
-
-    def _inner(self) -> Any:
-        return LogisticRegression() if self.estimator is None else self.estimator
-
-    def _row_params(self, sample_weight: Any, estimator: Any = None) -> dict[str, Any]:
-        """Return what the fit of an estimator takes besides X and y."""
-        if sample_weight is None:
-            return {}
-        if has_fit_parameter(self._inner() if estimator is None else estimator, "sample_weight"):
-            return {"sample_weight": sample_weight}
-        if estimator is None:
-            warn_user(
-                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
-                "limits only."
-            )
-        return {}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self._inner())
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-        return tags

@@ -9,9 +9,11 @@ matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot
 """
 
 from skfair.inspection.ccdf import CCDFCurveDisplay
+from skfair.inspection.certificate import CertificateDisplay
 from skfair.inspection.composition import ClusterCompositionDisplay
 from skfair.inspection.convergence import ConvergenceDisplay
 from skfair.inspection.front import FairnessFrontDisplay
+from skfair.inspection.monitor import MonitorDisplay
 from skfair.inspection.path import FairnessPathDisplay
 from skfair.inspection.ranking import RankingGapDisplay
 from skfair.inspection.rates import GroupRatesDisplay
@@ -26,4 +28,6 @@ __all__ = [
     "FairnessPathDisplay",
     "ConvergenceDisplay",
     "RankingGapDisplay",
+    "CertificateDisplay",
+    "MonitorDisplay",
 ]

@@ -17,6 +17,12 @@ from skfair.metrics.clusters import (
     share_ratio,
 )
 from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
+from skfair.metrics.disparity_tests import (
+    DisparityTest,
+    disparity_test,
+    disparity_upper_bound,
+    sample_size,
+)
 from skfair.metrics.fronts import coverage, hypervolume, nondominated
 from skfair.metrics.intervals import NoiseFloor, noise_floor, suggest_interval
 from skfair.metrics.labels import (
@@ -121,6 +127,11 @@ __all__ = [
     "noise_floor",
     "NoiseFloor",
     "suggest_interval",
+    # do limits hold for new people?
+    "disparity_test",
+    "DisparityTest",
+    "disparity_upper_bound",
+    "sample_size",
     # rankings of queries
     "pair_error_gap",
     "exposure_gap",

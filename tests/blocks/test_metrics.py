@@ -40,6 +40,10 @@ OTHERS = {
     "get_scorer",
     "get_scorer_names",
     "FairnessScorer",
+    "disparity_test",
+    "disparity_upper_bound",
+    "sample_size",
+    "DisparityTest",
 }
 # Metrics of rankings need all documents of a query at once.
 OF_RANKINGS = {"pair_error_gap", "exposure_gap", "rank_gap", "ndcg"}

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import (
 )
 
 import skfair
-from skfair import inspection, metrics, model_selection, report, solvers
+from skfair import inspection, metrics, model_selection, monitoring, report, solvers
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering
 from skfair.regression import ConstrainedERMRegressor
@@ -67,6 +67,8 @@ EXEMPT = {
     "skfair.metrics.FairnessScorer": "made and used by make_fairness_scorer and get_scorer",
     "skfair.classification.Objective": "abstract; PairLoss is covered",
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",
+    "skfair.metrics.DisparityTest": "made by disparity_test",
+    "skfair.monitoring.Alarm": "a tuple that monitors return",
     "skfair.report.Audit": "made and used by audit",
 }
 
@@ -162,6 +164,9 @@ def used(result, sample):
         return result(model, np.clip(sample.X, -9, 9), sample.y, sensitive_features=sample.groups)
     elif isinstance(result, model_selection.BestWithin):
         return result({"mean_test_accuracy": [0.9, 0.8], "mean_test_gap": [-0.2, -0.04]})
+    elif isinstance(result, monitoring.DisparityMonitor):
+        result.update(sample.y, sample.predicted, sample.groups)
+        return monitoring.DisparityMonitor.from_json(result.to_json()).to_prometheus()
     elif isinstance(result, model_selection.FairnessPath):
         return result.select(max_disparity=0.1)
     return result

@@ -17,11 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skfair import metrics
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import FairKMeans
 from skfair.constraints import CONSTRAINTS, DemographicParity
 from skfair.losses import LOSSES
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
+from skfair.monitoring import DisparityMonitor
 from skfair.solvers import DC_SOLVERS, SOLVERS
 from tests.fuzz.values import JUNK, ODD_MATRICES, ODD_VECTORS, spoil
 
@@ -66,6 +67,21 @@ def fitted_clusters(sample):
     return FairKMeans(1, min_balance=0.0, n_init=1, max_iter=2).fit(
         np.clip(sample.X, -9, 9), sensitive_features=sample.groups
     )
+
+
+def certified(sample):
+    """A classifier with a path, made of few rows."""
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(300, 2)), np.arange(300) % 2
+    model = FairDecisionClassifier(max_disparity=0.5, confidence=0.5, cv=3, group_aware=True)
+    return model.fit(X, X[:, 0] > 0, sensitive_features=sex)
+
+
+def watched(sample):
+    """A monitor that has read a batch."""
+    monitor = DisparityMonitor()
+    monitor.update(None, np.arange(200) % 3 == 0, np.arange(200) % 2)
+    return monitor
 
 
 def path_of(sample):
@@ -159,6 +175,33 @@ ARGUMENTS = {
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),
     "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
+    # tests of disparities and monitors
+    **{
+        f"{name}.metric": (
+            ["demographic_parity", metrics.equalized_odds_difference, "group_auc_gap"],
+            ["nonsense", max, DemographicParity(0.1), DemographicParity, 3],
+        )
+        for name in ("disparity_test", "disparity_upper_bound")
+    },
+    **{
+        f"{name}.method": options("melded", "score", "exact", "auto")
+        for name in ("disparity_test", "disparity_upper_bound")
+    },
+    "comparison": options("difference", "ratio"),
+    "shift": ([0.0, 0.02], [-1, 1, 2, "a"]),
+    "power": ([0.8, 0.5], [0, 1, -1]),
+    "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
+    "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
+    "DisparityMonitor.constraint": (["demographic_parity", "equalized_odds"], ["nonsense", 3]),
+    "DisparityMonitor.groups": ([None, ["g0", "g1"]], [[], ["g0"], "ab", 3]),
+    "horizon": ([1000, 10], [0, -1, 2.5]),
+    "min_rows": ([50, 5], [0, 1, 2.5]),
+    "CertificateDisplay.bounds": (pairs(4), ODD_VECTORS),
+    "n_certified": ([2, 0], [-1, 99]),
+    "CertificateDisplay.from_estimator.estimator": (certified, MODELS),
+    "standard_errors": (pairs(4), ODD_VECTORS),
+    "alarm_at": ([None, 2], [-1, 99]),
+    "monitor": (watched, MODELS),
     "random_state": SEED,
     "greater_is_better": ([None, True, False], ["yes"]),
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),

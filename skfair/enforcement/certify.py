@@ -1,0 +1,282 @@
+"""Which decisions can be shown to keep limits for new people: one path, judged in a fixed order.
+
+Prices that keep a limit on the training rows exceed it for new people about half of the time. So a
+path of decisions is laid out, from certainly fair to free, and walked in that order on rows that
+had no part in laying it out; the last step before the first one that fails the test is taken. As
+the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and as
+every pair of groups must pass, nothing is shared out over pairs, rates or rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.comparisons import Pairwise, Ratio
+from skfair.metrics.disparity_tests import needed_rows
+from skfair.metrics.two_rates import both_ways, effective_size, pair_test, smallest_limit
+
+# Decisions are counted for so many rows at once.
+_ROWS_AT_ONCE = 50_000
+
+
+class Block(NamedTuple):
+    """Rates that are compared with each other, and how."""
+
+    rates: IntArray
+    limit: float
+    is_ratio: bool
+    against_overall: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RowRates:
+    """Rates of groups as sums over rows, so that they can be taken of any part of the rows.
+
+    Attributes
+    ----------
+    members : sparse array of shape (n_rates, n_samples)
+        1 where a row counts in a rate.
+    counted : tuple of two sparse arrays of shape (n_rates, n_samples)
+        Whether a row counts as a success if it is refused, and what selecting it changes.
+    groups : ndarray of shape (n_rates,)
+        Group of each rate.
+    names : tuple of str
+        Names of the rates.
+    blocks : tuple of Block
+        What is compared.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows; they add up to 1.
+    """
+
+    members: sparse.csr_array
+    counted: tuple[sparse.csr_array, sparse.csr_array]
+    groups: IntArray
+    names: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    weights: FloatArray
+
+    def part(self, rows: IntArray) -> RowRates:
+        """Return the rates of some of the rows."""
+        refused, step = (sparse.csr_array(one[:, rows]) for one in self.counted)
+        return RowRates(
+            sparse.csr_array(self.members[:, rows]),
+            (refused, step),
+            self.groups,
+            self.names,
+            self.blocks,
+            self.weights[rows],
+        )
+
+    def totals(self) -> FloatArray:
+        """Return the weight that each rate is divided by."""
+        return np.asarray(self.members @ self.weights)
+
+    def effects(self) -> FloatArray:
+        """Return what selecting a row changes in each rate, shape (n_rates, n_samples)."""
+        total = self.totals()[:, None]
+        return np.asarray(
+            self.counted[1].toarray() * self.weights / np.where(total > 0, total, 1.0)
+        )
+
+    def of(self, selected: BoolArray) -> FloatArray:
+        """Return the rates of decisions."""
+        total = self.totals()
+        hits = self.counted[0] @ self.weights + self.counted[1] @ (self.weights * selected)
+        return np.asarray(hits / np.where(total > 0, total, 1.0))
+
+    def counts(self, selected: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return rates and effective numbers of rows, each (n_rates, n_steps).
+
+        ``selected`` are decisions of shape (n_samples, n_steps).
+        """
+        shape = (len(self.names), selected.shape[1])
+        sums = np.zeros((2, *shape))
+        for start in range(0, selected.shape[0], _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            refused, step = (one[:, part] for one in self.counted)
+            for power in (1, 2):
+                w = self.weights[part] ** power
+                chosen = step @ (w[:, None] * selected[part])
+                sums[power - 1] += (refused @ w)[:, None] + chosen
+        base = [
+            self.members @ values
+            for values in ((self.weights > 0).astype(float), self.weights, self.weights**2)
+        ]
+        n_rows, mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
+        sizes = effective_size(n_rows, mass, squares, sums[0], sums[1])
+        return sums[0] / np.where(mass > 0, mass, 1.0), sizes
+
+
+def row_rates(bounds: Sequence[BoundConstraint], weights: FloatArray) -> RowRates:
+    """Return the rates of rules; raise for rules that have no test.
+
+    Parameters
+    ----------
+    bounds : sequence of BoundConstraint
+        Rules on differences or ratios of rates, bound to the rows.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
+
+    Returns
+    -------
+    rates : RowRates
+        The rates.
+    """
+    members, refused, steps, blocks, names, n_rates = [], [], [], [], [], 0
+    for bound in bounds:
+        if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
+            raise ValueError(
+                f"confidence= has no test of {bound.name} yet: use rules on differences or ratios "
+                "of selection, true or false positive rates, or of accuracies."
+            )
+        if bound.comparison.against_overall and isinstance(bound.comparison, Ratio):
+            raise ValueError("confidence= has no test of ratios to the overall rate.")
+        counts = sparse.csr_array(bound.rates[:, bound.cells].multiply(bound.row_weights > 0))
+        counts.eliminate_zeros()
+        counts.data = np.ones(counts.nnz)
+        low, high = (bound.moment.strict(np.full(weights.size, one)) for one in (-1.0, 1.0))
+        members.append(counts)
+        refused.append(sparse.csr_array(counts.multiply(low)))
+        steps.append(sparse.csr_array(counts.multiply(high - low)))
+        names += [f"{bound.name}: {name}" for name in bound.rate_names]
+        for block in np.unique(bound.blocks):
+            which = np.flatnonzero(bound.blocks == block)
+            if which.size > 1:
+                blocks.append(
+                    Block(
+                        which + n_rates,
+                        bound.max_disparity,
+                        isinstance(bound.comparison, Ratio),
+                        bound.comparison.against_overall,
+                    )
+                )
+        n_rates += len(bound.rate_names)
+    stacked = [sparse.csr_array(sparse.vstack(parts)) for parts in (members, refused, steps)]
+    groups = np.concatenate([bound.rate_groups for bound in bounds])
+    return RowRates(
+        stacked[0], (stacked[1], stacked[2]), groups, tuple(names), tuple(blocks), weights
+    )
+
+
+class Walked(NamedTuple):
+    """What judging the steps of a path found.
+
+    Attributes
+    ----------
+    step : int
+        The last step that was certified; -1 if there is none.
+    p_values, disparities : ndarray of shape (n_steps,)
+        Of each step: the p-value, and the disparity that was measured, in units of its limit.
+    """
+
+    step: int
+    p_values: FloatArray
+    disparities: FloatArray
+
+
+def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
+    """Judge the steps of a path in their order; stop at the first one that is not shown to be fair.
+
+    Parameters
+    ----------
+    rates : RowRates
+        The rates of the rows.
+    selected : ndarray of shape (n_samples, n_steps)
+        The decisions of each step on rows that had no part in it.
+    confidence : float
+        How sure the limits are to hold.
+
+    Returns
+    -------
+    walked : Walked
+        The last certified step, and what was found of all.
+    """
+    share, size = rates.counts(selected)
+    p_values, disparities = np.zeros(selected.shape[1]), np.zeros(selected.shape[1])
+    for block in rates.blocks:
+        p_values = np.maximum(p_values, _p_values(block, share, size, block.limit))
+        disparities = np.maximum(
+            disparities, _disparities(block, share, size) / max(block.limit, 1e-12)
+        )
+    failed = np.flatnonzero(p_values > 1 - confidence)
+    last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
+    return Walked(last, p_values, disparities)
+
+
+def upper_bounds(rates: RowRates, selected: BoolArray, confidence: float) -> FloatArray:
+    """Return, for each step, the smallest limit (the largest of all blocks) that can be shown."""
+    share, size = rates.counts(selected)
+    alpha = 1 - confidence
+    bounds = np.zeros(selected.shape[1])
+    for block in rates.blocks:
+        for j in range(bounds.size):
+            one, other = share[:, [j]], size[:, [j]]
+
+            def p_value(
+                limit: float,
+                block: Block = block,
+                one: FloatArray = one,
+                other: FloatArray = other,
+            ) -> float:
+                return float(_p_values(block, one, other, limit)[0])
+
+            bounds[j] = max(bounds[j], smallest_limit(p_value, alpha))
+    return bounds
+
+
+def _sides(
+    block: Block, share: FloatArray, size: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return successes and rows of both sides of every comparison, and a factor."""
+    hits, rows = (share * size)[block.rates], size[block.rates]
+    if block.against_overall:
+        rest_hits, rest = hits.sum(axis=0) - hits, rows.sum(axis=0) - rows
+        return hits, rows, rest_hits, rest, rest / np.maximum(rest + rows, 1e-300)
+    i, j = np.triu_indices(block.rates.size, k=1)
+    return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
+
+
+def _p_values(block: Block, share: FloatArray, size: FloatArray, limit: float) -> FloatArray:
+    """Return the largest p-value of a block at each step."""
+    k1, n1, k0, n0, factor = _sides(block, share, size)
+    wanted = np.minimum(limit / np.maximum(factor, 1e-300), 1.0)
+
+    test = pair_test("melded", "ratio" if block.is_ratio else "difference")
+    sides = (one.ravel() for one in (k1, n1, k0, n0, wanted))
+    return np.asarray(both_ways(test, *sides).reshape(k1.shape).max(axis=0))
+
+
+def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArray:
+    k1, n1, k0, n0, factor = _sides(block, share, size)
+    one, other = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
+    if not block.is_ratio:
+        return np.asarray((factor * np.abs(one - other)).max(axis=0))
+    larger = np.maximum(one, other)
+    missing = 1 - np.minimum(one, other) / np.where(larger > 0, larger, 1.0)
+    return np.asarray(np.where(larger > 0, missing, 0.0).max(axis=0))
+
+
+def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> int:
+    """Return about how many rows in all it would take to certify decisions without disparity.
+
+    With that many the test succeeds in 80 % of all samples, at the rates of these decisions.
+    """
+    share, size = rates.counts(selected[:, None])
+    n, needed = selected.size, 0.0
+    for block in rates.blocks:
+        k = np.maximum(size[block.rates, 0], 1e-9)
+        mean = float(np.average(share[block.rates, 0], weights=k))
+        mean = min(max(mean, 1.0 / n), 1 - 1.0 / n)
+        asked = "ratio" if block.is_ratio else "difference"
+        found = needed_rows(
+            np.full(k.size, mean), k / k.sum(), max(block.limit, 1e-4), confidence, 0.8, asked
+        )
+        needed = max(needed, float((found / k).max()) * n)
+    return int(np.ceil(needed))

@@ -1,0 +1,148 @@
+"""What a certificate costs: accuracy and disparity along the path of a certified classifier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._inputs import check_same_length
+from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
+from skfair.utils.docs import documenter
+from skfair.utils.validation import check_scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+_documented = documenter(PARAGRAPHS)
+
+
+@_documented
+class CertificateDisplay:
+    """Disparity, what can be shown of it, and accuracy along a path of decisions.
+
+    The path begins with decisions that are certainly fair and ends with free ones. The upper line
+    is the smallest limit that can be shown to hold for new people; the last step at which it is
+    below the limit, counted from the left without a gap, is what the classifier uses.
+
+    Make it with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    disparities, bounds, accuracies : array-like of shape (n_steps,)
+        Of each step: the disparity on held-out rows, the smallest limit that can be shown, and the
+        accuracy.
+    n_certified : int
+        How many steps were certified.
+    max_disparity : float, default=None
+        The limit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    lines_ : list of matplotlib Line2D
+        Disparity and bound.
+    accuracy_ : matplotlib Line2D
+        The accuracy, on an axis of its own.
+
+    See Also
+    --------
+    skfair.classification.FairDecisionClassifier : ``confidence=0.95`` makes such a path.
+
+    Examples
+    --------
+    >>> from skfair.inspection import CertificateDisplay
+    >>> display = CertificateDisplay(
+    ...     disparities=[0.0, 0.01, 0.04],
+    ...     bounds=[0.02, 0.04, 0.07],
+    ...     accuracies=[0.76, 0.8, 0.84],
+    ...     n_certified=2,
+    ... ).plot()
+    >>> display.ax_.get_xlabel()
+    'Step, from certainly fair to free'
+    """
+
+    def __init__(
+        self,
+        *,
+        disparities: ArrayLike,
+        bounds: ArrayLike,
+        accuracies: ArrayLike,
+        n_certified: int,
+        max_disparity: float | None = None,
+    ) -> None:
+        self.disparities = check_scores(disparities, "disparities")
+        self.bounds = check_scores(bounds, "bounds")
+        self.accuracies = check_scores(accuracies, "accuracies")
+        check_same_length(
+            "step",
+            disparities=self.disparities,
+            bounds=self.bounds,
+            accuracies=self.accuracies,
+        )
+        self.n_certified, self.max_disparity = n_certified, max_disparity
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
+        """Draw the path of a classifier that was fitted with ``confidence``.
+
+        Parameters
+        ----------
+        estimator : FairDecisionClassifier
+            The fitted classifier.
+        """
+        check_matplotlib(f"{cls.__name__}.from_estimator")
+        try:
+            path, limit = estimator.path_, estimator.max_disparity
+        except AttributeError as error:
+            raise TypeError(
+                f"estimator must be a classifier fitted with confidence=, got {estimator!r}."
+            ) from error
+        display = cls(
+            disparities=path["disparity"],
+            bounds=path["bound"],
+            accuracies=path["accuracy"],
+            n_certified=int(np.count_nonzero(path["is_certified"])),
+            max_disparity=limit if isinstance(limit, int | float) else None,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        ax = axes_for(self, ax, figsize=(6.4, 4.6))
+        self.ax_, self.figure_ = ax, ax.figure
+        steps, start = np.arange(1, self.disparities.size + 1), n_series(ax)
+        self.lines_: list[Line2D] = []
+        named = (("disparity on held-out rows", self.disparities), ("can be shown", self.bounds))
+        for number, (label, values) in enumerate(named):
+            style = look(start + number)
+            (line,) = ax.plot(
+                steps, values, color=style.color, linestyle=style.linestyle, lw=1.5, label=label
+            )
+            as_series(line)
+            self.lines_.append(line)
+        if self.max_disparity is not None:
+            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
+        ax.axvspan(0.5, self.n_certified + 0.5, color=GREY, alpha=0.12, lw=0, label="certified")
+        other = ax.twinx()
+        style = look(start + 2)
+        (self.accuracy_,) = other.plot(
+            steps, self.accuracies, color=style.color, linestyle=style.linestyle, label="accuracy"
+        )
+        other.set_ylabel("Accuracy (higher is better)")
+        ax.set_xlabel("Step, from certainly fair to free")
+        ax.set_ylabel("Disparity (lower is better)")
+        ax.legend(handles=[*ax.get_legend_handles_labels()[0], self.accuracy_], fontsize="small")
+        return self

@@ -1,0 +1,133 @@
+"""What a monitor has seen: disparity and evidence over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skfair.inspection._docs import PARAGRAPHS
+from skfair.inspection._inputs import check_same_length
+from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
+from skfair.utils.docs import documenter
+from skfair.utils.validation import check_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+_documented = documenter(PARAGRAPHS)
+
+
+@_documented
+class MonitorDisplay:
+    """Disparity of decisions over time, with the limit and the alarm.
+
+    The line is the disparity of the most recent rows, the band two standard errors around it.
+
+    Make it with :meth:`from_monitor`.
+
+    Parameters
+    ----------
+    disparities, standard_errors : array-like of shape (n_batches,)
+        Of each batch; NaN where there are not yet rows of two groups.
+    max_disparity : float
+        The limit.
+    alarm_at : int, default=None
+        Place of the batch at which the alarm was raised, from 0.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes drawn on.
+    figure_ : matplotlib Figure
+        Their figure.
+    line_ : matplotlib Line2D
+        The disparity.
+
+    See Also
+    --------
+    skfair.monitoring.DisparityMonitor : What is drawn.
+
+    Examples
+    --------
+    >>> from skfair.inspection import MonitorDisplay
+    >>> display = MonitorDisplay(
+    ...     disparities=[0.02, 0.03, 0.1], standard_errors=[0.01, 0.01, 0.01], max_disparity=0.05
+    ... ).plot()
+    >>> display.ax_.get_ylabel()
+    'Disparity (lower is better)'
+    """
+
+    def __init__(
+        self,
+        *,
+        disparities: ArrayLike,
+        standard_errors: ArrayLike,
+        max_disparity: float,
+        alarm_at: int | None = None,
+    ) -> None:
+        self.disparities = np.atleast_1d(check_numbers(disparities, "disparities"))
+        self.standard_errors = np.atleast_1d(check_numbers(standard_errors, "standard_errors"))
+        if self.disparities.ndim > 1 or self.standard_errors.ndim > 1:
+            raise ValueError("disparities and standard_errors must have one number of each batch.")
+        check_same_length(
+            "batch", disparities=self.disparities, standard_errors=self.standard_errors
+        )
+        self.max_disparity, self.alarm_at = max_disparity, alarm_at
+
+    @classmethod
+    def from_monitor(cls, monitor: Any, *, ax: Axes | None = None) -> Self:
+        """Draw what a monitor has seen.
+
+        Parameters
+        ----------
+        monitor : DisparityMonitor
+            The monitor.
+        """
+        check_matplotlib(f"{cls.__name__}.from_monitor")
+        try:
+            history, alarm = monitor.history_, monitor.alarm_
+        except AttributeError as error:
+            raise TypeError(f"monitor must be a DisparityMonitor, got {monitor!r}.") from error
+        if not history:
+            raise ValueError("The monitor has not read a batch yet.")
+        batches = [point[0] for point in history]
+        at = None
+        if alarm is not None:
+            at = next((i for i, one in enumerate(batches) if one >= alarm.batch), None)
+        display = cls(
+            disparities=[point[1] for point in history],
+            standard_errors=[point[2] for point in history],
+            max_disparity=monitor.max_disparity,
+            alarm_at=at,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw the disparity over time.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        ax = axes_for(self, ax, figsize=(6.4, 4.6))
+        self.ax_, self.figure_ = ax, ax.figure
+        style, batches = look(n_series(ax)), np.arange(self.disparities.size)
+        self.line_: Line2D
+        (self.line_,) = ax.plot(
+            batches, self.disparities, color=style.color, linestyle=style.linestyle, label="recent"
+        )
+        as_series(self.line_)
+        low = self.disparities - 2 * self.standard_errors
+        high = self.disparities + 2 * self.standard_errors
+        ax.fill_between(batches, np.maximum(low, 0), high, color=style.color, alpha=0.2, lw=0)
+        ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
+        if self.alarm_at is not None:
+            ax.axvline(self.alarm_at, color=look(1).color, ls="--", label="alarm")
+        ax.set_xlabel("Batch")
+        ax.set_ylabel("Disparity (lower is better)")
+        ax.legend()
+        return self

@@ -1,0 +1,442 @@
+"""Whether a limit holds for new people: tests, upper bounds, and how many people a proof takes.
+
+A metric tells the disparity of a sample. Here the question is about the population that the sample
+was drawn from, for any model's predictions on rows that it was not fitted or tuned on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from scipy import stats
+
+from skfair._typing import FloatArray, IntArray
+from skfair.metrics.compared_groups import Reference, check_comparison
+from skfair.metrics.docs import PARAGRAPHS
+from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
+from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
+from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
+from skfair.metrics.two_rates import smallest_limit
+from skfair.utils.docs import documenter
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number, check_probability
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Method: TypeAlias = Literal["auto", "melded", "exact", "score"]
+
+
+@runtime_checkable
+class MeasuredRule(Protocol):
+    """A fairness rule that knows the metric which measures it (see skfair.constraints)."""
+
+    max_disparity: float | None
+    metric: str | None
+
+
+class DisparityTest(NamedTuple):
+    """What :func:`disparity_test` found.
+
+    Attributes
+    ----------
+    statistic : float
+        The disparity of the sample, the largest of all comparisons.
+    p_value : float
+        How likely data like these are at most, if the population's disparity is the limit or more.
+    is_within : bool
+        Whether the data show, at the confidence asked for, that it is less.
+    max_disparity, confidence : float
+        What was asked.
+    method : str
+        The test.
+    pairs : DataFrame
+        One row for each comparison: what is compared, numbers of rows (effective ones, if they
+        have weights), rates, disparity and p-value.
+
+    Examples
+    --------
+    >>> from skfair.metrics import disparity_test
+    >>> sex, y_pred = ["f", "m"] * 500, [1, 1, 0, 0] * 250
+    >>> found = disparity_test(
+    ...     "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=0.1
+    ... )
+    >>> found.is_within, bool(found.p_value < 0.01)
+    (True, True)
+    """
+
+    statistic: float
+    p_value: float
+    is_within: bool
+    max_disparity: float
+    confidence: float
+    method: str
+    pairs: pd.DataFrame
+
+    def __repr__(self) -> str:
+        verdict = "within" if self.is_within else "not shown to be within"
+        return (
+            f"DisparityTest(disparity {self.statistic:.4f} {verdict} {self.max_disparity:g} at "
+            f"{100 * self.confidence:g} %, p = {self.p_value:.4f}, {len(self.pairs)} comparisons)"
+        )
+
+
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "metric": """metric : str, metric or Constraint
+    What is compared: the name of a rule such as "demographic_parity", a metric of differences,
+    ratios or largest rates of labels, a rule of :mod:`skfair.constraints`, or one of
+    ``statistical_parity_gap``, ``partial_statistical_parity_gap``, ``group_auc_gap``,
+    ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.""",
+        "y_true": """y_true : array-like of shape (n_samples,) or None
+    True labels; None for metrics that do not use them.""",
+        "y_pred": """y_pred : array-like of shape (n_samples,)
+    Predicted labels, or scores if the metric is one of scores. The rows must not have been used
+    to fit or choose the model.""",
+        "confidence": """confidence : float, default=0.95
+    How sure the answer is to be: of all samples at most a share of 1 - confidence misleads.""",
+        "comparison": """comparison : {"difference", "ratio"}, default="difference"
+    What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
+    smaller rate over the larger, so that 0.2 is the 80 % rule. Metrics and rules say it
+    themselves.""",
+        "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
+    "exact" counts every possible table, for small groups; "melded" holds for groups of any size
+    and is a little careful; "score" is the fastest, and may err in 6 to 7 % instead of 5 % of
+    samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
+    Metrics of scores have a test of their own.""",
+        "shift": """shift : float, default=0.0
+    Share of the people who count in each rate that may be replaced by any other people: the answer
+    then holds for every such population. It costs about as much of the limit. Differences only.""",
+        "interval": """interval : (float, float), default=None
+    Ranks that count in ``partial_statistical_parity_gap``.""",
+    }
+)
+
+
+@_documented
+def disparity_test(
+    metric: Any,
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    max_disparity: float | None = None,
+    confidence: float = 0.95,
+    comparison: str = "difference",
+    method: str = "auto",
+    reference: Reference = "pairwise",
+    control_features: Any = None,
+    sample_weight: Any = None,
+    intersectional: bool = True,
+    pos_label: Any = 1,
+    interval: Any = None,
+    shift: float = 0.0,
+) -> DisparityTest:
+    """Test whether the disparity of the population is below a limit.
+
+    The hypothesis is that it is the limit or more. If that is rejected, the limit holds for new
+    people from the same population, up to an error of 1 - ``confidence``.
+
+    Parameters
+    ----------
+    max_disparity : float, default=None
+        The limit; None for the one that a rule has. Of ratios it is 1 minus the smallest ratio
+        that is allowed.
+
+    Returns
+    -------
+    found : DisparityTest
+        ``statistic``, ``p_value``, ``is_within`` and the table ``pairs``.
+
+    See Also
+    --------
+    disparity_upper_bound : The smallest limit that the data can show.
+    sample_size : How many people it takes to show a limit.
+
+    Notes
+    -----
+    Every pair of groups, and every rate, must be shown to be within the limit by itself, so the
+    largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
+    of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
+    approximation. With ``reference="overall"`` the shares of the groups are taken to be those of
+    the sample. Dask collections are accepted by metrics of labels.
+
+    References
+    ----------
+    Fay, Proschan and Brittain (2015), Combining one-sample confidence procedures for inference in
+    the two-sample case, Biometrics 71; Farrington and Manning (1990), Statistics in Medicine 9.
+
+    Examples
+    --------
+    >>> from skfair.metrics import disparity_test
+    >>> sex, y_pred = ["f", "m"] * 500, [1, 1, 0, 0] * 250
+    >>> disparity_test(
+    ...     "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=0.05
+    ... )
+    DisparityTest(disparity 0.0000 not shown to be within 0.05 at 95 %, p = 0.0641, 1 comparisons)
+    """
+    import pandas as pd
+
+    check_probability(confidence, "confidence")
+    asked = _asked(metric, comparison)
+    limit = asked.limit if max_disparity is None else max_disparity
+    if limit is None:
+        raise ValueError("max_disparity is None, and the rule has none of its own. Pass a limit.")
+    check_number(limit, "max_disparity", 0)
+    sample = Sample(
+        y_true,
+        y_pred,
+        sensitive_features,
+        control_features,
+        sample_weight,
+        intersectional,
+        pos_label,
+    )
+    found = _evidence(asked, sample, method, reference, interval)
+    p_values = found.p_values(_before_shift(asked, float(limit), shift))
+    p_value = float(p_values.max(initial=0.0))
+    table = {**found.columns, "disparity": found.measured, "p_value": p_values}
+    return DisparityTest(
+        float(found.measured.max(initial=0.0)),
+        p_value,
+        p_value <= 1 - confidence,
+        float(limit),
+        float(confidence),
+        found.method,
+        pd.DataFrame(table),
+    )
+
+
+@_documented
+def disparity_upper_bound(
+    metric: Any,
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    confidence: float = 0.95,
+    comparison: str = "difference",
+    method: str = "auto",
+    reference: Reference = "pairwise",
+    control_features: Any = None,
+    sample_weight: Any = None,
+    intersectional: bool = True,
+    pos_label: Any = 1,
+    interval: Any = None,
+    shift: float = 0.0,
+) -> float:
+    """Return the smallest limit that the data show to hold for new people.
+
+    Returns
+    -------
+    bound : float
+        With probability ``confidence`` at least, the population's disparity is not above it. Of
+        ratios it is 1 minus the smallest ratio.
+
+    See Also
+    --------
+    disparity_test : Tests a limit that is given.
+
+    Examples
+    --------
+    >>> from skfair.metrics import disparity_upper_bound
+    >>> sex, y_pred = ["f", "m"] * 500, [1, 1, 0, 0] * 250
+    >>> bound = disparity_upper_bound("demographic_parity", None, y_pred, sensitive_features=sex)
+    >>> round(bound, 2)
+    0.05
+    """
+    check_probability(confidence, "confidence")
+    sample = Sample(
+        y_true,
+        y_pred,
+        sensitive_features,
+        control_features,
+        sample_weight,
+        intersectional,
+        pos_label,
+    )
+    asked = _asked(metric, comparison)
+    found = _evidence(asked, sample, method, reference, interval)
+    most = 1.0
+    if asked.name == "mean_score_difference":  # in units of the score
+        most = float(2 * np.ptp(np.asarray(y_pred, np.float64)) + 1e-12)
+    _before_shift(asked, 1.0, shift)
+    bound = smallest_limit(
+        lambda limit: float(found.p_values(limit).max(initial=0.0)), 1 - confidence, most
+    )
+    return shift + (1 - shift) * bound if shift else bound
+
+
+def _before_shift(asked: _Asked, limit: float, shift: float) -> float:
+    """Return the limit that must hold now, for one to hold after a shift.
+
+    A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
+    factor 1 - shift, plus shift at most.
+    """
+    check_number(shift, "shift", 0, 0.999)
+    is_of_labels = asked.spec is not None and asked.spec.kind != "largest"
+    if shift and not (is_of_labels and asked.comparison == "difference"):
+        raise ValueError(
+            f"shift={shift!r} is for differences of rates of labels; set it to 0 for {asked.name}."
+        )
+    return (limit - shift) / (1 - shift) if shift else limit
+
+
+class _Asked:
+    """What a user means by a metric: its name, how it compares, and the limit of a rule."""
+
+    def __init__(self, name: str, comparison: str, limit: float | None) -> None:
+        self.name, self.comparison, self.limit = name, comparison, limit
+        self.spec: LabelSpec | None = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
+
+
+def _asked(metric: Any, comparison: str) -> _Asked:
+    if comparison not in ("difference", "ratio"):
+        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
+    limit = None
+    if isinstance(metric, str):
+        name: object = metric
+    elif isinstance(metric, MeasuredRule):
+        name, limit = metric.metric, metric.max_disparity
+    else:
+        name = metric.__name__ if isinstance(metric, Callable) else None  # type: ignore[arg-type]
+    if f"{name}_{comparison}" in LABEL_METRICS:
+        name = f"{name}_{comparison}"
+    asked = _Asked(str(name), comparison, limit)
+    if asked.spec is not None:
+        asked.comparison = "ratio" if asked.spec.greater_is_better else "difference"
+    has_test = asked.spec is not None and asked.spec.rates != ("error_ratio",)
+    if has_test and asked.spec is not None and asked.spec.kind == "total":
+        has_test = len(asked.spec.rates) == 1
+    if not has_test and asked.name not in SCORE_METRICS:
+        rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
+        rules.remove("treatment_equality")
+        raise ValueError(
+            f"There is no test of metric={metric!r}. Choose from "
+            f"{listed([*rules, *SCORE_METRICS])}, or {listed(LARGEST_RATES)}."
+        )
+    return asked
+
+
+def _evidence(
+    asked: _Asked, sample: Sample, method: str, reference: Reference, interval: Any
+) -> Evidence:
+    check_comparison(reference=reference)
+    if method not in ("auto", "melded", "exact", "score"):
+        raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
+    if asked.spec is None:
+        if asked.name == "partial_statistical_parity_gap" and interval is None:
+            raise ValueError(f"{asked.name} needs interval=, the ranks that count.")
+        return evidence_of_scores(sample, asked.name, interval)
+    return evidence_of_labels(sample, asked.name, asked.spec, asked.comparison, method, reference)
+
+
+def sample_size(
+    max_disparity: float,
+    *,
+    power: float = 0.8,
+    confidence: float = 0.95,
+    rates: Any = 0.5,
+    shares: Any = (0.5, 0.5),
+    comparison: str = "difference",
+) -> IntArray:
+    """Return how many people of each group it takes to show that a limit holds.
+
+    Parameters
+    ----------
+    max_disparity : float
+        The limit; of ratios 1 minus the smallest ratio that is allowed.
+    power : float, default=0.8
+        How likely the test is to succeed, if the rates are as given.
+    confidence : float, default=0.95
+        Of the test.
+    rates : float or sequence of float, default=0.5
+        The rate of each group in the population, one number if it is the same; for equal
+        opportunity the true positive rates.
+    shares : sequence of float, default=(0.5, 0.5)
+        The share of each group among the people who count, for equal opportunity among the
+        positives.
+    comparison : {"difference", "ratio"}, default="difference"
+        What the limit is on.
+
+    Returns
+    -------
+    sizes : ndarray of shape (n_groups,)
+        People who count, by group.
+
+    Notes
+    -----
+    A normal approximation, and of several pairs the chance that any fails is at most the sum.
+
+    Examples
+    --------
+    >>> from skfair.metrics import sample_size
+    >>> sample_size(0.05, rates=0.3, shares=(0.3, 0.7)).tolist()
+    [1028, 2398]
+    """
+    check_probability(power, "power")
+    check_probability(confidence, "confidence")
+    if comparison not in ("difference", "ratio"):
+        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
+    check_number(max_disparity, "max_disparity", 1e-9, 1)
+    parts = _numbers(shares, "shares")
+    if parts.size < 2 or (parts <= 0).any():
+        raise ValueError(f"shares must be positive numbers, one of each group, got {shares!r}.")
+    given = np.full(parts.size, float(rates)) if isinstance(rates, Real) else rates
+    chances = _numbers(given, "rates")
+    if chances.size != parts.size or (chances < 0).any() or (chances > 1).any():
+        raise ValueError(
+            f"rates must be numbers from 0 to 1, one of each of {parts.size} groups, got {rates!r}."
+        )
+    return needed_rows(chances, parts / parts.sum(), max_disparity, confidence, power, comparison)
+
+
+def needed_rows(
+    rates: FloatArray,
+    shares: FloatArray,
+    limit: float,
+    confidence: float,
+    power: float,
+    comparison: str = "difference",
+) -> IntArray:
+    """Return the rows of each group, for checked arguments; raise if rates exceed the limit."""
+    first, second = np.nonzero(~np.eye(rates.size, dtype=bool))  # either may be the higher one
+    factor = 1 - limit if comparison == "ratio" else 1.0
+    slack = rates[second] - factor * rates[first] + (0.0 if comparison == "ratio" else limit)
+    if (slack <= 1e-9).any():
+        raise ValueError(
+            f"The rates {np.round(rates, 4).tolist()} themselves differ by the limit {limit:g} or "
+            "more, so no number of people shows that it holds."
+        )
+    variance = (
+        factor**2 * rates[first] * (1 - rates[first]) / shares[first]
+        + rates[second] * (1 - rates[second]) / shares[second]
+    )
+    z = stats.norm.ppf(confidence)
+
+    def failing(n: float) -> float:
+        error = np.sqrt(np.maximum(variance, 1e-12) / n)
+        return float(stats.norm.sf(slack / error - z).sum())
+
+    low, high = 0.0, 10.0
+    while failing(high) > 1 - power:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if failing(middle) <= 1 - power else (middle, high)
+    return np.ceil(high * shares).astype(np.int64)
+
+
+def _numbers(values: Sequence[float] | Mapping[Any, float] | Any, name: str) -> FloatArray:
+    given = list(values.values()) if isinstance(values, Mapping) else values
+    try:
+        found = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, one of each group, got {values!r}.") from error
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ValueError(f"{name} must be numbers, one of each group, got {values!r}.")
+    return found

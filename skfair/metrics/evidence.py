@@ -1,0 +1,234 @@
+"""What rows say about a limit on a metric: the pairs that are compared, and a p-value of each.
+
+A disparity is the largest of several comparisons, so "the disparity is the limit or more" says that
+one of them is. It is rejected if each is (intersection-union): the largest p-value counts, and
+nothing is shared out over pairs, rates or attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.blocks.partitions import is_lazy
+from skfair.blocks.weighted_rows import LazyRows
+from skfair.metrics.compared_groups import ComparedGroups, Reference
+from skfair.metrics.label_rates import RATES, LabelTable, correct_table, label_table
+from skfair.metrics.labels import LabelSpec
+from skfair.metrics.two_rates import (
+    both_ways,
+    effective_size,
+    largest_rate,
+    pair_test,
+)
+from skfair.utils.validation import check_rows, check_weights, one_dimensional
+
+# "auto" counts every table if both groups have at most about this many rows.
+_FEW_ROWS = 61
+
+
+class Sample(NamedTuple):
+    """Rows as the user passed them."""
+
+    y_true: Any
+    y_pred: Any
+    sensitive_features: Any
+    control_features: Any
+    sample_weight: Any
+    intersectional: bool
+    pos_label: Any
+
+
+class Evidence(NamedTuple):
+    """Comparisons, what was measured of each, and how unlikely that is if it exceeds a limit."""
+
+    columns: dict[str, Any]  # of the table of comparisons, one entry for each
+    measured: FloatArray  # (n_comparisons,): the disparity of each
+    p_values: Callable[[float], FloatArray]  # of a limit: one for each comparison
+    method: str
+
+
+class _Counts(NamedTuple):
+    """Rates of cells: their names, successes and effective numbers of rows."""
+
+    rate: str
+    names: Sequence[str]
+    sizes: FloatArray
+    rates: FloatArray
+
+    @property
+    def successes(self) -> FloatArray:
+        return self.rates * self.sizes
+
+
+def evidence_of_labels(
+    sample: Sample, name: str, spec: LabelSpec, comparison: str, method: str, reference: Reference
+) -> Evidence:
+    """Return the comparisons of a metric of labels."""
+    groups, counts = _counts(sample, spec, name)
+    if spec.kind == "largest":
+        return _caps(groups, counts)
+    if reference == "overall" and comparison == "ratio":
+        raise ValueError(
+            "Ratios to the overall rate have no test here. Use reference='pairwise', or "
+            "comparison='difference'."
+        )
+    between = _against_rest if reference == "overall" else _between_groups
+    sides = [between(groups, one) for one in counts]
+    k1, n1, k0, n0, share = np.concatenate([one.numbers for one in sides], axis=1)
+    if method == "auto":
+        is_whole = sample.sample_weight is None and not is_lazy(sample.y_pred)
+        few = k1.size > 0 and float(((n1 + 1) * (n0 + 1)).max()) <= _FEW_ROWS**2
+        method = "exact" if is_whole and few else "melded"
+    if method == "exact" and sample.sample_weight is not None:
+        raise ValueError("method='exact' counts rows, not weights. Use method='melded'.")
+    test = pair_test(method, comparison)
+    r1, r0 = k1 / np.maximum(n1, 1e-300), k0 / np.maximum(n0, 1e-300)
+    measured = share * np.abs(r1 - r0)
+    if comparison == "ratio":
+        larger = np.maximum(r1, r0)
+        measured = np.where(larger > 0, 1 - np.minimum(r1, r0) / np.where(larger > 0, larger, 1), 0)
+    columns = {
+        "rate": [one.rate for one in sides for _ in one.first],
+        "first": [name for one in sides for name in one.first],
+        "second": [name for one in sides for name in one.second],
+        "n_first": n1,
+        "n_second": n0,
+        "rate_first": r1,
+        "rate_second": r0,
+    }
+
+    def p_values(limit: float) -> FloatArray:
+        if limit <= 0:  # every difference is as large as that
+            return np.ones(k1.size)
+        found = np.zeros(k1.size)
+        for factor in np.unique(share[share > limit]):  # others cannot be so far apart
+            at = share == factor
+            found[at] = both_ways(test, k1[at], n1[at], k0[at], n0[at], limit / factor)
+        return found
+
+    return Evidence(columns, measured, p_values, method)
+
+
+def _caps(groups: ComparedGroups, counts: Sequence[_Counts]) -> Evidence:
+    """Return the evidence on the largest rate of a group."""
+    [one] = counts
+    cells = groups.present
+    columns = {
+        "rate": [one.rate] * cells.size,
+        "first": [one.names[i] for i in cells.tolist()],
+        "second": ["limit"] * cells.size,
+        "n_first": one.sizes[cells],
+        "rate_first": one.rates[cells],
+    }
+    k, n = one.successes[cells], one.sizes[cells]
+    return Evidence(columns, one.rates[cells], lambda limit: largest_rate(k, n, limit), "exact")
+
+
+class _Sides(NamedTuple):
+    """What is compared: names of both sides, and their numbers."""
+
+    rate: str
+    first: list[str]
+    second: list[str]
+    # (5, n_comparisons): successes and rows of both sides, and by what their difference is
+    # multiplied
+    numbers: FloatArray
+
+
+def _between_groups(groups: ComparedGroups, counts: _Counts) -> _Sides:
+    """Compare every pair of groups."""
+    first, second = groups.pairs
+    hits, sizes = counts.successes, counts.sizes
+    numbers = np.stack(
+        [hits[first], sizes[first], hits[second], sizes[second], np.ones(first.size)]
+    )
+    names = [[counts.names[cell] for cell in cells.tolist()] for cells in (first, second)]
+    return _Sides(counts.rate, names[0], names[1], numbers)
+
+
+def _against_rest(groups: ComparedGroups, counts: _Counts) -> _Sides:
+    """Compare each group with the others of its block.
+
+    Its distance to the overall rate is a share of that to the others: the share of the sample.
+    """
+    cells = groups.compared
+    hits, sizes = counts.successes, counts.sizes
+    rest = (groups.block_sums(sizes) - sizes)[cells]
+    is_compared = rest > 0
+    cells, rest = cells[is_compared], rest[is_compared]
+    rest_hits = (groups.block_sums(hits) - hits)[cells]
+    numbers = np.stack([hits[cells], sizes[cells], rest_hits, rest, rest / (rest + sizes[cells])])
+    names = [counts.names[cell] for cell in cells.tolist()]
+    return _Sides(counts.rate, names, ["rest"] * cells.size, numbers)
+
+
+def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups, list[_Counts]]:
+    """Count the rows of each cell and rate; weighted rows by their effective number."""
+    if spec.uses_y_true and sample.y_true is None:
+        raise ValueError(f"{name} needs y_true, got None.")
+    sample, weights = _in_memory(sample, spec)
+    number, mass, squares = (_table(sample, spec, one) for one in weights)
+    groups = number.groups
+    # In an attribute with strata the cells of a stratum without weight are left out.
+    of_cells = groups.present if spec.kind == "largest" else groups.compared
+    found = []
+    for rate in spec.rates:
+        rates = mass.rate(rate, "raise", of_cells)
+        above, below = (np.array(RATES[rate][part]) for part in (0, 1))
+        sums = [
+            (table.counts * entries).sum(axis=(-2, -1))
+            for table, entries in (
+                (number, below),
+                (mass, below),
+                (squares, below),
+                (mass, above),
+                (squares, above),
+            )
+        ]
+        sizes = effective_size(*sums)
+        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates)))
+    return groups, found
+
+
+def _in_memory(
+    sample: Sample, spec: LabelSpec
+) -> tuple[Sample, tuple[FloatArray | None, FloatArray | None, FloatArray | None]]:
+    """Return rows in memory, and what stands behind each: number, weight and squared weight."""
+    given = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.sample_weight)
+    if is_lazy(*given, sample.control_features):
+        rows = LazyRows(
+            {"y_true": sample.y_true if spec.uses_y_true else None, "y_pred": sample.y_pred},
+            sensitive_features=sample.sensitive_features,
+            control_features=sample.control_features,
+            sample_weight=sample.sample_weight,
+            intersectional=sample.intersectional,
+        ).kinds()
+        few = sample._replace(
+            y_true=rows.columns.get("y_true"),
+            y_pred=rows.columns["y_pred"],
+            sensitive_features=rows.groups,
+            control_features=rows.control_features,
+        )
+        counts = rows.counts.astype(np.float64)
+        if sample.sample_weight is None:
+            return few, (counts, counts, counts)
+        return few, (counts, rows.weights, rows.squares)
+    if sample.sample_weight is None:
+        return sample, (None, None, None)
+    n = len(one_dimensional(sample.y_pred, "y_pred"))
+    check_rows(n, "y_pred", None)
+    weights = check_weights(sample.sample_weight, n)
+    assert weights is not None
+    return sample, ((weights > 0).astype(np.float64), weights, weights**2)
+
+
+def _table(sample: Sample, spec: LabelSpec, weights: FloatArray | None) -> LabelTable:
+    rows = (sample.sensitive_features, sample.control_features, weights, sample.intersectional)
+    if spec.rates == ("accuracy",):
+        return correct_table(sample.y_true, sample.y_pred, *rows)
+    y_true = sample.y_true if spec.uses_y_true else None
+    return label_table(y_true, sample.y_pred, *rows, pos_label=sample.pos_label)

@@ -1,0 +1,213 @@
+"""The same as :mod:`skfair.metrics.evidence` for metrics of scores.
+
+Distributions differ by the limit or more if they do so at some threshold, so each threshold is
+tested, and the largest p-value counts. It costs nothing to have many of them. Areas under curves
+have the normal approximation of DeLong, DeLong and Clarke-Pearson (1988), means that of Welch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special, stats
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.intervals import Intervals
+from skfair.metrics.evidence import Evidence, Sample
+from skfair.metrics.scores import ScoredRows, scored_rows
+from skfair.metrics.two_rates import melded, score
+from skfair.utils.validation import check_positive
+
+# Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
+_N_THRESHOLDS = 200
+_U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+
+
+class _Estimate(NamedTuple):
+    """An estimate that is nearly normal."""
+
+    value: float
+    variance: float
+
+
+def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
+    """Return the comparisons of a metric of scores."""
+    if sample.sample_weight is not None:
+        raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
+    rows = scored_rows(
+        sample.y_pred,
+        sample.sensitive_features,
+        sample.control_features,
+        None,
+        sample.intersectional,
+        like=sample.y_true,
+    )
+    pairs = list(zip(*(side.tolist() for side in rows.groups.pairs), strict=True))
+    names = rows.groups.cells.names
+    columns = {
+        "rate": [name] * len(pairs),
+        "first": [names[i] for i, _ in pairs],
+        "second": [names[j] for _, j in pairs],
+    }
+    positive = None
+    if name in _OF_CLASSES:
+        positive = check_positive(sample.y_true, "y_true", sample.pos_label, rows.scores.size)
+    members = _members(rows, positive, name)
+    if name in _DISTRIBUTIONS:
+        intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
+        found = [_curves(members[i][0], members[j][0], intervals, i, j) for i, j in pairs]
+        measured = np.array([one.largest for one in found])
+        return Evidence(
+            columns,
+            measured,
+            lambda limit: np.array([one.p_value(limit) for one in found]),
+            "melded",
+        )
+    estimates = [_ESTIMATES[name](members[i], members[j]) for i, j in pairs]
+    value = np.array([one.value for one in estimates])
+    error = np.sqrt([max(one.variance, 1e-300) for one in estimates])
+    return Evidence(
+        columns,
+        np.abs(value),
+        lambda limit: stats.norm.cdf((np.abs(value) - limit) / error),
+        "score",
+    )
+
+
+def _members(
+    rows: ScoredRows, positive: IntArray | None, name: str
+) -> list[tuple[FloatArray, ...]]:
+    """Return the scores of each cell: all of them, or of its negatives and of its positives."""
+    found = []
+    codes, offsets = rows.groups.cells.codes, rows.groups.cells.offsets
+    for attribute, start, stop in zip(codes, offsets[:-1], offsets[1:], strict=True):
+        for cell in range(start, stop):
+            inside = attribute == cell
+            if positive is None:
+                parts: tuple[FloatArray, ...] = (rows.scores[inside],)
+            else:
+                parts = tuple(rows.scores[inside & (positive == label)] for label in (0, 1))
+            if any(part.size < 2 for part in parts) and cell in rows.groups.compared:
+                raise ValueError(
+                    f"{name} needs two rows or more of each group"
+                    f"{' and class' if positive is not None else ''}; group "
+                    f"{rows.groups.cells.names[cell]!r} has fewer."
+                )
+            found.append(parts)
+    return found
+
+
+def _win_rate(winners: FloatArray, losers: FloatArray) -> _Estimate:
+    """Return P(winner > loser), ties counted half, and its variance (DeLong)."""
+    n, m = winners.size, losers.size
+    ranks = stats.rankdata(np.concatenate([winners, losers]))
+    over = (ranks[:n] - stats.rankdata(winners)) / m
+    under = 1 - (ranks[n:] - stats.rankdata(losers)) / n
+    # At least the variance of half a pair, so that a perfect order is not taken as certain.
+    variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
+    return _Estimate(float(over.mean()), max(variance, 0.25 / (n * m)))
+
+
+def _difference(one: _Estimate, other: _Estimate) -> _Estimate:
+    return _Estimate(one.value - other.value, one.variance + other.variance)
+
+
+def _group_auc(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
+    return _difference(_win_rate(first[0], second[0]), _Estimate(0.5, 0.0))
+
+
+def _across(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
+    return _difference(_win_rate(first[1], second[0]), _win_rate(second[1], first[0]))
+
+
+def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
+    return _difference(_win_rate(first[1], first[0]), _win_rate(second[1], second[0]))
+
+
+def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
+    one, other = first[0], second[0]
+    variance = one.var(ddof=1) / one.size + other.var(ddof=1) / other.size
+    return _Estimate(float(one.mean() - other.mean()), float(variance))
+
+
+_ESTIMATES: dict[str, Callable[..., _Estimate]] = {
+    "group_auc_gap": _group_auc,
+    "inter_group_pairwise_gap": _across,
+    "intra_group_pairwise_gap": _within,
+    "mean_score_difference": _means,
+}
+_OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
+_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap"}
+SCORE_METRICS = (*_DISTRIBUTIONS, *_ESTIMATES)
+
+
+class _Curves(NamedTuple):
+    """Rows of two groups above each threshold, and the intervals of ranks that count."""
+
+    above: tuple[FloatArray, FloatArray]  # each (n_thresholds,)
+    sizes: tuple[int, int]
+    intervals: Intervals
+    cells: tuple[int, int]
+
+    @property
+    def largest(self) -> float:
+        """The largest difference that was measured."""
+        one, other = (
+            self.intervals.share(above / size, cell)
+            for above, size, cell in zip(self.above, self.sizes, self.cells, strict=True)
+        )
+        return float(np.abs(one - other).max())
+
+    def p_value(self, limit: float) -> float:
+        """Return the largest p-value of a threshold, either group being the higher one."""
+        if limit >= 1:
+            return 0.0
+        is_whole = all(
+            len(self.intervals.bounds[c]) == 1 and self.intervals.lengths[c] == 1
+            for c in self.cells
+        )
+        largest = 0.0
+        for one, other in ((0, 1), (1, 0)):
+            k1, k0 = self.above[one], self.above[other]
+            n1, n0 = self.sizes[one], self.sizes[other]
+            if is_whole:
+                fast = score(k1, n1, k0, n0, limit, False)
+                kept = np.argsort(-fast, kind="stable")[:_N_THRESHOLDS]
+                slow = melded(k1[kept], n1, k0[kept], n0, limit, False)
+            else:
+                slow = self._melded(one, other, limit)
+            largest = max(largest, float(slow.max()))
+        return largest
+
+    def _melded(self, one: int, other: int, limit: float) -> FloatArray:
+        """Return P(share of U - share of L >= limit) of the shares of the intervals."""
+        k, n = self.above[one], self.sizes[one]
+        p = np.empty(k.size)
+        a, b = k + 1, np.maximum(n - k, 0)
+        low = np.where(b > 0, special.betaincinv(a, np.maximum(b, 1), 1e-12), 1.0)
+        high = np.where(b > 0, special.betaincinv(a, np.maximum(b, 1), 1 - 1e-12), 1.0)
+        x = low[:, None] + (high - low)[:, None] * 0.5 * (_U + 1)
+        density = np.exp(
+            special.xlogy((a - 1)[:, None], x)
+            + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
+            - special.betaln(a, np.maximum(b, 1))[:, None]
+        )
+        wanted = self.intervals.share(x, self.cells[one]) - limit
+        rank = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
+        k0, n0 = self.above[other][:, None], self.sizes[other]
+        below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, rank), 1.0)
+        below = np.where(wanted >= 0, below, 0.0)
+        p = (density * below) @ _WEIGHTS * 0.5 * (high - low)
+        return np.where(b > 0, p, below[:, -1]).clip(0.0, 1.0)
+
+
+def _curves(first: FloatArray, second: FloatArray, intervals: Intervals, i: int, j: int) -> _Curves:
+    """Count the rows of two groups above every threshold."""
+    thresholds = np.unique(np.concatenate([first, second]))
+    one, other = (
+        np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
+        for side in (first, second)
+    )
+    return _Curves((one, other), (first.size, second.size), intervals, (i, j))

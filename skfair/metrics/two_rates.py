@@ -1,0 +1,278 @@
+"""Tests of two rates: whether data show that they differ by less than a limit.
+
+Every function returns the p-value of "the first rate exceeds the second by the limit or more", for
+arrays of pairs at once. A small one shows that the difference is smaller. As a ratio the limit is
+1 minus the second rate over the first, so .2 is the 80 % rule.
+
+- :func:`melded`: confidence distributions of both rates put together (Fay, Proschan and Brittain,
+  2015): ``p = P(U - L >= limit)``, ``U ~ Beta(k1 + 1, n1 - k1)``, ``L ~ Beta(k0, n0 - k0 + 1)``.
+- :func:`score`: the statistic of Farrington and Manning (1990), taken as normal; the fastest.
+- :func:`exact`: the same statistic, its distribution counted for the least favourable rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+from scipy import special, stats
+
+from skfair._typing import BoolArray, FloatArray
+
+Numbers: TypeAlias = FloatArray | float
+PairTest: TypeAlias = Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], FloatArray]
+Comparison: TypeAlias = Literal["difference", "ratio"]
+Method: TypeAlias = Literal["melded", "exact", "score"]
+
+# Nodes of the integral, bunched at both ends by u^2 (3 - 2 u); tails beyond are smaller than 1e-11.
+_U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+_U = 0.5 * (_U + 1)
+_NODES, _FACTORS = _U**2 * (3 - 2 * _U), 3 * _U * (1 - _U) * _WEIGHTS
+_TAIL = 1e-12
+# The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
+MOST_TABLES, _N_EDGE = 250_000, 400
+
+
+def melded(
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
+) -> FloatArray:
+    """Return the p-values of the melded test; counts may be broken numbers (effective sizes)."""
+    k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
+    p = np.ones(k1.size)
+    is_known = (n1 > 0) & (n0 > 0)
+    top, bottom = k1 >= n1, k0 <= 0
+    only_low = is_known & top & ~bottom  # U is 1
+    p[only_low] = special.betainc(
+        k0[only_low], (n0 - k0)[only_low] + 1, _below(1.0, limits[only_low], ratio)
+    )
+    only_high = is_known & bottom & ~top  # L is 0
+    p[only_high] = special.betaincc(
+        k1[only_high] + 1, (n1 - k1)[only_high], _above(0.0, limits[only_high], ratio)
+    )
+    rest = np.flatnonzero(is_known & ~top & ~bottom)
+    upper = k1[rest] + 1, (n1 - k1)[rest]
+    lower = k0[rest], (n0 - k0)[rest] + 1
+    # The integral runs over the narrower of the two, along which the other one is smooth.
+    over_first = n1[rest] > n0[rest]
+    for one, is_first in ((over_first, True), (~over_first, False)):
+        if one.any():
+            at = rest[one]
+            first, second = [tuple(part[one] for part in pair) for pair in (upper, lower)]
+            p[at] = _integral(first, second, limits[at][:, None], ratio, is_first)
+    return np.clip(p, 0.0, 1.0)
+
+
+def _integral(
+    upper: tuple[FloatArray, ...],
+    lower: tuple[FloatArray, ...],
+    limits: FloatArray,
+    ratio: bool,
+    over_upper: bool,
+) -> FloatArray:
+    a, b = upper if over_upper else lower
+    low, high = special.betaincinv(a, b, _TAIL), special.betaincinv(a, b, 1 - _TAIL)
+    x = low[:, None] + (high - low)[:, None] * _NODES
+    with np.errstate(divide="ignore"):
+        density = np.exp(
+            special.xlogy((a - 1)[:, None], x)
+            + special.xlog1py((b - 1)[:, None], -x)
+            - special.betaln(a, b)[:, None]
+        )
+    if over_upper:
+        a0, b0 = (q[:, None] for q in lower)
+        other = special.betainc(a0, b0, _below(x, limits, ratio))
+    else:
+        a1, b1 = (q[:, None] for q in upper)
+        other = special.betainc(b1, a1, 1 - _above(x, limits, ratio))
+    return np.asarray((density * other) @ _FACTORS * (high - low))
+
+
+def _below(upper: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatArray:
+    """Return the largest second rate that is the limit or more below the first."""
+    return np.clip(upper * (1 - limit) if ratio else upper - limit, 0.0, 1.0)
+
+
+def _above(lower: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatArray:
+    """Return the smallest first rate that is the limit or more above the second."""
+    if ratio:
+        return np.clip(lower / np.maximum(1 - limit, 1e-300), 0.0, 1.0)
+    return np.clip(lower + limit, 0.0, 1.0)
+
+
+def score(
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
+) -> FloatArray:
+    """Return the p-values of the score test."""
+    k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
+    is_known = (n1 > 0) & (n0 > 0)
+    z = score_statistic(
+        k1, np.where(is_known, n1, 1.0), k0, np.where(is_known, n0, 1.0), limits, ratio
+    )
+    return np.where(is_known, stats.norm.cdf(z), 1.0)
+
+
+def score_statistic(
+    k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limits: FloatArray, ratio: bool
+) -> FloatArray:
+    """Return the score statistics; the smaller, the more the data speak for less than the limit."""
+    first, second = edge_rates(k1, n1, k0, n0, limits, ratio)
+    factor = 1 - limits if ratio else np.ones_like(limits)
+    missed = factor * k1 / n1 - k0 / n0 - (0.0 if ratio else limits)
+    variance = factor**2 * first * (1 - first) / n1 + second * (1 - second) / n0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = missed / np.sqrt(variance)
+    return np.where(variance > 1e-15, z, np.where(missed < -1e-12, -np.inf, np.inf))
+
+
+def edge_rates(
+    k1: FloatArray, n1: FloatArray, k0: FloatArray, n0: FloatArray, limits: FloatArray, ratio: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the likeliest rates that differ by the limit exactly."""
+    total, successes = n1 + n0, k1 + k0
+    if ratio:
+        factor = 1 - limits
+        half = -(n0 * factor + k0 + n1 + k1 * factor)
+        root = np.sqrt(np.maximum(half**2 - 4 * total * factor * successes, 0.0))
+        first = np.where(
+            factor > 1e-12,
+            (-half - root) / np.maximum(2 * total * factor, 1e-300),
+            k1 / n1,
+        )
+        first = np.clip(first, 0.0, 1.0)
+        return first, factor * first
+    # The cubic of Farrington and Manning, solved by angles.
+    c2 = (n1 + 2 * n0) * limits - total - successes
+    c1 = (n0 * limits - total - 2 * k0) * limits + successes
+    c0 = k0 * limits * (1 - limits)
+    third = c2 / (3 * total)
+    q = third**3 - c1 * c2 / (6 * total**2) + c0 / (2 * total)
+    size = np.sqrt(np.maximum(third**2 - c1 / (3 * total), 0.0)) * np.where(q >= 0, 1.0, -1.0)
+    cosine = q / np.where(size != 0, size**3, 1.0)
+    angle = (np.pi + np.arccos(np.clip(cosine, -1.0, 1.0))) / 3
+    second = np.clip(2 * size * np.cos(angle) - third, 0.0, np.maximum(1 - limits, 0.0))
+    return np.minimum(second + limits, 1.0), second
+
+
+def exact(
+    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
+) -> FloatArray:
+    """Return the p-values that count every table, at the least favourable rates."""
+    k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
+    p = np.ones(k1.size)
+    for i in np.flatnonzero((n1 > 0) & (n0 > 0)).tolist():
+        p[i] = _exact(round(k1[i]), round(n1[i]), round(k0[i]), round(n0[i]), limits[i], ratio)
+    return p
+
+
+def _exact(k1: int, n1: int, k0: int, n0: int, limit: float, ratio: bool) -> float:
+    if (n1 + 1) * (n0 + 1) > MOST_TABLES:
+        raise ValueError(
+            f"method='exact' counts every table of two groups, but {n1} and {n0} rows have more "
+            "than it can count. Use method='melded'."
+        )
+    statistic = exact_statistic(n1, n0, limit, ratio)
+    as_far = statistic <= statistic[k1, k0] + 1e-9
+    return float(rejection_rate(as_far, n1, n0, limit, ratio).max())
+
+
+def exact_statistic(n1: int, n0: int, limit: float, ratio: bool) -> FloatArray:
+    """Return the score statistic of every table, shape (n1 + 1, n0 + 1)."""
+    first, second = np.meshgrid(np.arange(n1 + 1.0), np.arange(n0 + 1.0), indexing="ij")
+    k1, size1, k0, size0, limits = _flat(first.ravel(), n1, second.ravel(), n0, limit)
+    flat = score_statistic(k1, size1, k0, size0, limits, ratio)
+    return flat.reshape(n1 + 1, n0 + 1)
+
+
+def rejection_rate(
+    rejected: BoolArray, n1: int, n0: int, limit: float, ratio: bool, n_edge: int = _N_EDGE
+) -> FloatArray:
+    """Return the chance of a set of tables, at rates that differ by the limit exactly."""
+    first = np.linspace(0.0 if ratio else limit, 1.0, n_edge + 1)
+    second = first * (1 - limit) if ratio else np.clip(first - limit, 0.0, 1.0)
+    of_first = stats.binom.pmf(np.arange(n1 + 1), n1, first[:, None])
+    of_second = stats.binom.pmf(np.arange(n0 + 1), n0, second[:, None])
+    return np.asarray(((of_first @ rejected.astype(np.float64)) * of_second).sum(axis=1))
+
+
+_TESTS = {"melded": melded, "exact": exact, "score": score}
+
+
+def pair_test(method: str, comparison: str) -> PairTest:
+    """Return a test by name, for differences or ratios."""
+    if method not in _TESTS:
+        raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
+    if comparison not in ("difference", "ratio"):
+        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
+    ratio, test = comparison == "ratio", _TESTS[method]
+    return lambda k1, n1, k0, n0, limit: test(k1, n1, k0, n0, limit, ratio)
+
+
+def both_ways(
+    test: PairTest, k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers
+) -> FloatArray:
+    """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
+    return np.maximum(test(k1, n1, k0, n0, limit), test(k0, n0, k1, n1, limit))
+
+
+def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
+    """Return the p-values of "the rate is the limit or more" (Clopper and Pearson)."""
+    k, n, limits = _flat(k, n, limit)
+    inside = (k < n) & (n > 0)
+    p = special.betaincc(np.where(inside, k + 1, 1.0), np.where(inside, n - k, 1.0), limits)
+    return np.where(inside, p, 1.0)
+
+
+def effective_size(
+    n_rows: FloatArray,
+    weight: FloatArray,
+    squares: FloatArray,
+    selected: FloatArray,
+    squares_selected: FloatArray,
+) -> FloatArray:
+    """Return the number of rows that weighted ones are worth in a rate.
+
+    The smallest of the number of rows, Kish's formula, and that of Korn and Graubard, which sees
+    weights that depend on the outcome: r (1 - r) over the linearised variance.
+
+    Parameters
+    ----------
+    n_rows, weight, squares : ndarray
+        Number of the rows that count, sum of their weights, and of the squares of these.
+    selected, squares_selected : ndarray
+        The same sums over the rows that are selected.
+
+    Returns
+    -------
+    size : ndarray
+        Effective numbers of rows.
+    """
+    safe = np.where(weight > 0, weight, 1.0)
+    kish = weight**2 / np.where(squares > 0, squares, 1.0)
+    rate = selected / safe
+    variance = (
+        squares_selected * (1 - rate) ** 2 + (squares - squares_selected) * rate**2
+    ) / safe**2
+    spread = rate * (1 - rate)
+    is_spread = (spread > 1e-12) & (variance > 0)
+    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
+    return np.asarray(np.minimum(np.minimum(kish, linear), n_rows))
+
+
+def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float = 1.0) -> float:
+    """Return the smallest limit that is shown at a level; ``most`` if none is."""
+    low, high = 0.0, most
+    if p_value(most) > alpha:
+        return most
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if p_value(middle) <= alpha else (middle, high)
+        if high - low < 1e-7:
+            break
+    return high
+
+
+def _flat(*values: Numbers) -> tuple[FloatArray, ...]:
+    """Return arrays of floats of one shape."""
+    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, np.float64)) for one in values))
+    return cast("tuple[FloatArray, ...]", tuple(arrays))

@@ -1,0 +1,331 @@
+"""A monitor of decisions: batch after batch, an alarm when the disparity exceeds its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+
+from skfair._typing import FloatArray
+from skfair.metrics.label_rates import LabelTable, label_table
+from skfair.metrics.labels import LABEL_METRICS
+from skfair.monitoring.state import Alarm, StoredMonitor
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number, check_probability, one_dimensional
+
+# A picture over time has at most so many points, then every second one is dropped.
+_MOST_POINTS = 512
+_RULES = (
+    "demographic_parity",
+    "equal_opportunity",
+    "false_positive_parity",
+    "false_negative_parity",
+    "equalized_odds",
+)
+
+
+class DisparityMonitor(StoredMonitor):
+    """Watch whether the disparity of decisions stays within a limit, batch by batch.
+
+    It may be looked at after every batch. As long as the disparity is within the limit, the chance
+    that it ever raises an alarm is at most 1 - ``confidence``.
+
+    Parameters
+    ----------
+    constraint : str, default="demographic_parity"
+        The rule: "demographic_parity", "equal_opportunity", "false_positive_parity",
+        "false_negative_parity" or "equalized_odds", as a difference.
+    max_disparity : float, default=0.05
+        The limit.
+    confidence : float, default=0.95
+        1 minus the chance of a false alarm, over the whole life of the monitor.
+    groups : sequence, default=None
+        All groups; None for those of the first batch.
+    horizon : int, default=1000
+        About how many batches are expected. Changes within it are found soonest; the memory is
+        proportional to it.
+    min_rows : int, default=50
+        Rows of each group that are collected before they are compared.
+    pos_label : label, default=1
+        The class that counts as positive.
+
+    Attributes
+    ----------
+    alarm_ : Alarm or None
+        The first alarm: when, since when, which groups, and how large the difference is.
+    evidence_ : float
+        Evidence against the limit, natural logarithm; an alarm is raised at
+        ``-log(1 - confidence)``.
+    rates_ : dict of str to dict of str to float
+        Each rate of each group, over all rows.
+    n_rows_, n_batches_ : int
+        What has been read.
+    history_ : list of (batch, disparity, standard error, evidence)
+        At most 512 points over time; the disparity is that of about the last ten blocks.
+
+    See Also
+    --------
+    skfair.metrics.disparity_test : The test for a sample of fixed size.
+    skfair.inspection.MonitorDisplay : Draws ``history_``.
+
+    Notes
+    -----
+    Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
+    an approximation. Memory does not depend on the length of the stream.
+
+    References
+    ----------
+    Robbins (1970), Statistical methods related to the law of the iterated logarithm; Howard,
+    Ramdas, McAuliffe and Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence
+    sequences; Shin, Ramdas and Rinaldo (2024), E-detectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.monitoring import DisparityMonitor
+    >>> rng = np.random.default_rng(0)
+    >>> monitor = DisparityMonitor("demographic_parity", 0.05)
+    >>> for batch in range(60):
+    ...     sex = rng.choice(["f", "m"], 1000)
+    ...     is_higher = (sex == "m") & (batch >= 20)
+    ...     y_pred = (rng.random(1000) < 0.3 + 0.15 * is_higher).astype(int)
+    ...     _ = monitor.update(None, y_pred, sex)
+    >>> monitor.alarm_.higher, abs(monitor.alarm_.since - 20) <= 2, monitor.alarm_.batch < 30
+    ('m', True, True)
+    """
+
+    def __init__(
+        self,
+        constraint: str = "demographic_parity",
+        max_disparity: float = 0.05,
+        confidence: float = 0.95,
+        *,
+        groups: Sequence[Any] | None = None,
+        horizon: int = 1000,
+        min_rows: int = 50,
+        pos_label: Any = 1,
+    ) -> None:
+        if constraint not in _RULES:
+            raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
+        check_number(max_disparity, "max_disparity", 1e-6, 1)
+        check_probability(confidence, "confidence")
+        check_number(horizon, "horizon", 1, kind=Integral)
+        check_number(min_rows, "min_rows", 2, kind=Integral)
+        self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
+        self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
+        self.pos_label = pos_label
+        self._spec = LABEL_METRICS[f"{constraint}_difference"]
+        self.alarm_: Alarm | None = None
+        self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
+        self.history_: list[tuple[Any, float, float, float]] = []
+        self._stride = 1
+        self._names: list[str] = []
+        self._first: dict[int, Any] = {}  # the batch id of each start that is kept
+        self._last_id: Any = None
+        self._pending: dict[Any, tuple[Any, Any]] = {}
+        if groups is not None:
+            self._begin([str(name) for name in groups])
+
+    def update(
+        self, y_true: Any, y_pred: Any, sensitive_features: Any, *, batch: Any = None
+    ) -> Alarm | None:
+        """Read a batch.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            True labels; None if the rule does not use them.
+        y_pred : array-like of shape (n_samples,)
+            Decisions.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each row.
+        batch : int or str, default=None
+            Number or time of the batch, larger than those before; None counts from 0.
+
+        Returns
+        -------
+        alarm : Alarm or None
+            The first alarm of the monitor's life, if there has been one.
+        """
+        if self._spec.uses_y_true and y_true is None:
+            raise ValueError(
+                f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
+                "add_labels."
+            )
+        number = self._check_batch(batch)
+        table = label_table(
+            y_true if self._spec.uses_y_true else None,
+            y_pred,
+            sensitive_features,
+            pos_label=self.pos_label,
+        )
+        counts = self._placed(table)
+        self._last_id = number
+        self._first[self.n_batches_] = number
+        self._windows.start(self.n_batches_)
+        self._counts += counts
+        self.n_rows_ += int(counts.sum())
+        pairs = np.empty((len(self._pairs), 2, 2))
+        for p, (rate, i, j) in enumerate(self._pairs):
+            hits, rows = self._sums(counts, rate)
+            pairs[p] = [[hits[i], rows[i]], [hits[j], rows[j]]]
+        self._windows.add(pairs, self.min_rows)
+        self.n_batches_ += 1
+        self._look(number)
+        return self.alarm_
+
+    def add_predictions(self, ids: Any, y_pred: Any, sensitive_features: Any) -> Self:
+        """Note decisions whose true labels are not known yet.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_samples,)
+            What identifies each row.
+        y_pred : array-like of shape (n_samples,)
+            Decisions.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each row.
+
+        Returns
+        -------
+        self : DisparityMonitor
+            The monitor; it keeps these rows until their labels are added.
+        """
+        columns = [
+            one_dimensional(values, name).tolist()
+            for values, name in (
+                (ids, "ids"),
+                (y_pred, "y_pred"),
+                (sensitive_features, "sensitive_features"),
+            )
+        ]
+        known = [one for one in columns[0] if one in self._pending]
+        if known or len(set(columns[0])) < len(columns[0]):
+            raise ValueError(f"ids are noted already or twice: {listed(known or columns[0])}.")
+        self._pending |= {i: (p, g) for i, p, g in zip(*columns, strict=True)}
+        return self
+
+    def add_labels(self, ids: Any, y_true: Any, *, batch: Any = None) -> Alarm | None:
+        """Read the true labels of rows that were noted before, as one batch.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n_samples,)
+            What identifies each row.
+        y_true : array-like of shape (n_samples,)
+            Their true labels.
+        batch : int or str, default=None
+            Number or time of the batch.
+
+        Returns
+        -------
+        alarm : Alarm or None
+            The first alarm, if there has been one.
+        """
+        names = one_dimensional(ids, "ids").tolist()
+        strangers = [name for name in names if name not in self._pending]
+        if strangers:
+            raise ValueError(f"There are no predictions of ids {listed(strangers)}.")
+        rows = [self._pending[name] for name in names]
+        groups = np.array([str(group) for _, group in rows])
+        alarm = self.update(y_true, np.array([one for one, _ in rows]), groups, batch=batch)
+        for name in names:
+            del self._pending[name]
+        return alarm
+
+    def merge(self, other: DisparityMonitor) -> DisparityMonitor:
+        """Return a monitor of the rows of both, which watched the same time side by side.
+
+        Parameters
+        ----------
+        other : DisparityMonitor
+            A monitor with the same settings and groups; batches of the same number belong together.
+
+        Returns
+        -------
+        merged : DisparityMonitor
+            A new monitor.
+        """
+        if self._settings() != other._settings() or self._names != other._names:
+            raise ValueError(
+                "Only monitors with the same settings and groups can be merged: "
+                f"{self._settings()} and {other._settings()}, {self._names} and {other._names}."
+            )
+        made = DisparityMonitor(**self._settings(), groups=self._names)
+        longer = max(self, other, key=lambda one: one.n_batches_)
+        made._windows = self._windows.merged(other._windows)
+        made._counts = self._counts + other._counts
+        made.n_rows_, made.n_batches_ = self.n_rows_ + other.n_rows_, longer.n_batches_
+        made._first, made._last_id = {**other._first, **self._first}, longer._last_id
+        made._pending = {**other._pending, **self._pending}
+        alarms = [one.alarm_ for one in (self, other) if one.alarm_ is not None]
+        made.alarm_ = alarms[0] if alarms else None
+        made._look(made._last_id)
+        return made
+
+    def _check_batch(self, batch: Any) -> Any:
+        """Return the number of a batch; raise if it has been read, or comes too late."""
+        if batch is None:
+            batch = self.n_batches_
+        if self._last_id is None:
+            return batch
+        if not isinstance(batch, type(self._last_id)):
+            raise TypeError(
+                f"batch={batch!r} cannot be compared with the last one, {self._last_id!r}. Use "
+                "numbers, or times of one kind."
+            )
+        if batch == self._last_id:
+            raise ValueError(f"batch={batch!r} has been read already.")
+        if batch < self._last_id:
+            raise ValueError(
+                f"batch={batch!r} comes before the last one, {self._last_id!r}. Update in order, "
+                "or merge() a monitor of its own."
+            )
+        return batch
+
+    def _placed(self, table: LabelTable) -> FloatArray:
+        """Return the counts of a batch in the order of the monitor's groups."""
+        names = list(table.groups.cells.names)
+        if not self._names:
+            self._begin(names)
+        strangers = [name for name in names if name not in self._names]
+        if strangers:
+            raise ValueError(
+                f"The batch has rows of {listed(strangers)}, but the groups are "
+                f"{listed(self._names)}. Name all of them: DisparityMonitor(groups=[...])."
+            )
+        counts = np.zeros((len(self._names), 2, 2))
+        counts[[self._names.index(name) for name in names]] = table.counts
+        return counts
+
+    def _look(self, number: Any) -> None:
+        """Weigh the evidence after a batch."""
+        found = self._windows.log_total(self.max_disparity, self.max_disparity)
+        self.evidence_, start, pair, sign = found
+        if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
+            rate, i, j = self._pairs[pair]
+            size, error = self._windows.estimate(start, pair)
+            higher, lower = (i, j) if sign > 0 else (j, i)
+            first = self._first[int(self._windows.starts[start])]
+            names = self._names[higher], self._names[lower]
+            self.alarm_ = Alarm(number, first, rate, *names, sign * size, error)
+        if (self.n_batches_ - 1) % self._stride == 0:
+            self.history_.append((number, *self._recent(), self.evidence_))
+        if len(self.history_) > _MOST_POINTS:
+            self.history_, self._stride = self.history_[::2], 2 * self._stride
+        kept = set(self._windows.starts.tolist())
+        self._first = {k: name for k, name in self._first.items() if k in kept}
+
+    def _recent(self) -> tuple[float, float]:
+        """Return the largest difference of about the last ten blocks, and its standard error."""
+        known = self._windows.known
+        rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
+        rates = known[:, :, 0] / rows
+        gaps = np.abs(rates[:, 0] - rates[:, 1])
+        if np.isnan(gaps).all():
+            return np.nan, np.nan
+        worst = int(np.nanargmax(gaps))
+        error = np.sqrt((rates[worst] * (1 - rates[worst]) / rows[worst]).sum())
+        return float(gaps[worst]), float(error)

@@ -1,0 +1,187 @@
+"""What a monitor knows, and how it is stored: rates of groups, sums since each start, alarms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray
+from skfair.metrics.label_rates import RATES
+from skfair.metrics.labels import LabelSpec
+from skfair.monitoring.windows import Windows
+from skfair.utils.text import listed
+
+
+class Alarm(NamedTuple):
+    """What a monitor found.
+
+    Attributes
+    ----------
+    batch : int or str
+        The batch after which the evidence was enough.
+    since : int or str
+        The batch with which the change probably began.
+    rate : str
+        The rate that differs.
+    higher, lower : str
+        The groups with the higher and the lower rate.
+    disparity, standard_error : float
+        The difference since then.
+    """
+
+    batch: Any
+    since: Any
+    rate: str
+    higher: str
+    lower: str
+    disparity: float
+    standard_error: float
+
+
+class StoredMonitor:
+    """The state of a monitor, which can be written down and read again."""
+
+    constraint: str
+    max_disparity: float
+    confidence: float
+    horizon: int
+    min_rows: int
+    pos_label: Any
+    alarm_: Alarm | None
+    evidence_: float
+    n_rows_: int
+    n_batches_: int
+    history_: list[tuple[Any, float, float, float]]
+    _spec: LabelSpec
+    _stride: int
+    _names: list[str]
+    _first: dict[int, Any]
+    _last_id: Any
+
+    def __init__(self, *args: Any, groups: Sequence[Any] | None = None, **kwargs: Any) -> None:
+        raise NotImplementedError
+
+    def _begin(self, names: list[str]) -> None:
+        if len(set(names)) < 2:
+            raise ValueError(f"A monitor compares two groups or more, got {listed(names)}.")
+        self._names = names
+        self._counts: FloatArray = np.zeros((len(names), 2, 2))
+        self._pairs = [
+            (rate, i, j) for rate in self._spec.rates for i, j in combinations(range(len(names)), 2)
+        ]
+        self._windows = Windows(len(self._pairs), self.horizon)
+
+    @property
+    def rates_(self) -> dict[str, dict[str, float]]:
+        """Each rate of each group, over all rows."""
+        found = {}
+        for rate in self._spec.rates:
+            hits, rows = self._sums(self._counts, rate) if self._names else (np.empty(0),) * 2
+            values = np.where(rows > 0, hits / np.where(rows > 0, rows, 1), np.nan).tolist()
+            found[rate] = dict(zip(self._names, values, strict=True))
+        return found
+
+    def _sums(self, counts: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
+        above, below = (np.array(entries) for entries in RATES[rate][:2])
+        return (counts * above).sum(axis=(1, 2)), (counts * below).sum(axis=(1, 2))
+
+    def to_json(self) -> str:
+        """Return the state as JSON.
+
+        Returns
+        -------
+        text : str
+            What :meth:`from_json` reads; predictions without labels are not in it.
+        """
+        state = {
+            "settings": self._settings(),
+            "names": self._names,
+            "n": [self.n_rows_, self.n_batches_, self._stride],
+            "evidence": self.evidence_,
+            "alarm": self.alarm_,
+            "history": self.history_,
+            "first": list(self._first.items()),
+            "last_id": self._last_id,
+        }
+        if self._names:
+            state |= {"counts": self._counts.tolist(), "windows": self._windows.to_dict()}
+        return json.dumps(state, default=_plain)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return a monitor in a stored state.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` returned.
+
+        Returns
+        -------
+        monitor : DisparityMonitor
+            It goes on where the other one stopped.
+        """
+        try:
+            state = json.loads(text)
+            made = cls(**state["settings"], groups=state["names"] or None)
+            made.n_rows_, made.n_batches_, made._stride = state["n"]
+            made.evidence_, made._last_id = state["evidence"], state["last_id"]
+            made.alarm_ = None if state["alarm"] is None else Alarm(*state["alarm"])
+            made.history_ = [tuple(point) for point in state["history"]]
+            made._first = dict(state["first"])
+            if state["names"]:
+                made._counts = np.asarray(state["counts"], np.float64)
+                n_pairs = len(made._pairs)
+                made._windows = Windows.from_dict(state["windows"], n_pairs, made.horizon)
+        except (TypeError, KeyError, json.JSONDecodeError) as error:
+            raise ValueError("This is not the text of a monitor: use what to_json returned.") from (
+                error
+            )
+        return made
+
+    def to_prometheus(self) -> str:
+        """Return the state as text for Prometheus.
+
+        Returns
+        -------
+        text : str
+            One gauge in a line.
+        """
+        rule = f'constraint="{self.constraint}"'
+        lines = [
+            f"skfair_rows_total{{{rule}}} {self.n_rows_}",
+            f"skfair_batches_total{{{rule}}} {self.n_batches_}",
+            f"skfair_max_disparity{{{rule}}} {self.max_disparity}",
+            f"skfair_evidence{{{rule}}} {self.evidence_}",
+            f"skfair_alarm{{{rule}}} {int(self.alarm_ is not None)}",
+        ]
+        if self.history_:
+            lines.append(f"skfair_disparity{{{rule}}} {self.history_[-1][1]}")
+        for rate, values in self.rates_.items():
+            for name, value in values.items():
+                group = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                lines.append(f'skfair_rate{{{rule},rate="{rate}",group="{group}"}} {value}')
+        return "\n".join(lines) + "\n"
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "constraint": self.constraint,
+            "max_disparity": self.max_disparity,
+            "confidence": self.confidence,
+            "horizon": self.horizon,
+            "min_rows": self.min_rows,
+            "pos_label": self.pos_label,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy numbers as numbers, and times as text."""
+    if isinstance(value, np.generic | np.ndarray):
+        numbers: NDArray[Any] = np.asarray(value)
+        return numbers.tolist()
+    return str(value)

@@ -1,0 +1,230 @@
+"""FairDecisionClassifier(confidence=...): limits that hold for new people."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+
+from skfair import metrics
+from skfair.classification import FairDecisionClassifier
+from skfair.constraints import ConditionalOn, DemographicParity
+from tests.naive.certified import naive_p_value
+
+
+def people(n, seed=0, n_groups=2):
+    """Loans: groups differ in income, and the outcome depends on it."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, n_groups, n)
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 0.8 * (group > 0)
+    X[:, 1] += 0.5 * group
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.9).astype(int)
+    return X, y, np.array(["a", "b", "c", "d"])[group]
+
+
+def certified(n=3000, rule="demographic_parity", limit=0.15, seed=0, **options):
+    X, y, groups = people(n, seed, options.pop("n_groups", 2))
+    model = FairDecisionClassifier(
+        LogisticRegression(), rule, limit, confidence=0.95, random_state=0, **options
+    )
+    return model.fit(X, y, sensitive_features=groups), X, y, groups
+
+
+@pytest.mark.parametrize("aware", [False, True])
+@pytest.mark.parametrize(
+    ("rule", "metric"),
+    [
+        ("demographic_parity", metrics.demographic_parity_difference),
+        ("equal_opportunity", metrics.equal_opportunity_difference),
+        ("false_positive_parity", metrics.false_positive_parity_difference),
+        ("equalized_odds", metrics.equalized_odds_difference),
+    ],
+)
+def test_limits_hold_for_new_people(rule, metric, aware):
+    model, *_ = certified(rule=rule, group_aware=aware)
+    X, y, groups = people(100_000, seed=1)
+    given = {"sensitive_features": groups} if aware else {}
+    predicted = model.predict(X, **given)
+    assert model.status_ == "certified"
+    assert metric(y, predicted, sensitive_features=groups) <= 0.15
+    assert 0.05 < predicted.mean() < 0.95
+    assert model.score(X, y, **given) > (0.75 if aware else 0.6)
+    assert model.p_value_ <= 0.05
+    assert model.certified_disparity_ <= 0.15 + 1e-6
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_failures_are_at_most_one_in_twenty(aware):
+    everybody = people(60_000, seed=99)
+    given = {"sensitive_features": everybody[2]} if aware else {}
+    n_failed = n_certified = 0
+    for seed in range(6):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model, *_ = certified(800, seed=seed, group_aware=aware, limit=0.12)
+        predicted = model.predict(everybody[0], **given)
+        gap = metrics.demographic_parity_difference(
+            None, predicted, sensitive_features=everybody[2]
+        )
+        n_certified += model.status_ == "certified"
+        n_failed += model.status_ == "certified" and gap > 0.12
+    assert n_certified >= 4
+    assert n_failed <= 2  # more happen in 2 of 1000 such tests at a rate of 5 %
+
+
+def test_the_p_value_is_that_of_the_decisions_on_held_out_rows():
+    model, _, y, groups = certified()
+    selected = model.train_predictions_ == 1
+    found = metrics.disparity_test(
+        "demographic_parity",
+        y,
+        selected.astype(int),
+        sensitive_features=groups,
+        max_disparity=0.15,
+        method="melded",
+    )
+    assert model.p_value_ == pytest.approx(found.p_value, abs=1e-9)
+    assert naive_p_value(selected, groups, 0.15) == pytest.approx(model.p_value_, abs=0.01)
+    assert model.train_disparity_ == pytest.approx(found.statistic)
+
+
+def test_the_path_stops_at_the_first_step_that_is_not_shown():
+    model, *_ = certified()
+    path = model.path_
+    failed = np.flatnonzero(path["p_value"] > 0.05)
+    last = failed[0] - 1
+    assert path["is_certified"].sum() == failed[0]
+    assert path["p_value"][last] == pytest.approx(model.p_value_)
+    assert path["bound"][last] == pytest.approx(model.certified_disparity_)
+    assert (path["bound"] >= path["disparity"]).all()
+    assert (path["bound"][: last + 1] <= 0.15 + 1e-6).all()
+    assert path["selection_rate"][0] < path["selection_rate"][last]
+
+
+def test_a_larger_confidence_certifies_less():
+    X, y, groups = people(3000)
+    reached = [
+        FairDecisionClassifier(None, "demographic_parity", 0.15, confidence=confidence)
+        .fit(X, y, sensitive_features=groups)
+        .path_["is_certified"]
+        .sum()
+        for confidence in (0.5, 0.9, 0.999)
+    ]
+    assert reached[0] > reached[1] > reached[2]
+
+
+def test_four_groups_and_ratios_and_strata_are_certified():
+    model, *_ = certified(6000, n_groups=4, limit=0.2, group_aware=True)
+    assert model.status_ == "certified"
+    rule = DemographicParity(0.4, comparison="ratio")
+    model, *_ = certified(4000, rule=rule, group_aware=True)
+    assert model.status_ == "certified"
+    X, y, groups = people(100_000, seed=1)
+    predicted = model.predict(X, sensitive_features=groups)
+    assert metrics.demographic_parity_ratio(None, predicted, sensitive_features=groups) >= 0.6
+    X, y, groups = people(5000)
+    job = np.random.default_rng(7).choice(["x", "y"], 5000)
+    rule = ConditionalOn("demographic_parity")
+    model = FairDecisionClassifier(None, rule, 0.2, confidence=0.9, group_aware=True)
+    model.fit(X, y, sensitive_features=groups, control_features=job)
+    assert model.status_ == "certified"
+
+
+def test_overlapping_attributes_are_certified_one_by_one():
+    X, y, groups = people(4000)
+    other = np.random.default_rng(3).choice(["u", "v"], 4000)
+    both = np.column_stack([groups, other])
+    model = FairDecisionClassifier(
+        None, "demographic_parity", 0.15, confidence=0.95, intersectional=False
+    ).fit(X, y, sensitive_features=both)
+    assert model.status_ == "certified"
+    assert model.predict(X).shape == (4000,)
+
+
+def test_a_frozen_model_is_taken_as_it_is():
+    X, y, _ = people(2000, seed=5)
+    base = LogisticRegression().fit(X, y)
+    X, y, groups = people(3000)
+    model = FairDecisionClassifier(
+        FrozenEstimator(base), "demographic_parity", 0.15, confidence=0.95, group_aware=True
+    ).fit(X, y, sensitive_features=groups)
+    assert len(model.estimators_) == 1
+    assert model.status_ == "certified"
+
+
+def test_weighted_rows_are_worth_fewer():
+    X, y, groups = people(3000)
+    weights = np.exp(np.random.default_rng(0).normal(size=3000))
+    reached = []
+    for w in (None, np.ones(3000), weights):
+        model = FairDecisionClassifier(None, "demographic_parity", 0.15, confidence=0.95)
+        model.fit(X, y, w, sensitive_features=groups)
+        reached.append(model.path_["p_value"])
+    assert reached[0] == pytest.approx(reached[1], abs=1e-6)
+    assert np.mean(reached[2]) > np.mean(reached[0])
+
+
+def test_too_few_people_are_told_how_many_more():
+    with pytest.warns(ConvergenceWarning, match=r"About \d+ more people"):
+        model, X, *_ = certified(200, limit=0.02)
+    assert model.status_ == "no_solution"
+    assert 0.05 < model.predict(X).mean() < 0.95
+    assert model.certified_disparity_ > 0.02
+    assert not model.path_["is_certified"].all()
+
+
+def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certified():
+    X, y, groups = people(400)
+    model = FairDecisionClassifier(None, "demographic_parity", 0.1)
+    model.fit(X, y, sensitive_features=groups)
+    assert not hasattr(model, "path_")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"min_rate": 0.1}, "min_rate"),
+        ({"selection_rate": 0.3}, "selection_rate"),
+        ({"method": "windows"}, "method='auto'"),
+        ({"cv": 2}, "3 folds or more"),
+        ({"constraint": "predictive_parity"}, "has no test of PredictiveParity"),
+        ({"constraint": "bounded_selection_rate", "max_disparity": 0.5}, "has no test"),
+        ({"cv": [(np.arange(100), np.arange(300)), (np.arange(100), np.arange(300))]}, "one test"),
+    ],
+)
+def test_bad_input_is_named(options, said):
+    X, y, groups = people(300)
+    model = FairDecisionClassifier(**{"confidence": 0.95, **options})
+    with pytest.raises(ValueError, match=said):
+        model.fit(X, y, sensitive_features=groups)
+
+
+def test_three_classes_are_refused():
+    X, _, groups = people(300)
+    y = np.arange(300) % 3
+    with pytest.raises(ValueError, match="two classes"):
+        FairDecisionClassifier(confidence=0.9).fit(X, y, sensitive_features=groups)
+
+
+def test_no_row_is_judged_by_a_model_that_has_seen_it():
+    """The labels of a fold do not change the decisions on its rows."""
+    X, y, groups = people(600)
+    folds = list(KFold(3).split(X))
+    decisions = []
+    for labels in (y, np.where(np.arange(600) < 200, 1 - y, y)):
+        model = FairDecisionClassifier(
+            None, "demographic_parity", 0.3, confidence=0.5, cv=folds, group_aware=True
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, labels, sensitive_features=groups)
+        decisions.append(model.path_["selection_rate"])
+        first = model.estimators_[0].coef_
+        decisions.append(first)
+    assert np.array_equal(decisions[1], decisions[3])

@@ -1,0 +1,85 @@
+"""Rates of parts of the rows, walks in a fixed order, and how many people it takes."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skfair import metrics
+from skfair.enforcement.certify import (
+    Block,
+    RowRates,
+    people_needed,
+    upper_bounds,
+    walk,
+)
+
+
+def rates_of(groups, limit=0.1, weights=None, ratio=False, overall=False):
+    """Selection rates of groups, written down by hand."""
+    n, n_groups = groups.size, int(groups.max()) + 1
+    weights = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    members = sparse.csr_array((groups == np.arange(n_groups)[:, None]).astype(float))
+    nothing = sparse.csr_array(members.shape)
+    block = Block(np.arange(n_groups), limit, ratio, overall)
+    names = tuple(map(str, range(n_groups)))
+    return RowRates(members, (nothing, members), np.arange(n_groups), names, (block,), weights)
+
+
+def decisions(groups, chances, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.random((groups.size, 1)) < np.array(chances)[groups][:, None]
+
+
+GROUPS = np.random.default_rng(0).integers(0, 3, 3000)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["difference", "ratio", "overall"])
+def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
+    weights = np.random.default_rng(1).random(3000) + 0.5 if weighted else None
+    selected = decisions(GROUPS, [0.3, 0.33, 0.28])
+    limit = 0.3 if kind == "ratio" else 0.1
+    rates = rates_of(GROUPS, limit, weights, kind == "ratio", kind == "overall")
+    given = {
+        "sensitive_features": GROUPS,
+        "sample_weight": weights,
+        "comparison": "ratio" if kind == "ratio" else "difference",
+        "reference": "overall" if kind == "overall" else "pairwise",
+        "method": "melded",
+    }
+    y_pred = selected[:, 0].astype(int)
+    found = metrics.disparity_test("demographic_parity", None, y_pred, max_disparity=limit, **given)
+    walked = walk(rates, selected, 0.95)
+    assert walked.p_values[0] == pytest.approx(found.p_value, abs=1e-6)
+    assert walked.disparities[0] * limit == pytest.approx(found.statistic)
+    bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
+    assert upper_bounds(rates, selected, 0.95)[0] == pytest.approx(bound, abs=1e-5)
+
+
+def test_a_walk_ends_at_the_first_step_that_fails():
+    steps = [[0.3, 0.3, 0.3], [0.3, 0.32, 0.3], [0.1, 0.5, 0.3], [0.3, 0.3, 0.3]]
+    selected = np.concatenate([decisions(GROUPS, one) for one in steps], axis=1)
+    walked = walk(rates_of(GROUPS), selected, 0.95)
+    assert walked.step == 1
+    assert walked.p_values[3] < 0.05  # it would pass, but comes too late
+    assert walk(rates_of(GROUPS), selected[:, 2:], 0.95).step == -1
+
+
+def test_rates_of_a_part_are_those_of_its_rows():
+    rates, rows = rates_of(GROUPS), np.arange(100, 900)
+    selected = decisions(GROUPS, [0.2, 0.5, 0.7])[:, 0]
+    part = rates.part(rows).of(selected[rows])
+    for group in range(3):
+        mean = selected[rows][GROUPS[rows] == group].mean()
+        assert part[group] == pytest.approx(mean)
+
+
+def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds():
+    few = np.random.default_rng(2).integers(0, 2, 200)
+    needed = people_needed(rates_of(few), decisions(few, [0.3, 0.3])[:, 0], 0.95)
+    assert 200 < needed < 2000
+    passed = []
+    for seed in range(60):
+        groups = np.random.default_rng(seed).integers(0, 2, needed)
+        passed.append(walk(rates_of(groups), decisions(groups, [0.3, 0.3], seed), 0.95).step == 0)
+    assert np.mean(passed) > 0.6

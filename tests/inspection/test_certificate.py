@@ -1,0 +1,38 @@
+"""Pictures of certificates and monitors show the numbers that they are made of."""
+
+import numpy as np
+import pytest
+
+from skfair.classification import FairDecisionClassifier
+from skfair.inspection import CertificateDisplay, MonitorDisplay
+from skfair.monitoring import DisparityMonitor
+
+
+def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
+    y = X[:, 0] + 0.3 * (sex == "m") > 0
+    model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.9, cv=3, group_aware=True)
+    model.fit(X, y, sensitive_features=sex)
+    display = CertificateDisplay.from_estimator(model)
+    assert np.array_equal(display.lines_[0].get_ydata(), model.path_["disparity"])
+    assert np.array_equal(display.lines_[1].get_ydata(), model.path_["bound"])
+    assert np.array_equal(display.accuracy_.get_ydata(), model.path_["accuracy"])
+    assert display.n_certified == model.path_["is_certified"].sum()
+    with pytest.raises(TypeError, match="fitted with confidence"):
+        CertificateDisplay.from_estimator(FairDecisionClassifier())
+
+
+def test_a_monitor_is_drawn_over_time():
+    monitor = DisparityMonitor()
+    with pytest.raises(ValueError, match="not read a batch"):
+        MonitorDisplay.from_monitor(monitor)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        sex = rng.choice(["f", "m"], 1000)
+        monitor.update(None, (rng.random(1000) < 0.2 + 0.3 * (sex == "m")).astype(int), sex)
+    display = MonitorDisplay.from_monitor(monitor)
+    assert np.array_equal(display.line_.get_ydata(), [point[1] for point in monitor.history_])
+    assert display.alarm_at == monitor.alarm_.batch
+    with pytest.raises(TypeError, match="DisparityMonitor"):
+        MonitorDisplay.from_monitor(3)

@@ -1,0 +1,424 @@
+"""Tests of disparities: against counted tables, simulated betas, and independent formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.optimize import minimize_scalar
+
+from skfair import metrics
+from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.metrics import disparity_test, disparity_upper_bound, sample_size
+from skfair.metrics.two_rates import (
+    edge_rates,
+    effective_size,
+    exact,
+    exact_statistic,
+    largest_rate,
+    melded,
+    rejection_rate,
+    score,
+)
+
+GROUPS = np.array(["f", "m"])
+
+
+def people(k1, n1, k0, n0):
+    """Groups and predictions with k1 of n1 selected, and k0 of n0."""
+    sex = np.repeat(["f", "m"], [n1, n0])
+    return sex, np.concatenate([np.arange(n1) < k1, np.arange(n0) < k0]).astype(int)
+
+
+# --- two rates ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+@pytest.mark.parametrize(
+    ("k1", "n1", "k0", "n0", "limit"),
+    [
+        (10, 50, 12, 40, 0.05),
+        (3, 10, 400, 2000, 0.1),
+        (0, 20, 3, 20, 0.2),
+        (20, 20, 18, 20, 0.1),
+        (30, 100, 0, 50, 0.35),
+        (12.5, 40.3, 9.1, 33.7, 0.1),
+    ],
+)
+def test_the_melded_p_value_is_a_probability_of_two_betas(k1, n1, k0, n0, limit, ratio):
+    rng = np.random.default_rng(0)
+    upper = rng.beta(k1 + 1, n1 - k1, 400_000) if k1 < n1 else np.ones(400_000)
+    lower = rng.beta(k0, n0 - k0 + 1, 400_000) if k0 > 0 else np.zeros(400_000)
+    drawn = np.mean(lower <= (1 - limit) * upper if ratio else upper - lower >= limit)
+    assert melded(k1, n1, k0, n0, limit, ratio)[0] == pytest.approx(drawn, abs=0.004)
+
+
+def test_the_narrower_side_may_be_a_thousand_times_narrower():
+    rng = np.random.default_rng(0)
+    upper, lower = rng.beta(6, 15, 10**6), rng.beta(200_000, 800_001, 10**6)
+    found = melded(5, 20, 200_000, 1_000_000, 0.15, False)[0]
+    assert found == pytest.approx(np.mean(upper - lower >= 0.15), abs=0.002)
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_the_likeliest_rates_on_the_edge_maximise_the_likelihood(ratio):
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        n1, n0 = rng.integers(5, 60, 2)
+        k1, k0 = rng.integers(1, n1), rng.integers(1, n0)
+        limit = rng.uniform(0.01, 0.6)
+
+        def second(p, limit=limit):
+            return p * (1 - limit) if ratio else p - limit
+
+        def surprise(p, k1=k1, n1=n1, k0=k0, n0=n0, second=second):
+            q = second(p)
+            return -(stats.binom.logpmf(k1, n1, p) + stats.binom.logpmf(k0, n0, q))
+
+        bounds = (1e-9 if ratio else limit + 1e-9, 1 - 1e-9)
+        best = minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+        arrays = [np.array([float(v)]) for v in (k1, n1, k0, n0, limit)]
+        assert edge_rates(*arrays, ratio)[0][0] == pytest.approx(best.x, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n1", "n0"), [(8, 15), (30, 30), (60, 25)])
+@pytest.mark.parametrize("limit", [0.05, 0.2])
+@pytest.mark.parametrize("ratio", [False, True])
+def test_size_is_at_most_five_percent_at_all_rates(n1, n0, limit, ratio):
+    first, second = np.meshgrid(np.arange(n1 + 1), np.arange(n0 + 1), indexing="ij")
+    of_melded = melded(first.ravel(), n1, second.ravel(), n0, limit, ratio).reshape(first.shape)
+    of_exact = exact_p_values(n1, n0, limit, ratio)
+    for p in (of_melded, of_exact):
+        for further in (0.0, 0.05, 0.3):  # rates on the edge, and beyond it
+            wider = limit + further * (1 - limit)
+            assert rejection_rate(p <= 0.05, n1, n0, wider, ratio).max() <= 0.05 + 1e-9
+
+
+def exact_p_values(n1, n0, limit, ratio):
+    """The exact test of every table: chances added up in the order of the statistic."""
+    statistic = np.round(exact_statistic(n1, n0, limit, ratio), 8)
+    first = np.linspace(0 if ratio else limit, 1, 401)
+    second = first * (1 - limit) if ratio else first - limit
+    chances = np.einsum(
+        "ei,ej->eij",
+        stats.binom.pmf(np.arange(n1 + 1), n1, first[:, None]),
+        stats.binom.pmf(np.arange(n0 + 1), n0, np.clip(second, 0, 1)[:, None]),
+    ).reshape(first.size, -1)
+    order = np.argsort(statistic.ravel(), kind="stable")
+    total = chances[:, order].cumsum(axis=1).max(axis=0)
+    last = np.searchsorted(statistic.ravel()[order], statistic.ravel(), side="right") - 1
+    return total[last].reshape(statistic.shape)
+
+
+def test_exact_is_that_of_every_table():
+    rng = np.random.default_rng(2)
+    table = exact_p_values(12, 17, 0.1, False)
+    for k1, k0 in zip(rng.integers(0, 13, 20), rng.integers(0, 18, 20), strict=True):
+        assert exact(k1, 12, k0, 17, 0.1, False)[0] == pytest.approx(table[k1, k0], abs=1e-9)
+
+
+@pytest.mark.parametrize(("n1", "n0", "limit"), [(20, 20, 0.3), (60, 60, 0.1), (60, 30, 0.2)])
+def test_the_power_of_the_default_is_near_that_of_the_best_test(n1, n0, limit):
+    p, swapped = exact_p_values(n1, n0, limit, False), exact_p_values(n0, n1, limit, False)
+    sex, _ = people(0, n1, 0, n0)
+    for k1 in range(0, n1 + 1, 10):
+        for k0 in range(0, n0 + 1, 10):
+            _, y_pred = people(k1, n1, k0, n0)
+            both = max(p[k1, k0], swapped[k0, k1])
+            if both < 0.2:
+                found = disparity_test(
+                    "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=limit
+                )
+                assert found.p_value == pytest.approx(both, abs=1e-9)
+                assert found.method == "exact"
+
+
+def test_score_and_melded_agree_with_many_rows():
+    args = (1540, 5000, 2030, 7000, 0.04, False)
+    assert score(*args)[0] == pytest.approx(melded(*args)[0], abs=0.003)
+
+
+def test_a_cap_is_tested_as_clopper_and_pearson_do():
+    upper = stats.binomtest(12, 80).proportion_ci(confidence_level=0.9, method="exact").high
+    assert largest_rate(np.array([12.0]), np.array([80.0]), upper)[0] == pytest.approx(0.05)
+
+
+# --- effective sizes ---------------------------------------------------------------------------
+
+
+def test_effective_size_of_equal_weights_is_the_number_of_rows():
+    rng = np.random.default_rng(0)
+    d = rng.random(300) < 0.3
+    for w in (1.0, 2.5):
+        sums = (np.array([300.0]), np.array([300 * w]), np.array([300 * w**2]))
+        found = effective_size(*sums, np.array([w * d.sum()]), np.array([w**2 * d.sum()]))
+        assert found[0] == pytest.approx(300)
+
+
+@pytest.mark.parametrize("kind", ["random", "by outcome"])
+def test_weighted_tests_keep_their_size(kind):
+    rng = np.random.default_rng(3)
+    n, limit, n_wrong, n_draws = 400, 0.1, 0, 300
+    for _ in range(n_draws):
+        sex = rng.choice(GROUPS, n)
+        y_pred = (rng.random(n) < np.where(sex == "f", 0.45, 0.35)).astype(int)
+        w = np.exp(rng.normal(size=n))
+        if kind == "by outcome":
+            # The population in weights: rates .45 and .35 after weighting by 3 and 1.
+            rate = np.where(sex == "f", 0.45, 0.35)
+            drawn = (rate / 3) / (rate / 3 + (1 - rate))
+            y_pred = (rng.random(n) < drawn).astype(int)
+            w = np.where(y_pred == 1, 3.0, 1.0)
+        n_wrong += disparity_test(
+            "demographic_parity",
+            None,
+            y_pred,
+            sensitive_features=sex,
+            max_disparity=limit,
+            sample_weight=w,
+        ).is_within
+    assert n_wrong / n_draws <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / n_draws)
+
+
+# --- the public functions ----------------------------------------------------------------------
+
+
+def census(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(GROUPS, n)
+    race = rng.choice(["a", "b", "c"], n)
+    y = rng.integers(0, 2, n)
+    pred = (rng.random(n) < 0.3 + 0.2 * y + 0.05 * (race == "b")).astype(int)
+    return y, pred, pd.DataFrame({"sex": sex, "race": race})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "demographic_parity_difference",
+        "equal_opportunity_difference",
+        "equalized_odds_difference",
+        "predictive_parity_difference",
+        "accuracy_parity_difference",
+        "false_negative_parity_ratio",
+        "demographic_parity_ratio",
+        "largest_false_positive_rate",
+        "independence_gap",
+    ],
+)
+def test_the_statistic_is_the_metric_and_the_bound_inverts_the_test(name):
+    y, pred, groups = census()
+    metric = getattr(metrics, name)
+    value = metric(y, pred, sensitive_features=groups, intersectional=False)
+    value = 1 - value if name.endswith("_ratio") else value
+    given = {"sensitive_features": groups, "intersectional": False}
+    bound = disparity_upper_bound(metric, y, pred, **given)
+    assert bound > value
+    just_above, just_below = (
+        disparity_test(metric, y, pred, max_disparity=bound + step, **given)
+        for step in (1e-5, -1e-5)
+    )
+    assert just_above.statistic == pytest.approx(value)
+    assert just_above.is_within
+    assert not just_below.is_within
+    assert just_above.p_value == pytest.approx(just_above.pairs["p_value"].max())
+    assert just_above.pairs["disparity"].max() == pytest.approx(value)
+
+
+def test_a_name_a_metric_and_a_rule_are_the_same_question():
+    y, pred, groups = census()
+    given = {"sensitive_features": groups["sex"], "max_disparity": 0.1}
+    asked = ["equalized_odds", metrics.equalized_odds_difference, EqualizedOdds()]
+    p = [disparity_test(one, y, pred, **given).p_value for one in asked]
+    assert p[0] == p[1] == p[2]
+    rule = DemographicParity(0.2, comparison="ratio")
+    of_rule = disparity_test(rule, None, pred, sensitive_features=groups["sex"])
+    of_name = disparity_test(
+        "demographic_parity",
+        None,
+        pred,
+        sensitive_features=groups["sex"],
+        max_disparity=0.2,
+        comparison="ratio",
+    )
+    assert (of_rule.p_value, of_rule.max_disparity) == (of_name.p_value, 0.2)
+
+
+def test_control_features_compare_within_strata_and_reference_overall_is_a_smaller_disparity():
+    y, pred, groups = census()
+    found = disparity_test(
+        "demographic_parity",
+        None,
+        pred,
+        sensitive_features=groups["sex"],
+        control_features=groups["race"],
+        max_disparity=0.2,
+    )
+    assert len(found.pairs) == 3
+    given = {"sensitive_features": groups["race"], "reference": "overall"}
+    overall = disparity_test("demographic_parity", None, pred, max_disparity=0.1, **given)
+    metric = metrics.demographic_parity_difference(y, pred, **given)
+    assert overall.statistic == pytest.approx(metric)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dask_collections_give_the_same_answer(weighted):
+    da = pytest.importorskip("dask.array")
+    y, pred, groups = census()
+    sex = groups["sex"].to_numpy()
+    w = np.random.default_rng(1).random(len(y)) if weighted else None
+    lazy = [da.from_array(one, chunks=200) for one in (y, pred, sex)]
+    given = {"max_disparity": 0.1, "method": "melded"}
+    here = disparity_test(
+        "equalized_odds", y, pred, sensitive_features=sex, sample_weight=w, **given
+    )
+    there = disparity_test(
+        "equalized_odds",
+        lazy[0],
+        lazy[1],
+        sensitive_features=lazy[2],
+        sample_weight=None if w is None else da.from_array(w, chunks=200),
+        **given,
+    )
+    assert there.p_value == pytest.approx(here.p_value, abs=1e-12)
+
+
+SCORE_METRICS = [
+    "statistical_parity_gap",
+    "group_auc_gap",
+    "inter_group_pairwise_gap",
+    "intra_group_pairwise_gap",
+    "mean_score_difference",
+    "partial_statistical_parity_gap",
+]
+
+
+@pytest.mark.parametrize("name", SCORE_METRICS)
+def test_the_statistic_of_scores_is_the_metric(name):
+    y, _, groups = census()
+    scores = np.random.default_rng(4).normal(size=len(y)) + y + 0.2 * (groups["sex"] == "m")
+    more = {"interval": (0.1, 0.5)} if name.startswith("partial") else {}
+    found = disparity_test(
+        name, y, scores, sensitive_features=groups["sex"], max_disparity=0.3, **more
+    )
+    value = getattr(metrics, name)(y, scores, sensitive_features=groups["sex"], **more)
+    assert found.statistic == pytest.approx(value)
+    bound = disparity_upper_bound(name, y, scores, sensitive_features=groups["sex"], **more)
+    assert bound > value
+
+
+@pytest.mark.parametrize("name", SCORE_METRICS)
+def test_tests_of_scores_keep_their_size_at_the_edge(name):
+    """Scores whose disparity is the limit exactly are declared within it in 5 % at most."""
+    rng = np.random.default_rng(5)
+    n, n_draws, n_wrong = 200, 150, 0
+    shift = 0.4
+    limit = {
+        "statistical_parity_gap": 2 * stats.norm.cdf(shift / 2) - 1,
+        "group_auc_gap": stats.norm.cdf(shift / np.sqrt(2)) - 0.5,
+        # positives 1 above the negatives, one group shifted
+        "inter_group_pairwise_gap": stats.norm.cdf((1 + shift) / np.sqrt(2))
+        - stats.norm.cdf((1 - shift) / np.sqrt(2)),
+        "intra_group_pairwise_gap": stats.norm.cdf((1 + shift) / np.sqrt(2))
+        - stats.norm.cdf(1 / np.sqrt(2)),
+        "mean_score_difference": shift,
+    }.get(name)
+    more = {}
+    if limit is None:
+        more, limit = {"interval": (0.2, 0.8)}, _partial_gap(shift, 0.2, 0.8)
+    for _ in range(n_draws):
+        sex, y = np.repeat([0, 1], n // 2), np.tile([0, 1], n // 2)
+        scores = rng.normal(size=n)
+        if name.startswith("int"):
+            scores += y
+        is_shifted = (sex == 1) & (y == 1) if name.startswith("intra") else sex == 1
+        scores += shift * is_shifted
+        n_wrong += disparity_test(
+            name, y, scores, sensitive_features=sex, max_disparity=limit, **more
+        ).is_within
+    assert n_wrong / n_draws <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / n_draws)
+
+
+def _partial_gap(shift, low, high):
+    at = np.linspace(-4, 4, 20_001)
+    one, other = stats.norm.sf(at - shift), stats.norm.sf(at)
+    share = [(np.clip(rank, low, high) - low) / (high - low) for rank in (one, other)]
+    return np.abs(share[0] - share[1]).max()
+
+
+def test_a_shift_costs_its_share_of_the_limit():
+    y, pred, groups = census()
+    given = {"sensitive_features": groups["sex"]}
+    plain = disparity_upper_bound("demographic_parity", None, pred, **given)
+    shifted = disparity_upper_bound("demographic_parity", None, pred, shift=0.03, **given)
+    assert shifted == pytest.approx(0.03 + 0.97 * plain)
+    for limit, is_within in ((shifted + 1e-4, True), (shifted - 1e-4, False), (0.02, False)):
+        found = disparity_test(
+            "demographic_parity", None, pred, max_disparity=limit, shift=0.03, **given
+        )
+        assert found.is_within == is_within
+    # The worst population within the radius: 3 % of each group replaced, to make it worse.
+    rate = [np.mean(pred[(groups["sex"] == sex).to_numpy()]) for sex in GROUPS]
+    worst = (0.97 * max(rate) + 0.03) - 0.97 * min(rate)
+    assert worst == pytest.approx(0.03 + 0.97 * abs(rate[0] - rate[1]))
+    with pytest.raises(ValueError, match="differences of rates"):
+        disparity_test("group_auc_gap", y, pred, max_disparity=0.1, shift=0.1, **given)
+
+
+def test_sample_sizes_give_the_power_that_was_asked_for():
+    rng = np.random.default_rng(6)
+    rates, limit = np.array([0.3, 0.28]), 0.1
+    sizes = sample_size(limit, rates=rates, shares=(0.4, 0.6), power=0.8)
+    counts = [rng.binomial(n, rate, 4000) for n, rate in zip(sizes, rates, strict=True)]
+    p = np.maximum(
+        melded(counts[0], sizes[0], counts[1], sizes[1], limit, False),
+        melded(counts[1], sizes[1], counts[0], sizes[0], limit, False),
+    )
+    assert np.mean(p <= 0.05) == pytest.approx(0.8, abs=0.04)
+    more = sample_size(limit / 2, rates=rates, shares=(0.4, 0.6))
+    assert (more > sizes).all()
+    of_ratio = sample_size(0.2, rates=0.3, shares=(0.5, 0.5), comparison="ratio")
+    assert of_ratio.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"confidence": 1}, "confidence must be between 0 and 1"),
+        ({"confidence": 0.0}, "confidence must be between 0 and 1"),
+        ({"max_disparity": None}, "Pass a limit"),
+        ({"max_disparity": -0.1}, "max_disparity"),
+        ({"metric": "treatment_equality"}, "There is no test"),
+        ({"metric": "nonsense"}, "There is no test"),
+        ({"metric": max}, "There is no test"),
+        ({"method": "nonsense"}, "method must be"),
+        ({"comparison": "nonsense"}, "comparison must be"),
+        ({"reference": "overall", "comparison": "ratio"}, "no test here"),
+        ({"metric": "partial_statistical_parity_gap"}, "needs interval"),
+        ({"metric": "equal_opportunity", "y_true": None}, "needs y_true"),
+        ({"method": "exact", "sample_weight": np.full(900, 2.0)}, "counts rows, not weights"),
+        ({"method": "exact"}, "Use method='melded'"),
+    ],
+)
+def test_bad_input_is_named(change, said):
+    y, pred, groups = census()
+    if change.get("method") == "exact" and "sample_weight" not in change:
+        y, pred, groups = census(4000)
+    given = {
+        "metric": "demographic_parity",
+        "y_true": y,
+        "y_pred": pred,
+        "sensitive_features": groups["sex"],
+        "max_disparity": 0.1,
+        **change,
+    }
+    with pytest.raises(ValueError, match=said):
+        disparity_test(**given)
+
+
+def test_impossible_sample_sizes_say_so():
+    with pytest.raises(ValueError, match="no number of people"):
+        sample_size(0.05, rates=(0.3, 0.4))
+    with pytest.raises(ValueError, match="one of each of 2 groups"):
+        sample_size(0.05, rates=(0.3, 0.4, 0.5))
+    with pytest.raises(ValueError, match="shares"):
+        sample_size(0.05, shares=(1.0,))

@@ -1,0 +1,223 @@
+"""The monitor: false alarms, changes, state, merging, bad input."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from skfair.monitoring import DisparityMonitor
+from skfair.monitoring.windows import Windows, log_evidence, start_weights
+
+
+def batch(rng, gap, n=1000, base=0.3):
+    sex = rng.choice(["f", "m"], n)
+    return (rng.random(n) < base + gap * (sex == "m")).astype(int), sex
+
+
+def watched(gaps, seed=0, **options):
+    rng, monitor = np.random.default_rng(seed), DisparityMonitor(**options)
+    for gap in gaps:
+        y_pred, sex = batch(rng, gap)
+        monitor.update(None, y_pred, sex)
+    return monitor
+
+
+@pytest.mark.parametrize(("sums", "information"), [(3.0, 40.0), (-5.0, 200.0), (60.0, 900.0)])
+def test_evidence_is_robbins_half_normal_mixture(sums, information):
+    rho = 0.05
+
+    def weighed(delta):
+        return np.exp(delta * sums - delta**2 * information / 2) * 2 * stats.norm.pdf(delta, 0, rho)
+
+    mixed = integrate.quad(weighed, 0, np.inf)[0]
+    found = log_evidence(np.array([sums]), np.array([information]), rho)[0]
+    assert found == pytest.approx(np.log(mixed), abs=1e-6)
+
+
+def test_the_weights_of_starts_add_up_to_one():
+    numbers = np.arange(200_000)
+    assert start_weights(numbers, 100).sum() == pytest.approx(1, abs=1e-3)
+    assert (start_weights(numbers, 100) > 0).all()
+
+
+def test_false_alarms_at_the_limit_are_rare():
+    """A disparity of exactly the limit, looked at 150 times in each of 40 streams."""
+    rng, n_alarms = np.random.default_rng(0), 0
+    for _ in range(40):
+        windows, is_alarm = Windows(1, 150), False
+        for number in range(150):
+            windows.start(number)
+            sizes = rng.multinomial(1000, [0.3, 0.7])
+            hits = rng.binomial(sizes, [0.35, 0.3])
+            windows.add(np.stack([hits, sizes], axis=1)[None].astype(float), 50)
+            is_alarm |= windows.log_total(0.05, 0.05)[0] >= np.log(20)
+        n_alarms += is_alarm
+    assert n_alarms <= 6  # more happen in 1 of 200 such tests at a rate of 5 %
+
+
+def test_a_change_of_all_rates_is_no_alarm():
+    rng, monitor = np.random.default_rng(0), DisparityMonitor()
+    for number in range(80):
+        y_pred, sex = batch(rng, 0.03, base=0.05 if number < 40 else 0.5)
+        monitor.update(None, y_pred, sex)
+    assert monitor.alarm_ is None
+
+
+def test_a_change_is_seen_and_dated():
+    monitor = watched([0.0] * 30 + [0.15] * 30)
+    alarm = monitor.alarm_
+    assert 30 <= alarm.batch <= 38
+    assert abs(alarm.since - 30) <= 3
+    assert (alarm.higher, alarm.lower, alarm.rate) == ("m", "f", "selection_rate")
+    assert alarm.disparity == pytest.approx(0.15, abs=3 * alarm.standard_error)
+    assert watched([0.0] * 60).alarm_ is None
+
+
+def test_a_limit_and_a_confidence_change_when_it_is_seen():
+    gaps = [0.0] * 10 + [0.12] * 50
+    first = watched(gaps).alarm_.batch
+    assert watched(gaps, max_disparity=0.08).alarm_.batch > first
+    assert watched(gaps, confidence=0.9999).alarm_.batch > first
+    assert watched(gaps, min_rows=3000).alarm_.batch > first
+
+
+@pytest.mark.parametrize(
+    ("rule", "affected"),
+    [
+        ("equal_opportunity", 1),
+        ("false_positive_parity", 0),
+        ("false_negative_parity", 1),
+        ("equalized_odds", 0),
+    ],
+)
+def test_rules_that_need_labels_look_at_their_rows(rule, affected):
+    rng = np.random.default_rng(0)
+    alarms = []
+    for label in (affected, 1 - affected):
+        monitor = DisparityMonitor(rule, 0.05)
+        for _ in range(30):
+            y = rng.integers(0, 2, 1000)
+            sex = rng.choice(["f", "m"], 1000)
+            chance = 0.3 + 0.25 * ((sex == "m") & (y == label))
+            monitor.update(y, (rng.random(1000) < chance).astype(int), sex)
+        alarms.append(monitor.alarm_)
+    assert alarms[0] is not None
+    assert (alarms[1] is None) == (rule != "equalized_odds")
+
+
+def test_memory_does_not_depend_on_the_length_of_the_stream():
+    rng, monitor = np.random.default_rng(0), DisparityMonitor(horizon=20)
+    sizes = []
+    for number in range(1200):
+        y_pred, sex = batch(rng, 0.02, n=40)
+        monitor.update(None, y_pred, sex)
+        if number in (599, 1199):
+            sizes.append((monitor._windows.starts.size, len(monitor._first)))
+    assert sizes[0] == sizes[1]
+    assert monitor._windows.starts[0] == 0
+    assert len(monitor.history_) <= 513
+
+
+def test_labels_may_come_later():
+    rng = np.random.default_rng(0)
+    now, later = DisparityMonitor("equal_opportunity"), DisparityMonitor("equal_opportunity")
+    for number in range(5):
+        y_pred, sex = batch(rng, 0.0)
+        y = rng.integers(0, 2, 1000)
+        now.update(y, y_pred, sex)
+        ids = np.arange(1000) + 1000 * number
+        later.add_predictions(ids, y_pred, sex)
+        later.add_labels(ids, y)
+    assert later.rates_ == now.rates_
+    assert later.evidence_ == now.evidence_
+    with pytest.raises(ValueError, match="no predictions of ids"):
+        later.add_labels([3], [1])
+    with pytest.raises(ValueError, match="already or twice"):
+        later.add_predictions([1, 1], [0, 1], ["f", "m"])
+    with pytest.raises(ValueError, match="add_predictions"):
+        later.update(None, [0, 1], ["f", "m"])
+
+
+def test_json_goes_on_where_it_stopped():
+    rng = np.random.default_rng(0)
+    one = DisparityMonitor("demographic_parity", 0.05)
+    for number in range(40):
+        y_pred, sex = batch(rng, 0.0 if number < 15 else 0.12)
+        one.update(None, y_pred, sex, batch=number)
+        if number == 20:
+            other = DisparityMonitor.from_json(one.to_json())
+        if number > 20:
+            other.update(None, y_pred, sex, batch=number)
+    assert other.alarm_ == one.alarm_
+    assert other.evidence_ == one.evidence_
+    assert other.rates_ == one.rates_
+    assert json.loads(other.to_json()) == json.loads(one.to_json())
+    assert DisparityMonitor.from_json(DisparityMonitor().to_json()).alarm_ is None
+    with pytest.raises(ValueError, match="not the text of a monitor"):
+        DisparityMonitor.from_json("{}")
+
+
+def test_two_workers_together_are_one():
+    rng = np.random.default_rng(0)
+    groups = ["f", "m"]
+    left, right, both = (DisparityMonitor(groups=groups, min_rows=50) for _ in range(3))
+    for _ in range(30):
+        parts = [batch(rng, 0.11) for _ in range(2)]
+        for monitor, (y_pred, sex) in zip((left, right), parts, strict=True):
+            monitor.update(None, y_pred, sex)
+        both.update(None, *(np.concatenate(pair) for pair in zip(*parts, strict=True)))
+    merged = left.merge(right)
+    assert merged.rates_ == both.rates_
+    assert merged.n_rows_ == both.n_rows_
+    assert merged.evidence_ == pytest.approx(both.evidence_, rel=0.1)
+    assert merged.evidence_ > max(left.evidence_, right.evidence_)
+    assert merged.alarm_ is not None
+    with pytest.raises(ValueError, match="same settings"):
+        left.merge(DisparityMonitor(max_disparity=0.1, groups=groups))
+
+
+def test_prometheus_text_has_one_number_in_a_line():
+    text = watched([0.0] * 3).to_prometheus()
+    for line in text.strip().splitlines():
+        name, value = line.rsplit(" ", 1)
+        assert name.startswith("skfair_")
+        float(value)
+    assert 'skfair_rate{constraint="demographic_parity",rate="selection_rate",group="f"}' in text
+    assert "skfair_alarm" in text
+
+
+def test_groups_may_be_missing_in_a_batch_but_not_new():
+    monitor = DisparityMonitor(groups=["f", "m", "x"])
+    monitor.update(None, [0, 1, 1], ["f", "m", "m"])
+    with pytest.raises(ValueError, match="has rows of 'other'"):
+        monitor.update(None, [0, 1], ["f", "other"])
+    assert monitor.n_batches_ == 1  # the failed batch left nothing behind
+    monitor.update(None, [0, 1], ["f", "x"])
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(3, "read already"), (2, "comes before"), ("a", "cannot be compared")]
+)
+def test_batches_out_of_order_are_named(number, said):
+    monitor = DisparityMonitor()
+    monitor.update(None, [0, 1], ["f", "m"], batch=3)
+    with pytest.raises((ValueError, TypeError), match=said):
+        monitor.update(None, [0, 1], ["f", "m"], batch=number)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"constraint": "accuracy_parity"}, "constraint must be one of"),
+        ({"max_disparity": 0}, "max_disparity"),
+        ({"confidence": 1}, "confidence"),
+        ({"confidence": 0}, "confidence"),
+        ({"horizon": 0}, "horizon"),
+        ({"min_rows": 1}, "min_rows"),
+        ({"groups": ["f"]}, "two groups or more"),
+    ],
+)
+def test_bad_options_are_named(options, said):
+    with pytest.raises(ValueError, match=said):
+        DisparityMonitor(**options)
