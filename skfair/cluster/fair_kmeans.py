@@ -48,6 +48,7 @@ from skfair.solvers.clustering.base import (
     go_on,
 )
 from skfair.utils.docs import documented
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 
@@ -330,6 +331,7 @@ class FairKMeans(
             largest_weight=data.largest_weight,
         )
 
+    @one_blas_thread
     def _run(
         self,
         problem: RepresentationProblem,

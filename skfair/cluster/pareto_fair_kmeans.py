@@ -36,6 +36,7 @@ from skfair.solvers.clustering.base import (
     clustering_solver,
 )
 from skfair.utils.docs import documented
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
 
 # Exact proportion is seldom possible for whole people; just below it usually is.
@@ -214,7 +215,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            points = solver.front(
+            points = one_blas_thread(solver.front)(
                 problem,
                 rules_of,
                 targets,

@@ -207,7 +207,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             held = self._counts_before(before)
             sums = held.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(
-            groups if held is None else replace(groups, counts=sums),
+            groups if held is None else replace(groups, counts=np.rint(sums).astype(np.int64)),
             self.n_clusters,
             min_balance=min_balance,
             relative_balance=self.relative_balance,

@@ -229,7 +229,7 @@ ARGUMENTS = {
     "class_weight": ([None, "balanced"], [{0: 1, 1: 2}, {0: -1, 1: 1}, {5: 1}, {0: 0, 1: 0}]),
     "share_bounds": ([None, 0.2], [0.0, -0.1, 2, *PEOPLE]),
     "min_balance": ([0.8, None, 0.0], [1.0, 1.5]),
-    "before": ([None, "fit"], ["yesterday", [[1.0]]]),
+    "assign.before": ([None, "fit"], ["yesterday", [[1.0]]]),
     "init": (["k-means++", "random"], [np.zeros((2, 3)), np.full((2, 3), np.nan), np.ones((2, 9))]),
     "kernel_params": ([None], [{"gamma": 1}, {"zzz": 1}]),
     "ParetoFairKMeans.balances": (

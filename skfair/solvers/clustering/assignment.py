@@ -26,6 +26,7 @@ from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
+from skfair.utils.threads import one_blas_thread
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
 TEMPERATURES = (3e-2, 3e-3)
@@ -33,6 +34,7 @@ TEMPERATURES = (3e-2, 3e-3)
 LARGE, SAMPLE = 20_000, 10_000
 
 
+@one_blas_thread
 def assign(
     problem: CostedRows,
     target: NDArray[Any],
@@ -61,6 +63,7 @@ def assign(
     return placed
 
 
+@one_blas_thread
 def place(
     problem: CostedRows,
     target: NDArray[Any],
