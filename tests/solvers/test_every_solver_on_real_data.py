@@ -171,6 +171,6 @@ def test_embeddings_are_what_they_are_said_to_be(solver):
     H = np.sqrt(W.sum(axis=1))[:, None] * model.embedding_
     assert model.ncut_ == pytest.approx(spectral.normalised_cut(W, model.labels_), rel=1e-6)
     off = np.linalg.norm(H.T @ H - np.eye(3))
-    assert model.orthogonality_residual_ == pytest.approx(off, abs=1e-8)
+    assert model.orthogonality_residual_ == pytest.approx(off, abs=1e-6)
     missed = spectral.constraint_residual(W, [group], H)
     assert missed <= 1e-6 or model.fairness_residual_ > 1e-6
