@@ -127,20 +127,24 @@ def communities() -> Part:
     groups and does not say where its thresholds are; these are the quantiles .05, .15, ..., .95.
     Positive are the 30 % with the most violent crimes.
     """
+    return intersections()[0]
+
+
+def intersections() -> tuple[Part, np.ndarray]:
+    """Return the data of :func:`communities`, and the three quantiles that describe each group."""
     data = load_local("communities_crime")
     columns = data.data.select_dtypes("number")
     columns = columns.loc[:, columns.isna().mean() < 0.5]
     X = StandardScaler().fit_transform(columns.fillna(columns.median()))
+    quantiles = np.arange(0.05, 1, 0.1)
     conditions = [
-        [
-            data.frame[share] > threshold
-            for threshold in data.frame[share].quantile(np.arange(0.05, 1, 0.1))
-        ]
+        [data.frame[share] > threshold for threshold in data.frame[share].quantile(quantiles)]
         for share in ("racepctblack", "racePctHisp", "racePctAsian")
     ]
     groups = np.array([np.logical_and.reduce(chosen) for chosen in product(*conditions)])
-    groups = groups[groups.mean(axis=1) > 0.01].T.astype(np.int64)
-    return Part(X, data.target.to_numpy(), groups)
+    is_large = groups.mean(axis=1) > 0.01
+    part = Part(X, data.target.to_numpy(), groups[is_large].T.astype(np.int64))
+    return part, np.array(list(product(quantiles, repeat=3)))[is_large]
 
 
 def make_problem(part: Part, rule: Any, bound: float) -> LinearConstrainedERM:

@@ -5,22 +5,14 @@ the parameters from its callback. Stationarity is worked out after the run, off 
 one formula for all solvers, as switching subgradients have no multipliers of their own.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
-from sklearn.model_selection import train_test_split
 
-from benchmarks._erm_data import Part, communities
-from skfair.constraints import Constraint, ExcessLoss, MeanExcessLoss
-from skfair.constraints.base import TrainingRows
-from skfair.groups.encoding import encode_groups
-from skfair.losses import make_loss
-from skfair.models import MLPScore, mlp_scores
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.solvers import SOLVERS
+from benchmarks._erm_data import Part
+from skfair.models import mlp_scores
 from skfair.solvers.one_sided import OneSided
 
 SEEDS = (3101, 3102, 3103)
@@ -124,62 +116,6 @@ def prices(problem: Any, solver: Any, run: Run) -> dict[str, list[Any]]:
         "lambda": rounded([rows[k][0][worst] for k in kept]),
         "mu": rounded([rows[k][1][worst] for k in kept]),
     }
-
-
-def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
-    """Train the network on Communities and Crime with hinge losses of groups bounded as in (18).
-
-    (18) bounds the mean over the groups, the text speaks of one constraint for each: both are run.
-    """
-    part = communities()
-    part = part._replace(groups=part.groups.astype(float))
-    train, test = (
-        Part(*(values[rows] for values in part))
-        for rows in train_test_split(
-            np.arange(part.y.size), test_size=0.3, stratify=part.y, random_state=seed
-        )
-    )
-    share = train.groups.mean(axis=0)
-    is_used = (share > 0.01) & (share < 0.99) & test.groups.any(axis=0)
-    train, test = (one._replace(groups=one.groups[:, is_used]) for one in (train, test))
-    loss, targets = make_loss("hinge", "classification"), signs(train.y)
-    groups = encode_groups(train.groups.astype(int), intersectional=False)
-    rows = TrainingRows(groups, targets, None, loss, (0, 1))
-    members = np.arange(1, groups.n_groups, 2)  # the others are their complements
-    model = MLPScore(train.X, (width,) * N_LAYERS)
-
-    def problem(rule: Constraint, bound: float) -> ConstrainedERM:
-        of_members = rule.prepare(rows, bound).restricted(members, bound, "members")
-        return ConstrainedERM(model, loss, targets, [of_members], alpha=1 / targets.size)
-
-    problems = {"every group": problem(ExcessLoss(), EACH), "mean": problem(MeanExcessLoss(), MEAN)}
-    plada = SOLVERS["plada"]
-    solvers = {
-        "PLADA, library": plada(),
-        "PLADA, paper": plada.paper(network=True),
-        # With neither centres nor extrapolation this is descent and ascent on the Lagrangian.
-        "plain Lagrangian": replace(SOLVERS["ipp_conex"](), proximal=0.0, extrapolation=0.0),
-    }
-    runs = {(rule, name): (problems[rule], solvers[name]) for rule in problems for name in solvers}
-    runs["no rule", "gradient steps"] = problems["mean"].relaxed(), plada()
-    out: dict[str, Any] = {"n_groups": int(is_used.sum()), "runs": {}}
-    parts = {"train": train, "test": test}
-    for (rule, name), (solved, solver) in runs.items():
-        with np.errstate(all="ignore"):  # the paper's step can diverge
-            run = watched(solved, solver, n_epochs, seed)
-            kept = thinned(len(run.thetas))
-            measured = {
-                part: [group_losses(rows, model.raw(run.thetas[k])) for k in kept]
-                for part, rows in parts.items()
-            }
-        curves = zip(MEASURED, zip(*measured["test"], strict=True), strict=True)
-        out["runs"][f"{rule}: {name}"] = {
-            "epoch": kept.tolist(),
-            "curves": {measure: rounded(values) for measure, values in curves},
-            "last": {part: rounded(rows[-1]) for part, rows in measured.items()},
-            "seconds": float(run.result.history["seconds"][-1]),
-        }
-    return out
 
 
 def group_losses(part: Part, network: Any) -> tuple[float, ...]:

@@ -139,12 +139,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if solver is None or promise.is_vacuous:
             return _fit_freely(free, params)
         check_needs(solver, free)
-        if promise.rule.ranks_whole_groups and not solver.can_continue:
-            raise ValueError(
-                f"solver={self.solver!r} is for differences of convex functions, which no rule "
-                "with rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
-                "group-aware."
-            )
+        _check_ranks(promise, solver, self.solver)
         target = Target(
             measure=lambda scores: promise.measure(scores - zero),
             quality=lambda scores: free.objective.share_right(scores - zero),
@@ -276,12 +271,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         is_smooth = problem.objective.is_smooth and problem.model.has_curvature
         runs_to_the_end = found.is_precise and is_smooth
         if result.status == "max_iter" and is_final and runs_to_the_end:
-            warn_user(
-                f"The solver stopped after {result.n_iter} steps with a residual of "
-                f"{self.kkt_residual_:.2g} (tol={self.tol:g}). Raise max_iter, or standardise the "
-                "columns.",
-                ConvergenceWarning,
-            )
+            _warn_not_converged(self.n_iter_, self.kkt_residual_, self.tol)
 
     def _is_repaired(self) -> bool:
         """Whether the scores are repaired in the end."""
@@ -294,6 +284,24 @@ def _checked(problems: list[PartialParityProblem], solver: Solver) -> list[Parti
     for problem in problems:
         check_needs(solver, problem)
     return problems
+
+
+def _check_ranks(promise: Promise, solver: Solver, name: str | Solver) -> None:
+    """Raise if a solver relies on convex parts that the rule does not have."""
+    if promise.rule.ranks_whole_groups and not solver.can_continue:
+        raise ValueError(
+            f"solver={name!r} is for differences of convex functions, which no rule with "
+            "rank_within='group' is. Use solver='al_lbfgs', or 'repair' if the model is "
+            "group-aware."
+        )
+
+
+def _warn_not_converged(n_iter: int, residual: float, tol: float) -> None:
+    warn_user(
+        f"The solver stopped after {n_iter} steps with a residual of {residual:.2g} (tol={tol:g}). "
+        "Raise max_iter, or standardise the columns.",
+        ConvergenceWarning,
+    )
 
 
 def _fit_freely(problem: PartialParityProblem, params: SolveOptions) -> PartialResult:
