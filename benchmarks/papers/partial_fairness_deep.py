@@ -32,6 +32,9 @@ SEEDS = (3601, 3602)
 N_COPIES = 4  # of each digit
 # Share of noisy copies among digits below 5, and of others.
 NOISY = (0.7, 0.3)
+# V and alpha of the inner steps: longer steps switch units
+# off for good, and shorter ones do not get far in so few.
+STEPS = {"digits, convolutions": (14.0, 40.0), "a9a, 16 hidden units": (6.0, 40.0)}
 LEVELS = (0.8, 0.85, 0.9, 0.95)  # of fairness, in the table
 
 
@@ -124,7 +127,14 @@ class OwnNetwork:
 
 
 def fit(
-    train: Part, test: Part, model: Any, setting: str, kappa: float, seed: int, size: Size
+    train: Part,
+    test: Part,
+    model: Any,
+    setting: str,
+    kappa: float,
+    seed: int,
+    size: Size,
+    steps: tuple[float, float],
 ) -> dict[str, Any]:
     """Train a network and measure it on test rows."""
     interval, n_percentiles = SETTINGS[setting]
@@ -134,7 +144,7 @@ def fit(
         scale="ccdf",
         model=model,
         solver=StochasticIDCA(
-            n_inner=size.n_inner, n_outer=size.n_outer, objective_weight=6.0, damping=40.0
+            n_inner=size.n_inner, n_outer=size.n_outer, objective_weight=steps[0], damping=steps[1]
         ),
         surrogate="ramp",
         n_percentiles=n_percentiles,
@@ -164,7 +174,7 @@ def fairness(gap: Callable[..., float], scores: Any, groups: Any) -> float:
 
 
 def runs(
-    load: Callable[[int], tuple[Part, Part]], make: Callable[[int], Any], size: Size
+    name: str, load: Callable[[int], tuple[Part, Part]], make: Callable[[int], Any], size: Size
 ) -> list[dict[str, Any]]:
     """Train with every setting, kappa and seed; means over seeds."""
     rows = []
@@ -172,7 +182,7 @@ def runs(
     for setting in SETTINGS:
         for kappa in KAPPAS[-size.n_kappas :]:
             found = [
-                fit(train, test, make(train.X.shape[1]), setting, kappa, seed, size)
+                fit(train, test, make(train.X.shape[1]), setting, kappa, seed, size, STEPS[name])
                 for seed, (train, test) in parts.items()
             ]
             numbers = [key for key in found[0] if key not in ("setting", "kappa")]
@@ -187,7 +197,8 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     size = QUICK if quick else FULL
     results: dict[str, Any] = {}
     if not lacks("torch"):
-        results["digits, convolutions"] = runs(digits, lambda _: convolutions(), size)
+        name = "digits, convolutions"
+        results[name] = runs(name, digits, lambda _: convolutions(), size)
         print("   digits", flush=True)
     if data_folder() is not None:
 
@@ -195,7 +206,8 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             train, test = a9a(seed, is_blind=True)
             return Part(*(part[: size.n_a9a] for part in train)), test
 
-        results["a9a, 16 hidden units"] = runs(some_rows, lambda d: OwnNetwork(d, (16,)), size)
+        name = "a9a, 16 hidden units"
+        results[name] = runs(name, some_rows, lambda d: OwnNetwork(d, (16,)), size)
         print("   a9a", flush=True)
     return results
 

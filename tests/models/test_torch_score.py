@@ -12,13 +12,18 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra tor
 from sklearn.datasets import load_digits  # noqa: E402
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier  # noqa: E402
+from skfair.constraints.base import TrainingRows, make_constraints  # noqa: E402
+from skfair.groups.encoding import encode_groups  # noqa: E402
+from skfair.losses import make_loss  # noqa: E402
 from skfair.metrics import (  # noqa: E402
     demographic_parity_difference,
     partial_statistical_parity_gap,
 )
-from skfair.models import TorchScore, check_score_model  # noqa: E402
+from skfair.models import MLPScore, TorchScore, check_score_model  # noqa: E402
+from skfair.models.plug_in import PlugInScore  # noqa: E402
+from skfair.problems.erm.in_memory import ConstrainedERM  # noqa: E402
 from skfair.regression import ConstrainedERMRegressor  # noqa: E402
-from skfair.solvers import ALM, SGD, SSLALM, Ghost, Penalty, SSw  # noqa: E402
+from skfair.solvers import ALM, SGD, SSLALM, Ghost, Penalty, SSw, StochasticIDCA  # noqa: E402
 from tests.models.test_plug_in import people  # noqa: E402
 
 nn = torch.nn
@@ -73,6 +78,36 @@ def test_a_linear_module_is_linear_scores(constraint):
     expected = np.append(own.coef_[0], own.intercept_)
     assert_allclose(user.parameters_, expected, atol=1e-6)
     assert_allclose(user.decision_function(X), own.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", [SGD(averaging=None), ALM(averaging=None)], ids=repr)
+def test_the_same_steps_as_networks_of_this_package(solver):
+    X, y, sex = people()
+    own = MLPScore(X, (6, 4))
+    own.use_units(own.units._replace(mean=np.zeros(3), scale=np.ones(3)))
+    module = nn.Sequential(
+        nn.Linear(3, 6), nn.ReLU(), nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 1)
+    ).double()
+    theta = own.start(np.random.RandomState(0))
+    coefs, intercepts = own.raw(theta)
+    with torch.no_grad():
+        for layer, coef, intercept in zip(module[::2], coefs, intercepts, strict=True):
+            layer.weight.copy_(torch.from_numpy(coef.T))
+            layer.bias.copy_(torch.from_numpy(intercept))
+    score = TorchScore(module, start="module")
+    loss, targets = make_loss("log_loss", "classification"), np.where(y, 1.0, -1.0)
+    rows = TrainingRows(encode_groups(sex), targets, None, loss, (0, 1))
+    ends = []
+    for model, start in ((own, theta), (PlugInScore(score, X), score.start(None))):
+        rules = [
+            one.prepare(rows, 0.02) for one in make_constraints("loss_parity", "classification")
+        ]
+        problem = ConstrainedERM(model, loss, targets, rules)
+        rng, state = np.random.RandomState(1), solver.begin(problem, start)
+        solver.advance(problem, state, 60, rng)
+        assert not np.allclose(state.theta, start, atol=0.05)
+        ends.append(problem.scores(state.theta))
+    assert_allclose(ends[0], ends[1], atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", [ALM(), SSLALM(), Ghost(), SSw(), Penalty(), SGD()], ids=repr)
@@ -218,6 +253,32 @@ def test_convolutions_on_digits(interval):
     gap = partial_statistical_parity_gap(y, scores, sensitive_features=group, interval=interval)
     assert gap <= 0.1 + 1e-9
     assert model.score(X, y, sensitive_features=group) > 0.75
+
+
+def test_convolutions_by_idca_on_batches():
+    """Section G.9: the net learns, and a small limit brings the groups together."""
+    digits = load_digits()
+    X, y = digits.data[:800] / 16, digits.target[:800] >= 5
+    group = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "thick", "thin")
+    gaps, accuracies = [], []
+    for kappa in (0.1, 0.9):
+        model = PartialParityClassifier(
+            (0.1, 0.6),
+            max_disparity=kappa,
+            model=TorchScore(convolutions().double()),
+            solver=StochasticIDCA(n_inner=200, n_outer=8, objective_weight=12.0, damping=40.0),
+            surrogate="ramp",
+            enforce="surrogate",
+            random_state=0,
+        ).fit(X, y, sensitive_features=group)
+        gaps.append(
+            partial_statistical_parity_gap(
+                y, model.decision_function(X), sensitive_features=group, interval=(0.1, 0.6)
+            )
+        )
+        accuracies.append(model.score(X, y))
+    assert gaps[0] < 0.8 * gaps[1]
+    assert accuracies[1] > 0.7
 
 
 def test_mistakes():
