@@ -82,7 +82,7 @@ def people(name: str) -> People:
         features = data.data[data.feature_names].drop(columns=["sex", "fnlwgt", "education"])
         groups, y = frame["sex"], frame["target"]
         if variant == "race":
-            groups = frame["race"]
+            groups = frame["race"].astype(str).replace("Amer-Indian-Eskimo", "Other")  # 470 rows
             features = features.drop(columns="race")
         if variant == "hours":
             y = np.digitize(frame["hours-per-week"], [40, 45])
@@ -91,7 +91,7 @@ def people(name: str) -> People:
         features, y = data.data[data.feature_names], frame["target"]
         groups = np.where(frame["age"].between(25, 60, inclusive="left"), "25-60", "other")
         if variant == "marital":
-            groups = frame["marital"]
+            groups = frame["marital"].replace("unknown", "single")  # 80 rows
             features = features.drop(columns="marital")
     else:
         features, y = frame[COMPAS_COLUMNS], frame["target"]
@@ -139,13 +139,12 @@ def cross_fitted(X: Any, y: Any, kinds: Any, train: Any, test: Any, seed: int, n
     folds = list(StratifiedKFold(N_FOLDS).split(train, kinds[train]))
     found = []
     for target in (y, kinds):
-        own, new = None, 0.0
+        n_labels = int(target.max()) + 1
+        own, new = np.zeros((train.size, n_labels)), np.zeros((test.size, n_labels))
         for k, (inside, outside) in enumerate(folds):
             model = HistGradientBoostingClassifier(max_iter=n_trees, random_state=seed + k)
             model.fit(X[train[inside]], target[train[inside]])
-            chances = model.predict_proba(X[train[outside]])
-            own = np.zeros((train.size, chances.shape[1])) if own is None else own
-            own[outside] = chances
-            new = new + model.predict_proba(X[test]) / N_FOLDS
+            own[np.ix_(outside, model.classes_)] = model.predict_proba(X[train[outside]])
+            new[:, model.classes_] += model.predict_proba(X[test]) / N_FOLDS
         found.append((own, new))
     return found

@@ -136,13 +136,16 @@ def _features_of(features: Features, groups: IntArray) -> IntArray:
 
 
 def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
-    """Search along every line in turn; stop after a sweep without gain, or ``max_rows`` rows."""
+    """Search along every line in turn, until a sweep gains nothing or ``max_rows`` were judged.
+
+    While limits are missed, four times as many are.
+    """
     best = Candidate(start.judge, start.values, start.shares, start.prices, start.columns)
     used = 0.0
     for _ in range(n_sweeps):
         before = best.verdict
         for label, which in lines(best.judge, features):
-            if used > max_rows:
+            if used > (max_rows if best.verdict.is_feasible else 4 * max_rows):
                 break
             used += best.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
         if not best.verdict.is_better_than(before):

@@ -27,8 +27,8 @@ N_ROUNDS = 8
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
-# Rows that the line searches may visit, in all.
-SEARCHED_ROWS = 2e6
+# Rows that the last line searches may judge, in all.
+SEARCHED_ROWS = 1e6
 
 
 @dataclass
