@@ -146,6 +146,11 @@ def certified_fit(
         raise ValueError(
             "With confidence= each row must be in one test part of cv, not in several."
         )
+    if len(splits) < 3:
+        raise ValueError(
+            f"confidence= needs 3 folds or more, got cv={models.cv!r}: models are fitted without "
+            "each pair of folds, too."
+        )
     n_strata = 1 if rows.strata is None else len(rows.strata.names)
     task = Task(X, rows, row_rates(judge.bounds, rows.weights), judge.worth, n_strata, splits)
     if is_prefit:
