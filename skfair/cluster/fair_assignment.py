@@ -218,9 +218,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         if self.update_centers:
             found, costs = self._move_centers(data.X, problem, found, costs)
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
-        weights = problem.weights
-        self.cost_ = mean_cost(costs, self.labels_, weights)
-        self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=weights))
+        self.cost_ = mean_cost(costs, self.labels_, problem.weights)
+        self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))
         self.prices_ = problem.group_prices(found.multipliers)
         counts = problem.counts(found.labels) @ problem.membership.T
         self.__dict__.update(count_attributes(counts, data.groups))

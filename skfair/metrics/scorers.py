@@ -45,7 +45,6 @@ _RESPONSES: dict[str, str | tuple[str, ...] | None] = {
 
 Metric = Callable[..., float]
 
-
 _SMALLER_IS_BETTER: tuple[Metric, ...] = (
     scores.statistical_parity_gap,
     scores.wasserstein_gap,
@@ -87,11 +86,10 @@ _SCORERS: dict[str, tuple[Metric, bool]] = {
 
 # Response methods other than those above.
 _METHODS: dict[Metric, str | tuple[str, ...]] = {
-    # The loss of a probability is not the loss of a score, so these do without predict_proba.
+    # The loss of a probability is not the loss of a score.
     losses.loss_parity_difference: "decision_function",
     losses.largest_group_loss: "decision_function",
     losses.excess_loss: "decision_function",
-    # Rankers have but one response.
     **dict.fromkeys(
         (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
         ("decision_function", "predict_proba", "predict"),
