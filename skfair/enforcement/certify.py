@@ -55,6 +55,8 @@ class RowRates:
         What is compared.
     weights : ndarray of shape (n_samples,)
         Weights of the rows; they add up to 1.
+    precision : float
+        As how many rows each counts in a test.
     """
 
     members: sparse.csr_array
@@ -63,6 +65,7 @@ class RowRates:
     names: tuple[str, ...]
     blocks: tuple[Block, ...]
     weights: FloatArray
+    precision: float = 1.0
 
     def part(self, rows: IntArray) -> RowRates:
         """Return the rates of some of the rows."""
@@ -74,6 +77,7 @@ class RowRates:
             self.names,
             self.blocks,
             self.weights[rows],
+            self.precision,
         )
 
     def totals(self) -> FloatArray:
@@ -112,7 +116,7 @@ class RowRates:
             for values in ((self.weights > 0).astype(float), self.weights, self.weights**2)
         ]
         n_rows, mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
-        sizes = effective_size(n_rows, mass, squares, sums[0], sums[1])
+        sizes = self.precision * effective_size(n_rows, mass, squares, sums[0], sums[1])
         return sums[0] / np.where(mass > 0, mass, 1.0), sizes
 
 

@@ -8,6 +8,7 @@ fold. So no row is judged by anything that has seen it; all paths know which cla
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +153,12 @@ def certified_fit(
             "each pair of folds, too."
         )
     n_strata = 1 if rows.strata is None else len(rows.strata.names)
-    task = Task(X, rows, row_rates(judge.bounds, rows.weights), judge.worth, n_strata, splits)
+    # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
+    # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
+    rates = replace(
+        row_rates(judge.bounds, rows.weights), precision=(len(splits) - 1) / len(splits)
+    )
+    task = Task(X, rows, rates, judge.worth, n_strata, splits)
     if is_prefit:
         check_is_fitted(models.estimator)
         chances = prefit_chances(models.estimator, X, rows.classes, len(splits))

@@ -87,8 +87,9 @@ def test_the_p_value_is_that_of_the_decisions_on_held_out_rows():
         max_disparity=0.15,
         method="melded",
     )
-    assert model.p_value_ == pytest.approx(found.p_value, abs=1e-9)
-    assert naive_p_value(selected, groups, 0.15) == pytest.approx(model.p_value_, abs=0.01)
+    assert model.p_value_ > found.p_value  # rows of five folds count as four fifths
+    careful = naive_p_value(selected, groups, 0.15, precision=0.8)
+    assert careful == pytest.approx(model.p_value_, abs=0.005)
     assert model.train_disparity_ == pytest.approx(found.statistic)
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 
 
-def naive_p_value(selected, groups, limit, n_draws=200_000):
+def naive_p_value(selected, groups, limit, n_draws=200_000, precision=1.0):
     """P-value of "two groups differ by the limit or more", the larger one of both ways."""
     rng = np.random.default_rng(0)
     names = np.unique(groups)
-    k = [int(selected[groups == name].sum()) for name in names]
-    n = [int((groups == name).sum()) for name in names]
+    k = [precision * int(selected[groups == name].sum()) for name in names]
+    n = [precision * int((groups == name).sum()) for name in names]
     found = []
     for i, j in ((0, 1), (1, 0)):
         upper = rng.beta(k[i] + 1, n[i] - k[i], n_draws)
