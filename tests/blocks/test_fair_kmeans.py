@@ -75,6 +75,7 @@ def both(frame, groups=("sex",), weighted=False, **options):
     ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:The crossed groups keep")
 def test_the_clusters_are_those_of_the_rows_in_memory(n, options):
     frame = people(n)
     here, there = both(frame, **options)
