@@ -209,7 +209,8 @@ def test_algorithms_of_the_paper(solver, aware):
     check_promise(model, *people())
     assert model.certified_ or not aware
     assert np.isfinite(model.coef_).all()
-    assert set(model.history_) == {"objective", "max_violation", "seconds"}
+    columns = {"iteration", "passes", "objective", "max_violation", "seconds"}
+    assert set(model.history_) == columns
     assert all(len(column) == n_steps + 1 for column in model.history_.values())
     assert (model.n_iter_, model.n_solves_) == (n_steps, 1)
 
