@@ -10,10 +10,11 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-bounds test-nojit fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test coverage test-bounds test-nojit fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    run the quick start: audit, choose and train; tables and a picture"
 	@echo "make test    install the test extra and run every test and doctest"
+	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
@@ -35,6 +36,10 @@ demo: $(VENV)/.stamp-plot
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 test: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Counting lines makes tests nearly twice as slow, so it is done apart.
+coverage: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term --cov-fail-under=95
 
 # Kernels are compiled anew with checks of every index, and kept apart from the usual ones.
