@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from inspect import signature
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -25,10 +25,8 @@ def chosen_solver(estimator: BaseEstimator) -> ClusteringSolver:
     """Return the solver of an estimator, with the deprecated parameters that it was given."""
     parameters = estimator.get_params(deep=False)
     solver = clustering_solver(parameters["solver"])
-    defaults = signature(type(estimator)).parameters
-    given = {
-        name: parameters[name] for name in _OF_SOLVERS if parameters[name] != defaults[name].default
-    }
+    defaults = _defaults(estimator)
+    given = {name: parameters[name] for name in _OF_SOLVERS if parameters[name] != defaults[name]}
     if not given:
         return solver
     kind = type(solver)
@@ -51,8 +49,7 @@ def chosen_solver(estimator: BaseEstimator) -> ClusteringSolver:
 def kept_balance(estimator: BaseEstimator, solver: ClusteringSolver) -> float | None:
     """Return ``min_balance``; None where it is the default and the solver cannot keep any."""
     balance: float | None = estimator.get_params(deep=False)["min_balance"]
-    default = signature(type(estimator)).parameters["min_balance"].default
-    if solver.keeps_balance or balance is None or balance != default:
+    if solver.keeps_balance or balance is None or balance != _defaults(estimator)["min_balance"]:
         return balance
     warn_user(
         f"solver={solver.name!r} trades cost against balance by {solver.trades_by} and keeps no "
@@ -60,3 +57,9 @@ def kept_balance(estimator: BaseEstimator, solver: ClusteringSolver) -> float | 
         "solver='prices' for a limit that is kept."
     )
     return None
+
+
+def _defaults(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return the defaults of keywords; a signature may have been rewritten to document them."""
+    defaults: dict[str, Any] = type(estimator).__init__.__kwdefaults__
+    return defaults
