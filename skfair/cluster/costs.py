@@ -1,4 +1,4 @@
-"""What rows pay in the clusters of any clusterer, and assignments at such costs."""
+"""What rows pay in the clusters of any clusterer, and what assignments at such costs amount to."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from skfair._typing import FloatArray, MatrixLike
-from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.placement import Placement
-from skfair.solvers.clustering.assignment import TEMPERATURES, assign, at_best_prices, place
 
 _TINY = 1e-300
-# Rows on which the prices of large tables are found, and steps that this takes at most.
-_SAMPLE, _MOST_STEPS = 20_000, 60
 CostFunction = Callable[[Any, Any], Any]
+
+
+def centers_of(clusterer: Any) -> NDArray[Any]:
+    """Return the centres of clusters."""
+    centers = getattr(clusterer, "cluster_centers_", None)
+    return np.asarray(clusterer.centroids_ if centers is None else centers)
 
 
 def distances_to_centers(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return squared distances to the centres of clusters."""
-    centers = getattr(clusterer, "cluster_centers_", None)
-    centers = clusterer.centroids_ if centers is None else centers
+    centers = centers_of(clusterer)
     return np.asarray(euclidean_distances(X, centers, squared=True), dtype=np.float64)
 
 
@@ -45,17 +45,6 @@ COSTS: dict[str, CostFunction] = {
 def cost_function(clusterer: Any) -> CostFunction | None:
     """Return what fits a clusterer."""
     return next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)
-
-
-def assign_all(problem: CostProblem, costs: FloatArray) -> Placement:
-    """Assign rows; of many, a sample finds the prices, and few passes over all settle them."""
-    if problem.n_samples <= 2 * _SAMPLE:
-        return assign(problem, costs)
-    rows = problem.sample_rows(_SAMPLE, np.random.RandomState(0))
-    start = problem.no_multipliers()
-    few = at_best_prices(problem.subset(rows), costs[rows], start, TEMPERATURES, _MOST_STEPS)
-    last = TEMPERATURES[-1:]
-    return place(problem, costs, few.multipliers, last, max_iter=2)
 
 
 def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> float:

@@ -25,7 +25,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     COSTS,
     CostFunction,
-    assign_all,
+    centers_of,
     cost_function,
     distances_to_centers,
     mean_cost,
@@ -43,13 +43,16 @@ from skfair.utils.warn import warn_user
 
 # Centres move at most so often, and until the cost falls by less than this part of it.
 _MOST_ROUNDS, _SETTLED = 100, 1e-5
+# Steps on the prices of many rows, after those on a sample.
+_SETTLING_STEPS = 2
 
 
 class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
     """Clusters of any clusterer, with labels that keep the groups in proportion.
 
-    The clusters stay where they are. Rows are assigned to them so that each cluster keeps the
-    limits and the total cost is least: squared distances to centres, or minus log probabilities.
+    Rows are assigned so that each cluster keeps the limits and the total cost is least: squared
+    distances to centres, or minus log probabilities. The clusters stay where they are, unless
+    ``update_centers`` is set.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.__dict__.pop("cluster_centers_", None)
         costs = self._costs(data.X)
         problem = self._problem(data.groups, data.sample_weight, costs.shape[1])
-        found, self.n_iter_ = assign_all(problem, costs), 1
+        found, self.n_iter_ = assign(problem, costs, settle_iter=_SETTLING_STEPS), 1
         if self.update_centers:
             found, costs = self._move_centers(data.X, problem, found, costs)
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
@@ -235,7 +238,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
                 f"update_centers=True needs a clusterer with centres and costs=None; "
                 f"{type(self.clusterer_).__name__} is used with other costs."
             )
-        centers = np.empty((costs.shape[1], X.shape[1]))
+        centers = centers_of(self.clusterer_)
         best, best_costs = found, costs
         while self.n_iter_ < _MOST_ROUNDS:
             centers = means_of(X, found.labels, problem.weights, centers)

@@ -127,6 +127,18 @@ def test_centres_that_move_cost_less():
     assert not hasattr(again, "cluster_centers_")
 
 
+def test_a_cluster_without_rows_keeps_its_centre_while_others_move():
+    X, groups = people()
+    inner = KMeans(3, n_init=1, random_state=0).fit(X)
+    far = np.array([90.0, 90.0])
+    inner.cluster_centers_ = np.vstack([inner.cluster_centers_, far])
+    model = FairAssignment(FrozenEstimator(inner), min_balance=0.0, update_centers=True)
+    model.fit(X + 0.3, sensitive_features=groups)  # there is something to gain
+    assert model.n_iter_ > 1
+    assert 3 not in model.labels_
+    assert np.array_equal(model.cluster_centers_[3], far)
+
+
 def test_many_rows_cost_hardly_more_than_by_all_their_prices():
     X, groups = people(50_000, seed=6)
     inner = FrozenEstimator(KMeans(5, n_init=1, random_state=0).fit(X))

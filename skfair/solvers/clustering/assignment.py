@@ -40,13 +40,15 @@ def assign(
     target: NDArray[Any],
     *,
     max_iter: int = 60,
+    settle_iter: int | None = None,
     search_counts: bool = True,
     exact: bool = False,
 ) -> Placement:
     """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
 
     With ``search_counts`` an integer programme on the counts helps where single moves get stuck,
-    with ``exact`` one on the undecided rows of small problems.
+    with ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
+    the prices; ``settle_iter`` steps on all rows follow, by default a quarter of ``max_iter``.
     """
     multipliers = problem.no_multipliers()
     temperatures: tuple[float, ...] = TEMPERATURES
@@ -56,7 +58,8 @@ def assign(
         multipliers = maximise_dual(
             part, part.distances(nearby), multipliers, temperatures, max_iter
         )
-        temperatures, max_iter = temperatures[-1:], max(1, max_iter // 4)
+        temperatures = temperatures[-1:]
+        max_iter = max(1, max_iter // 4) if settle_iter is None else settle_iter
     placed = place(problem, target, multipliers, temperatures, max_iter, search_counts)
     if exact and placed.is_feasible:
         placed.settle()
