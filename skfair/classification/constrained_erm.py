@@ -144,8 +144,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds of each step on that problem; with Dask also the bytes
-        exchanged.
+        Number, objective, violation, CPU seconds and passes over the rows of each step on that
+        problem; with Dask also the bytes exchanged.
 
     See Also
     --------

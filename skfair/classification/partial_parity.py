@@ -185,7 +185,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds of each step.
+        Number, objective, violation, CPU seconds and passes over the rows of each step.
 
     See Also
     --------

@@ -39,6 +39,7 @@ from skfair.ranking.inputs import check_layers, check_temperatures, or_one, spli
 from skfair.ranking.strict import Found, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
+from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 
@@ -52,6 +53,7 @@ _ROWS: dict[str, Any] = {
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
+@documented
 class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     r"""Ranker of the documents of queries, under a limit on pair errors for each query.
 
@@ -103,12 +105,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     query_column : str, int or None, default=None
         Column of X that holds the queries, for work without metadata routing; it is kept out of the
         model. Numbers in ``sensitive_columns`` count the columns without it.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the model.
 
     Attributes
     ----------
@@ -141,7 +137,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     status_ : str
         "converged", "max_iter", "stopped" or "infeasible".
     history_ : dict of ndarray
-        Objective, violation and CPU seconds of each step of that round.
+        Number, objective, violation, CPU seconds and passes over the rows of each step of that
+        round.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -269,10 +266,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each document.
 
-        Returns
-        -------
-        self : FairRanker
-            The fitted estimator.
         """
         X, query_id = split_query(X, query_id, self.query_column)
         data = self._read(
@@ -296,11 +289,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     def predict(self, X: MatrixLike) -> FloatArray:
         """Return the scores of documents; only their order within a query means something.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features of the documents.
-
         Returns
         -------
         scores : ndarray of shape (n_samples,)
@@ -321,8 +309,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features of the documents.
         query_id : array-like of shape (n_samples,), default=None
             The query of each document, as in :meth:`fit`; queries may be new.
 
@@ -345,8 +331,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features of the documents.
         y : array-like of shape (n_samples,)
             Grades of relevance, at least 0.
         query_id : array-like of shape (n_samples,), default=None

@@ -10,6 +10,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
+from skfair.utils.docs import documented
 
 
 class BoundObjective(ABC):
@@ -70,6 +71,7 @@ class MeanLoss(BoundObjective):
         return float(self.weights @ ((scores > 0) == (self.targets > 0)))
 
 
+@documented
 class Objective(ABC):
     """What is minimised, as a function of all scores, before it has seen rows.
 
@@ -123,15 +125,6 @@ class Objective(ABC):
     ) -> tuple[float, FloatArray]:
         """Return a convex function that makes the objective convex when it is added.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            The scores.
-        targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
-        weights : ndarray of shape (n_samples,)
-            The weights of the rows; they add up to 1.
-
         Returns
         -------
         value : float
@@ -148,10 +141,6 @@ class Objective(ABC):
         ----------
         scores : ndarray of shape (n_samples,)
             The scores, with the decision threshold at 0.
-        targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
-        weights : ndarray of shape (n_samples,)
-            The weights of the rows; they add up to 1.
 
         Returns
         -------
@@ -162,13 +151,6 @@ class Objective(ABC):
 
     def prepare(self, targets: FloatArray, weights: FloatArray) -> BoundObjective:
         """Bind the objective to rows.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
-        weights : ndarray of shape (n_samples,)
-            The weights of the rows; they add up to 1.
 
         Returns
         -------

@@ -158,6 +158,7 @@ class PartialPairwiseLoss(PairwiseLoss):
     uses_interval = True
 
 
+@documented
 @dataclass(frozen=True)
 class PairLoss(Objective):
     r"""The mean loss over pairs of a positive and a negative row: the AUC, or a part of it.
@@ -195,15 +196,6 @@ class PairLoss(Objective):
     ) -> tuple[float, FloatArray]:
         """Return the value and its slopes by the scores.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            The scores.
-        targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
-        weights : ndarray of shape (n_samples,)
-            The weights of the rows.
-
         Returns
         -------
         value : float
@@ -215,13 +207,6 @@ class PairLoss(Objective):
 
     def prepare(self, targets: FloatArray, weights: FloatArray) -> PairwiseLoss:
         """Bind the objective to rows.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_samples,)
-            The classes, -1 and 1.
-        weights : ndarray of shape (n_samples,)
-            The weights of the rows.
 
         Returns
         -------
