@@ -17,7 +17,6 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
@@ -37,6 +36,7 @@ from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.groups.strata import read_strata
+from skfair.utils.older import with_callbacks
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
 

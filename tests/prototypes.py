@@ -4,7 +4,6 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.utils.history import History
+from skfair.utils.older import CallbackSupportMixin
 
 
 class CentroidClassifier(

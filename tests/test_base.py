@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.base import fit_method, report_iterations
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
+from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
 from tests.prototypes import CentroidClassifier, GroupAwareClassifier, SeedClusterer
 
 
@@ -245,6 +245,7 @@ class Interrupting:
         raise KeyboardInterrupt
 
 
+@needs_callbacks
 def test_an_interrupted_fit_leaves_the_estimator_as_it_was(data):
     X, y, groups = data
     interrupt = Interrupting()
@@ -280,6 +281,7 @@ class Recorder:
         return len(iterations) == self.stop_after
 
 
+@needs_callbacks
 def test_callbacks_follow_the_iterations(data, frame):
     X, y, groups = data
     recorder = Recorder()
@@ -294,6 +296,7 @@ def test_callbacks_follow_the_iterations(data, frame):
     assert len(recorder.scores) == 5
 
 
+@needs_callbacks
 def test_callbacks_may_stop_the_solver(data):
     X, y, groups = data
     recorder = Recorder(stop_after=2)
@@ -318,6 +321,7 @@ class CallingClassifier(CentroidClassifier):
         return self
 
 
+@needs_callbacks
 @pytest.mark.parametrize(("max_iter", "n_tasks"), [(1, 1), (2, 2), (9, 3)])
 def test_every_task_that_is_begun_is_ended(data, max_iter, n_tasks):
     """Also the one begun for an iteration that an early converging solver did not need."""
@@ -329,6 +333,7 @@ def test_every_task_that_is_begun_is_ended(data, max_iter, n_tasks):
     assert len([task for task in recorder.ended if task[0] == "iteration"]) == n_tasks
 
 
+@needs_callbacks
 def test_scikit_learns_own_callbacks(data, capsys):
     X, y, groups = data
     monitor = ScoringMonitor(scoring="accuracy")

@@ -19,7 +19,6 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -48,6 +47,7 @@ from skfair.solvers.clustering.base import (
     go_on,
 )
 from skfair.utils.docs import documented
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 

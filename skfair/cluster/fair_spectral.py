@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -36,6 +35,7 @@ from skfair.solvers.eigen.base import EigenSolver
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
 

@@ -20,10 +20,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
-from sklearn.utils._sparse import _align_api_if_sparse
 
 from skfair._typing import IntArray
 from skfair.datasets._packing import checks
+from skfair.utils.older import align_sparse
 from skfair.utils.validation import check_numbers
 
 # Random numbers drawn at once: 2**21 doubles are 16 MB.
@@ -294,7 +294,7 @@ def _symmetric(
         value_parts.append(values[i, j].astype(dtype))
     coordinates = (np.concatenate(row_parts), np.concatenate(column_parts))
     upper = sp.csr_array((np.concatenate(value_parts), coordinates), shape=(n, n))
-    return _align_api_if_sparse((upper + upper.T).tocsr())
+    return align_sparse((upper + upper.T).tocsr())
 
 
 def _upper_blocks(

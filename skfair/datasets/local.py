@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._sparse import _align_api_if_sparse
 
 from skfair.datasets._acs import PERSON_FILES, load_acs_income
 from skfair.datasets._packing import checks, pack_dataset
+from skfair.utils.older import align_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,7 +258,7 @@ def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
     # An edge listed twice was added up.
     adjacency.sum_duplicates()
     adjacency.data[:] = 1.0
-    return _align_api_if_sparse(adjacency)
+    return align_sparse(adjacency)
 
 
 def _description(name: str, entry: Mapping[str, Any]) -> str:

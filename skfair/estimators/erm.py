@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -40,6 +39,7 @@ from skfair.models.plug_in import ScoreFunction, plugged_scores
 from skfair.models.units import product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver
+from skfair.utils.older import CallbackSupportMixin
 
 # What rows must be.
 ROW_CHECKS: dict[str, Any] = {

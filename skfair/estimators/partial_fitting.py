@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -33,6 +32,7 @@ from skfair.problems.partial.objectives import MeanLoss
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers import ALLBFGS, ALNewton
 from skfair.solvers.base import Solver, check_needs
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
 Model = LinearScore | GroupedLinearScore | PlugInScore

@@ -13,7 +13,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -40,6 +39,7 @@ from skfair.ranking.strict import Found, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.docs import documented
+from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 

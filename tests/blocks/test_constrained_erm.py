@@ -25,6 +25,7 @@ from skfair.enforcement.thresholds import ThresholdScan
 from skfair.estimators.classes import classification_task
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.regression import ConstrainedERMRegressor
+from tests.older import needs_callbacks
 from tests.small_problems import loans
 
 dask = pytest.importorskip("dask")
@@ -335,6 +336,7 @@ class KillsAWorker:
             self.is_done = True
 
 
+@needs_callbacks
 def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
     X, y, group = people(n=4000)
     expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)

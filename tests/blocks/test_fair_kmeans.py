@@ -17,6 +17,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import go_on
 from skfair.solvers.clustering.prices import Prices
+from tests.older import needs_callbacks
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -199,6 +200,7 @@ def test_limits_that_need_whole_people_and_empty_clusters():
         assert there.group_counts_.sum(axis=1).min() > 0
 
 
+@needs_callbacks
 def test_empty_blocks_and_a_callback_that_stops():
     class Stop:
         def setup(self, estimator, context): ...

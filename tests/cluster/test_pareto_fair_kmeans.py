@@ -11,6 +11,7 @@ from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.solvers import Swap, Variational
 from skfair.solvers.clustering.swap_front import swap_front
 from tests.cluster.test_fair_kmeans import segregated
+from tests.older import needs_callbacks
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,7 @@ def test_a_group_without_weight_cannot_be_balanced(model):
         model.fit(X, sensitive_features=groups, sample_weight=weights)
 
 
+@needs_callbacks
 def test_callbacks_may_stop_the_sweep():
     class Stop:
         def setup(self, estimator, context): ...

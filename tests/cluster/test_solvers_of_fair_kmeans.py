@@ -13,6 +13,7 @@ from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.solvers import Smooth, Swap, Variational
 from tests.cluster.test_fair_kmeans import segregated
 from tests.clustering_problems import free_problem
+from tests.older import needs_callbacks
 from tests.test_base import Recorder
 
 BY_WEIGHT = {
@@ -74,6 +75,7 @@ def test_offsets_of_the_variational_method_predict():
     assert np.abs(model.prices_).max() > 0
 
 
+@needs_callbacks
 @each_solver
 def test_monitors_see_centres(solver):
     X, groups = segregated()

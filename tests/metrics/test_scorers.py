@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.callback import ScoringMonitor
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +23,7 @@ from sklearn.svm import LinearSVC
 from skfair import metrics
 from skfair.datasets import make_loans
 from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
+from tests.older import ScoringMonitor, needs_callbacks
 from tests.prototypes import GroupAwareClassifier, SeedClusterer
 
 GAP = "neg_demographic_parity_difference"
@@ -317,7 +317,8 @@ def test_predictions_are_shared_between_scorers(numbers):
     assert Counting.calls == 2
 
 
-def test_works_inside_scikit_learns_own_tools(numbers):
+@needs_callbacks
+def test_monitors_score_with_it(numbers):
     X, y, groups = numbers
     fixed = get_scorer(GAP, sensitive_features=groups)
     monitor = ScoringMonitor(scoring=fixed)
@@ -325,6 +326,10 @@ def test_works_inside_scikit_learns_own_tools(numbers):
     logged = [row["score"] for row in monitor.get_logs().data if "score" in row]
     assert len(logged) > 1
     assert max(logged) <= 0
+
+
+def test_thresholds_are_tuned_by_it(numbers):
+    X, y, groups = numbers
     with config_context(enable_metadata_routing=True):
         tuned = TunedThresholdClassifierCV(
             LogisticRegression(), scoring=get_scorer(GAP), cv=3, thresholds=5

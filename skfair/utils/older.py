@@ -1,0 +1,44 @@
+"""What scikit-learn has only in its newer versions, and what stands in for it in older ones.
+
+Callbacks came with 1.9. Before it estimators have no ``set_callbacks``, and fits report nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+
+    class _NoContext:
+        """The context of a fit that nobody follows."""
+
+        def call_on_fit_task_begin(self, **kwargs: Any) -> None:
+            """Tell nobody that a task begins."""
+
+        def call_on_fit_task_end(self, **kwargs: Any) -> bool:
+            """Tell nobody that a task ended, and do not stop."""
+            return False
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Has no callbacks to support."""
+
+        def _init_callback_context(self, **kwargs: Any) -> _NoContext:
+            return _NoContext()
+
+    def with_callbacks(method: Any) -> Any:
+        """Return the method as it is."""
+        return method
+
+
+try:
+    from sklearn.utils._sparse import _align_api_if_sparse as align_sparse
+except ImportError:  # scikit-learn < 1.9 returns sparse matrices and knows no other setting
+
+    def align_sparse(X: Any) -> Any:
+        """Return a matrix as it is."""
+        return X
+
+
+__all__ = ["CallbackSupportMixin", "align_sparse", "with_callbacks"]
