@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairKMeans
+from skfair.export import to_onnx
+from skfair.ranking import FairRanker
+from skfair.regression import ConstrainedERMRegressor
+
+pytest.importorskip("skl2onnx", reason="skl2onnx is not installed (extra onnx)")
+runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+
+def people(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += sex == "m"
+    return X, X[:, 0] + rng.normal(size=n) > 0.5, sex
+
+
+def run(graph, X):
+    session = runtime.InferenceSession(graph.SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+
+
+WORDS = np.array(["no", "yes"])
+MODELS = {
+    "linear": (ConstrainedERMClassifier(max_disparity=0.1), WORDS),
+    "network": (
+        ConstrainedERMClassifier(max_disparity=0.2, hidden_layer_sizes=(5, 4), random_state=0),
+        np.array([3, 7]),
+    ),
+    "numbers": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
+    "partial": (PartialParityClassifier((0.1, 0.5), max_disparity=0.2, group_aware=False), WORDS),
+    "ranker": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
+    "decisions": (
+        FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False),
+        WORDS,
+    ),
+    "clusters": (FairKMeans(3, random_state=0), WORDS),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_graph_predicts_as_the_model(name, dtype):
+    X, y, sex = people()
+    X = X.astype(dtype)
+    model, targets = MODELS[name]
+    model.fit(X, targets[y.astype(int)], sensitive_features=sex)
+    new = people(seed=1)[0].astype(dtype)
+    found = run(to_onnx(model, X), new)
+    numbers = found.popitem()[1]
+    read = next(
+        getattr(model, method)
+        for method in ("transform", "decision_function", "predict")
+        if hasattr(model, method)
+    )
+    expected = read(new).reshape(len(new), -1)
+    if name == "decisions":  # margins of both classes; the model gives their difference
+        numbers = numbers[:, 1:] - numbers[:, :1]
+    np.testing.assert_allclose(numbers, expected, atol=1e-5 if dtype == np.float32 else 1e-10)
+    if found:
+        assert np.array_equal(found["label"], model.predict(new))
+
+
+def test_prices_of_several_classes_are_in_the_graph():
+    X, y, sex = people()
+    three = np.array(list("abc"))[y.astype(int) + (X[:, 1] > 1)]
+    model = FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False)
+    model.fit(X, three, sensitive_features=sex)
+    assert model.prices_.any()
+    found = run(to_onnx(model, X), X)
+    np.testing.assert_allclose(found["margins"], model.decision_function(X), atol=1e-10)
+    assert np.array_equal(found["label"], model.predict(X))
+
+
+def test_a_pipeline_is_one_graph_without_the_column_of_the_group():
+    X, y, sex = people()
+    table = np.column_stack([X, sex == "m"])
+    model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(sensitive_columns=4))
+    model.fit(table, y.astype(int))
+    found = run(to_onnx(model, table), table)
+    np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(table), atol=1e-10)
+    table[:, 4] = 9.0  # nobody's group counts
+    again = run(to_onnx(model, table), table)
+    assert np.array_equal(again["scores"], found["scores"])
+
+
+def test_routed_groups_stay_out_of_the_graph():
+    X, y, sex = people()
+    with config_context(enable_metadata_routing=True):
+        model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(max_disparity=0.1))
+        model.fit(X, y.astype(int), sensitive_features=sex)
+    found = run(to_onnx(model, X), X)
+    assert np.array_equal(found["label"], model.predict(X))
+
+
+def test_what_has_no_graph_is_said():
+    X, y, sex = people()
+    with pytest.raises(TypeError, match="Got LogisticRegression"):
+        to_onnx(LogisticRegression().fit(X, y), X)
+    aware = FairDecisionClassifier(LogisticRegression(), group_aware=True)
+    aware.fit(X, y, sensitive_features=sex)
+    with pytest.raises(ValueError, match=r"asks for the groups .* group_aware=False"):
+        to_onnx(aware, X)
+    columns = FairKMeans(3, sensitive_columns=4, random_state=0)
+    columns.fit(np.column_stack([X, sex == "m"]))
+    with pytest.raises(ValueError, match="without sensitive_columns"):
+        to_onnx(columns, np.column_stack([X, sex == "m"]))
