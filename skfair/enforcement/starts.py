@@ -112,7 +112,7 @@ class Quadratics(NamedTuple):
         for _ in range(N_STEPS):
             objective, constraints = self.values(theta)
             pressing = self._pressing(constraints, prices, weight)
-            slopes, system = self._derivatives(theta, pressing, weight)
+            slopes, _ = self._slopes(theta, pressing)
             size, now = np.abs(slopes).max(axis=1, initial=0.0), self._missed(constraints)
             if np.all((size <= ENOUGH) & (now <= ENOUGH)):
                 break
@@ -124,8 +124,8 @@ class Quadratics(NamedTuple):
             missed = np.where(is_down, now, missed)
             pressing = self._pressing(constraints, prices, weight)
             here = objective + 0.5 * (pressing**2).sum(axis=1) / weight
-            slopes, system = self._derivatives(theta, pressing, weight)
-            system += damping[:, None, None] * eye
+            slopes, jacobian = self._slopes(theta, pressing)
+            system = self._system(pressing, weight, jacobian) + damping[:, None, None] * eye
             candidate = theta - np.linalg.solve(system, slopes[:, :, None])[:, :, 0]
             objective, constraints = self.values(candidate)
             pressing = self._pressing(constraints, prices, weight)
@@ -148,13 +148,14 @@ class Quadratics(NamedTuple):
         shifted = constraints + prices / weight[:, None]
         return weight[:, None] * (shifted - np.clip(shifted, self.lower, self.upper))
 
-    def _derivatives(
-        self, theta: FloatArray, pressing: FloatArray, weight: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return gradients and second derivatives of the augmented Lagrangians."""
+    def _slopes(self, theta: FloatArray, pressing: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return gradients of the augmented Lagrangians, and of the constraints."""
         jacobian = self.jacobian + np.einsum("jpq,sq->sjp", self.hessians, theta)
         slopes = self.gradient + theta @ self.hessian
-        slopes = slopes + np.einsum("sj,sjp->sp", pressing, jacobian)
+        return slopes + np.einsum("sj,sjp->sp", pressing, jacobian), jacobian
+
+    def _system(self, pressing: FloatArray, weight: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Return second derivatives of the augmented Lagrangians."""
         active = weight[:, None, None] * (pressing != 0)[:, :, None] * jacobian
-        system = np.tensordot(pressing, self.hessians, 1) + active.swapaxes(1, 2) @ jacobian
-        return slopes, self.hessian + system
+        bent = np.tensordot(pressing, self.hessians, 1) + active.swapaxes(1, 2) @ jacobian
+        return np.asarray(self.hessian + bent)
