@@ -137,4 +137,4 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         for name, one in results.items()
     ]
     columns = ["steps", "TorchScore, us a step", "by hand, us a step", "ratio", "apart"]
-    return {"torch_overhead": Table("TorchScore against a loop by hand", columns, rows)}
+    return {"steps": Table("TorchScore against a loop by hand", columns, rows)}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks._partial_data import A9A_INTERVAL, BANK_INTERVAL, Part, a9a, bank
+from benchmarks._partial_data import A9A_INTERVAL, BANK_INTERVAL, Part, a9a, bank, law_school
 from skfair.classification import PartialParityClassifier
 from skfair.metrics import (
     partial_ccdf_gap,
@@ -31,8 +31,10 @@ RULES = {"statistical_parity": "pSP (15)", "demographic_parity": "pDP (21)"}
 # None of the splits was used while the methods were made.
 SEEDS = (3001, 3002)
 OURS = ("repair", "alm", "idca", "penalty")
-# kappas of figures 3 and 6 (a9a), and 4 and 7 (bank).
+LAW = "law school, simulated"
+# kappas of figures 3 and 6 (a9a), 4 and 7 (bank), and 5 and 8 (law school).
 DENSITIES = {
+    LAW: {"statistical_parity": (0.15, 0.1, 0.005), "demographic_parity": (0.1, 0.04, 0.005)},
     "a9a": {"statistical_parity": (0.1, 0.05, 0.01), "demographic_parity": (0.15, 0.05, 0.005)},
     "bank": {"statistical_parity": (0.22, 0.08, 0.01), "demographic_parity": (0.1, 0.05, 0.01)},
 }
@@ -114,6 +116,34 @@ SETTINGS = {
             (0.01, ((0.9356, 0.8941), (0.9483, 0.8985), (0.9634, 0.8983))),
         ),
     ),
+    LAW: Setting(
+        law_school,
+        ("non-white", "white"),
+        (0.7, 1.0),
+        {
+            "statistical_parity": (0.2, 0.15, 0.1, 0.08, 0.005),
+            "demographic_parity": (0.1, 0.04, 0.005),
+        },
+        {"statistical_parity": (0.4, 0.8, 1.5), "demographic_parity": (0.001, 0.01, 1.0)},
+        {
+            "group_auc_quadratic": (0.5, 1.15, 1.8, 2.7, 5.0, 10.0),
+            "inter_group_pairwise": (0.4, 1.6, 2.4, 4.0, 8.0, 15.0),
+            "intra_group_pairwise": (0.1, 0.8, 2.0, 3.5, 5.0, 10.0),
+        },
+        ((0.1, 1.0), (0.3, 1.0), (0.5, 1.0), (0.7, 1.0), (0.9, 1.0)),
+        0.005,
+        0.8,
+        0.08,
+        20,
+        (
+            (1.0, ((0.5397, 0.9004),) * 3),
+            (0.2, ((0.5833, 0.8975), (0.6360, 0.8980), (0.6038, 0.8996))),
+            (0.15, ((0.6976, 0.8903), (0.7165, 0.8929), (0.6956, 0.8937))),
+            (0.1, ((0.7855, 0.8892), (0.7841, 0.8922), (0.7825, 0.8913))),
+            (0.08, ((0.8736, 0.8896), (0.8683, 0.8932), (0.8479, 0.8927))),
+            (0.005, ((0.9615, 0.8881), (0.9625, 0.8910), (0.9563, 0.8909))),
+        ),
+    ),
 }
 
 
@@ -190,7 +220,7 @@ def train(
     if method == "none":
         given |= {"solver": "repair", "max_disparity": 1.0, "scale": "conditional"}
     elif method in BASELINES:
-        given |= {"constraint": method, "solver": "al_lbfgs", **smooth}
+        given |= {"constraint": method, "scale": "conditional", "solver": "al_lbfgs", **smooth}
     elif method == "alm":
         given |= {"solver": "al_lbfgs", **smooth}
     elif method == "repair":
@@ -306,7 +336,7 @@ def curves(models: Models, test: Part) -> dict[str, Any]:
 
 
 def densities(name: str, models: Models, test: Part) -> dict[str, Any]:
-    """Figures 3 and 6, of bank 4 and 7: quantiles of scores."""
+    """Figures 3 and 6, of bank 4 and 7, of law school 5 and 8: quantiles of scores."""
     return {
         rule: {
             method: {

@@ -28,6 +28,7 @@ from benchmarks.papers._fair_spectral_data import (
     PLAIN,
     QUALITY_9,
     SEED,
+    SHAPES,
     SOLVERS,
     TABLE_1,
     TABLE_2,
@@ -39,8 +40,11 @@ from benchmarks.papers._fair_spectral_data import (
     compare,
     digits,
     label_figures,
+    simulated,
 )  # fmt: skip
 from benchmarks.papers._fair_spectral_figures import (
+    FEW_KS,
+    KS,
     by_k,
     by_k_table,
     draw_by_k,
@@ -76,9 +80,9 @@ def msbm(quick: bool) -> dict[str, Any]:
 
 def real(quick: bool) -> dict[str, Any]:
     """Tables 2 and 3: LastFM and Census; and what rounding to fair labels makes of LastFM."""
-    k, _ = sizes(quick)
+    k, n = sizes(quick)
     results = {}
-    for name, (W, groups, shift) in real_data(quick).items():
+    for name, (W, groups, shift) in real_data(n).items():
         names = (*SOLVERS, PLAIN) if name == LASTFM and not quick else (*WITHOUT_O_FSC, PLAIN)
         rounds = 1 if quick else 5 if name == LASTFM else 2
         rows = compare(W, groups, k, names=names, rounds=rounds, shift=shift)
@@ -96,18 +100,19 @@ def sizes(quick: bool) -> tuple[int, int]:
     return (2, 500) if quick else (25, 5000)
 
 
-def real_data(quick: bool) -> dict[str, tuple[Any, Any, float | None]]:
-    """Return weights, groups and the shift of DC-ADMM of LastFM and Census."""
+def real_data(n_census: int) -> dict[str, tuple[Any, Any, float | None]]:
+    """Return weights, groups and the shift of DC-ADMM of LastFM and of some rows of Census."""
     graph = load_local("lastfm")
     return {
         LASTFM: (graph.adjacency, graph.sensitive_features, None),
-        CENSUS: (*census(sizes(quick)[1]), 0.0),
+        CENSUS: (*census(n_census), 0.0),
     }
 
 
 def peers(quick: bool) -> dict[str, Any]:
-    """Table 4: FFSC and UFSC."""
-    return table_4_runs(real_data(quick), sizes(quick)[0])
+    """Table 4: FFSC and UFSC, which takes time in proportion to the pairs of Census."""
+    k, n = sizes(quick)
+    return table_4_runs(real_data(n // 2), k)
 
 
 def sensitivity(quick: bool) -> list[dict[str, Any]]:
@@ -177,7 +182,9 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     has_data = data_folder() is not None
     results["tables 2 and 3"] = real(quick) if has_data else NO_DATA
     results["table 4"] = peers(quick) if has_data else NO_DATA
-    results["figures 3-8"] = by_k(real_data(quick), quick) if has_data else NO_DATA
+    ks, few, n = ((2, 4), (2, 4), 300) if quick else (KS, FEW_KS, 2000)
+    results["figures 6-7"] = by_k({name: (*simulated(name, n), 0.0) for name in SHAPES}, few)
+    results["figures 3-8"] = by_k(real_data(sizes(quick)[1]), ks) if has_data else NO_DATA
     results["table 9"] = facebook(quick) if has_data else NO_DATA
     print("   tables 2, 3, 4, 9: networks and Census", flush=True)
     return results
@@ -210,6 +217,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         ),
         "table-6-growth": growth(laplace),
         "figures-2-9": planes_table(results["figures 2 and 9"]),
+        "figures-6-7": by_k_table(results["figures 6-7"]),
     }
     real_results, networks = results["tables 2 and 3"], results["table 9"]
     if "skipped" in real_results:
@@ -325,6 +333,7 @@ def pictures(results: dict[str, Any]) -> dict[str, Any]:
     shown = {"ratios": ratios(results), "table-6": figure_4(results["table 6"])}
     shown |= {"constraint": constraint(results)}
     shown["figures-2-9"] = draw_planes(results["figures 2 and 9"])
+    shown["figures-6-7"] = draw_by_k(results["figures 6-7"])
     if "skipped" not in results["figures 3-8"]:
         shown["figures-3-8"] = draw_by_k(results["figures 3-8"])
     return shown

@@ -182,7 +182,7 @@ def group_table(splits: list[dict[str, Any]]) -> Table:
     measured = [(k, part) for k in range(len(MEASURED)) for part in ("train", "test")]
     rows = []
     for name in splits[0]["runs"]:
-        runs = [split["runs"][name] for split in splits]
+        runs = [split["runs"][name] for split in splits if name in split["runs"]]
         ended = [[run["last"][part][k] for run in runs] for k, part in measured]
         cells = ["diverged" if None in values else median(values) for values in ended]
         rows.append([name, *cells, median(run["seconds"] for run in runs)])

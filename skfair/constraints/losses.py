@@ -2,9 +2,10 @@
 
 Table 1 of fairness_constrained_benchmark calls the parity rules demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
-selection rates differ by 0.245. Hence the names. The third row of the table adds up both classes,
-``ClassLossParity(sum_classes=True)``; without it each class keeps the bound. The excess rules are
-(18) of plada: the mean over the groups, and, as its text has it, every group by itself.
+selection rates differ by 0.245. Hence the names. The third row of the table bounds the sum of the
+absolute differences of both classes: more than ``ClassLossParity(sum_classes=True)``, which bounds
+the difference of the sums, and less than ``ClassLossParity`` with half the bound. The excess rules
+are (18) of plada: the mean over the groups, and, as its text has it, every group by itself.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class ClassLossParity(LossParity):
     Parameters
     ----------
     sum_classes : bool, default=False
-        Whether the mean losses of both classes are added up before groups are compared, as in table
-        1 of fairness_constrained_benchmark: one class may then make up for the other.
+        Whether the mean losses of both classes are added up before groups are compared: one class
+        may then make up for the other. (Table 1 of fairness_constrained_benchmark adds up absolute
+        differences, in which none makes up for another.)
     """
 
     given = "class"

@@ -1,9 +1,13 @@
 """One fit of every solver in every estimator that takes it, on real data, counted by hand.
 
 What is asserted is the formula of the paper that the estimator follows, written in plain numpy.
-Solvers come from the registries, so that a new one is tested without editing this file.
+Solvers come from the registries, so that a new one is tested without editing this file: it is
+fitted in every estimator, and must either do what is asserted there or be refused for what the
+problem lacks. Estimators come from the packages; one that takes a solver must be listed here.
 """
 
+import importlib
+import inspect
 import os
 import warnings
 from functools import cache
@@ -15,24 +19,43 @@ from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, FairSpectralClustering
+from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.datasets import load_local
+from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, EIGEN_SOLVERS, SOLVERS
+from skfair.solvers.clustering.base import ClusteringSolver
 from tests import naive
-from tests.naive import spectral
+from tests.naive import ranking, spectral
 
 pytestmark = [
     pytest.mark.data,
     pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="needs the folder of data sets"),
 ]
 each_solver = pytest.mark.parametrize("solver", list(SOLVERS))
-# Solvers of the smooth problem that draw no batches and ask for no second derivatives.
+# What problems lack, so that solvers that need it are refused.
+NOT_IN_INTERVALS, NOT_IN_RANKINGS = {"draw", "hessian"}, {"hessian"}
 INTERVAL_SOLVERS = [
-    *(name for name in SOLVERS if not {"draw", "hessian"} & set(SOLVERS[name].needs)),
+    *(name for name in SOLVERS if not NOT_IN_INTERVALS & set(SOLVERS[name].needs)),
     *DC_SOLVERS,
     "repair",
 ]
+RANKING_SOLVERS = [name for name in SOLVERS if not NOT_IN_RANKINGS & set(SOLVERS[name].needs)]
+FRONT_SOLVERS = [
+    name
+    for name in CLUSTERING_SOLVERS
+    if CLUSTERING_SOLVERS[name].front is not ClusteringSolver.front
+]
+# The estimators that take a solver, and the tests of theirs below.
+TESTS = {
+    "ConstrainedERMClassifier": "test_decisions_keep_the_limit",
+    "ConstrainedERMRegressor": "test_mean_predictions_keep_the_limit",
+    "PartialParityClassifier": "test_shares_of_an_interval_keep_the_limit",
+    "FairRanker": "test_disparities_of_queries_are_those_of_all_pairs",
+    "FairKMeans": "test_clusters_are_what_they_are_said_to_be",
+    "ParetoFairKMeans": "test_points_of_fronts_are_what_they_are_said_to_be",
+    "FairSpectralClustering": "test_embeddings_are_what_they_are_said_to_be",
+}
 
 
 @cache
@@ -53,6 +76,22 @@ def points(n=200):
     X = data.data.select_dtypes("number").to_numpy(dtype=float)[rows]
     X = StandardScaler().fit_transform(X)
     return X, data.sensitive_features["sex"].iloc[rows].to_numpy(str)
+
+
+@cache
+def states(n_states=6):
+    """Communities of some states: columns, thirds of the crime rate, state, group."""
+    data = load_local("communities_crime")
+    table = data.frame[
+        data.frame["state"].isin(data.frame["state"].value_counts().index[:n_states])
+    ]
+    columns = data.data.loc[table.index].dropna(axis=1)
+    X = StandardScaler().fit_transform(columns.select_dtypes("number"))[:, :30]
+    grades = np.digitize(data.target.loc[table.index], [0.1, 0.3])
+    group = data.sensitive_features["black_median"].loc[table.index].to_numpy(str)
+    state = table["state"].to_numpy()
+    kept = np.flatnonzero(pd.Series(state).groupby(state).cumcount() < 40)
+    return X[kept], grades[kept], state[kept], group[kept]
 
 
 def quietly(model, *args, **params):
@@ -173,3 +212,74 @@ def test_embeddings_are_what_they_are_said_to_be(solver):
     assert model.orthogonality_residual_ == pytest.approx(off, abs=1e-6)
     missed = spectral.constraint_residual(W, [group], H)
     assert missed <= 1e-6 or model.fairness_residual_ > 1e-6
+
+
+@pytest.mark.parametrize("solver", RANKING_SOLVERS)
+def test_disparities_of_queries_are_those_of_all_pairs(solver):
+    """Section D.3 of plada: errors on pairs of either direction, for each query."""
+    X, y, query, group = states()
+    model = FairRanker(0.15, solver=solver, enforce="surrogate", max_iter=300, random_state=0)
+    quietly(model, X, y, query, sensitive_features=group)
+    scores = model.predict(X)
+    gaps = np.array(ranking.pair_error_gaps(y, scores, query, group), dtype=float)
+    np.testing.assert_allclose(model.disparity_by_query_, gaps, atol=1e-12)
+    assert model.train_disparity_ == pytest.approx(np.nanmax(gaps), abs=1e-12)
+    within = np.mean(gaps[np.isfinite(gaps)] <= 0.15 + 1e-9)
+    assert model.share_within_ == pytest.approx(within, abs=1e-12)
+    errors = [
+        ranking.pair_error_rate(y, scores, rows, rows, rows)
+        for rows in (ranking.rows_of(query, name) for name in np.unique(query))
+    ]
+    assert np.mean(errors) < 0.5  # of constant scores
+
+
+@pytest.mark.parametrize("solver", FRONT_SOLVERS)
+def test_points_of_fronts_are_what_they_are_said_to_be(solver):
+    """Costs and balances of safairkm, and no point that another one dominates."""
+    X, group = points()
+    front = ParetoFairKMeans(3, balances=6, solver=solver, max_iter=50, random_state=0)
+    quietly(front, X, sensitive_features=group)
+    assert len(front.costs_) > 1
+    for labels, cost, balance in zip(front.labels_, front.costs_, front.balances_, strict=True):
+        parts = [labels == k for k in range(3)]
+        within = sum(((X[part] - X[part].mean(axis=0)) ** 2).sum() for part in parts if part.any())
+        assert cost == pytest.approx(within, rel=1e-9)
+        counts = [[(group[part] == g).sum() for g in np.unique(group)] for part in parts]
+        assert balance == pytest.approx(min(min(c) / max(c) for c in counts), abs=1e-12)
+    assert (np.diff(front.costs_) > 0).all()
+    assert (np.diff(front.balances_) > 0).all()
+
+
+def test_each_estimator_that_takes_a_solver_is_tested():
+    found = set()
+    for package in ("classification", "regression", "cluster", "ranking"):
+        module = importlib.import_module(f"skfair.{package}")
+        kinds = [getattr(module, name) for name in module.__all__]
+        found |= {
+            kind.__name__
+            for kind in kinds
+            if inspect.isclass(kind) and "solver" in inspect.signature(kind).parameters
+        }
+    assert found == set(TESTS)
+    assert all(callable(globals()[name]) for name in TESTS.values())
+
+
+@each_solver
+def test_a_solver_that_is_not_tested_in_an_estimator_is_refused_there(solver):
+    """It needs what the problem lacks; so no solver is left out by mistake."""
+    X, y, group = people()
+    if solver not in INTERVAL_SOLVERS:
+        model = PartialParityClassifier((0.1, 0.5), max_disparity=0.15, solver=SOLVERS[solver]())
+        with pytest.raises(TypeError, match="cannot solve a PartialParityProblem"):
+            quietly(model, X, y, sensitive_features=group)
+    if solver not in RANKING_SOLVERS:
+        X, y, query, group = states()
+        with pytest.raises(TypeError, match="cannot solve"):
+            quietly(FairRanker(solver=solver), X, y, query, sensitive_features=group)
+
+
+@pytest.mark.parametrize("solver", [s for s in CLUSTERING_SOLVERS if s not in FRONT_SOLVERS])
+def test_a_solver_without_fronts_is_refused(solver):
+    X, group = points()
+    with pytest.raises(TypeError, match="finds no fronts"):
+        quietly(ParetoFairKMeans(3, solver=solver), X, sensitive_features=group)

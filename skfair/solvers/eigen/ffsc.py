@@ -1,8 +1,8 @@
 """FFSC, "fast fair spectral clustering" without eigenvectors: a reconstruction.
 
 Feng, Zhong and Pan (Symmetry 17, 2024) move rows between clusters, one at a time, and add a
-fairness term to the objective in place of a constraint. Their objective was not available to us;
-this is one that fits what fair_spectral_dc says of it. Over labels, with the indicator ``y_k`` of
+fairness term to the objective in place of a constraint. fair_spectral_dc does not print their
+objective; this is one that fits what it says of it. Over labels, with the indicator ``y_k`` of
 cluster k,
 
     minimise  sum over k of  (y_k' L y_k + weight |F' y_k|^2) / y_k' D y_k,

@@ -44,6 +44,8 @@ _SMALL = 500
 # What is added to the Laplacian before it is inverted, as a share of its largest degree; and the
 # share of pairs with an edge from which it is inverted as a dense matrix.
 _SHIFT, _DENSE = 1e-6, 0.1
+# Edges whose distances are computed together: all at once need n_vectors times the graph's memory.
+_EDGES_AT_ONCE = 1 << 18
 
 
 @EIGEN_SOLVERS.register("ufsc")
@@ -97,8 +99,7 @@ class UFSC(EigenSolver):
         left, _, right = np.linalg.svd(Q.T @ U)
         R = right.T @ left.T
         for _ in range(self.max_iter):
-            differences = U[graph.first] - U[graph.second]
-            z = graph.distances + self.mu / 2 * np.sum(differences**2, axis=1)
+            z = graph.distances + self.mu / 2 * graph.squared_lengths(U)
             last, (w, dual) = w, self._learn(graph, z, dual)
             U = self._power_steps(graph.laplacian(w), F, U, Q @ R.T)
             left, _, right = np.linalg.svd(Q.T @ U)
@@ -168,6 +169,14 @@ class _Edges:
         n = self.rows.size
         total = np.bincount(self.first, w, n) + np.bincount(self.second, w, n)
         return np.asarray(total, dtype=np.float64)
+
+    def squared_lengths(self, U: FloatArray) -> FloatArray:
+        """Return the squared distance of the rows of U that each edge joins."""
+        lengths = np.empty(self.first.size)
+        for start in range(0, lengths.size, _EDGES_AT_ONCE):
+            part = slice(start, start + _EDGES_AT_ONCE)
+            lengths[part] = np.sum((U[self.first[part]] - U[self.second[part]]) ** 2, axis=1)
+        return lengths
 
     def laplacian(self, w: FloatArray) -> sparse.csr_array:
         """Return degrees minus weights."""
