@@ -14,6 +14,7 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from sphinx.util import logging
+from sphinx_gallery.sorting import ExplicitOrder
 
 import skfair
 from skfair._version import __version__
@@ -63,6 +64,37 @@ plot_formats = [("png", 110)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
 
+# The order in which examples are taught: measure, limit, ranks, clusters, in use, special cases.
+TAUGHT_ORDER = (
+    "quickstart",
+    "audit",
+    "noise_floor",
+    "calibration",
+    "intervals",
+    "fair_classifier",
+    "bank_trees",
+    "any_model",
+    "prices",
+    "before_after",
+    "fairness_path",
+    "overlapping",
+    "classes",
+    "regression",
+    "guarantee",
+    "top_fifth",
+    "shortlist",
+    "admissions",
+    "ranking",
+    "fair_front",
+    "segments",
+    "fair_spectral",
+    "graph",
+    "monitor",
+    "stream",
+    "dask",
+    "solvers",
+)
+
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
 sphinx_gallery_conf = {
@@ -71,7 +103,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
-    "backreferences_dir": None,
+    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in TAUGHT_ORDER]),
+    "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
