@@ -20,7 +20,7 @@ import skfair
 from skfair._version import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # the benchmarks lie beside the package
+sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and the formulas of mathml.py
 
 project = "skfair"
 author = "The skfair developers"
@@ -30,7 +30,8 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
+    "sphinx_copybutton",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
@@ -57,6 +58,11 @@ autosummary_generate = True
 autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # the numpydoc sections say it in words
 numpydoc_show_class_members = False  # the template of classes lists them
+
+# Formulas without a script, and buttons that copy code without prompts and outputs.
+html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 # Pictures on the pages of the guide.
 plot_include_source = True
@@ -112,10 +118,12 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skfair {release}"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "install", "choose", "api", "changelog")}
+_WIDE = ("index", "install", "quickstart", "choose", "api", "changelog")
+html_sidebars = {page: [] for page in _WIDE}
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_end": ["theme-switcher"],
