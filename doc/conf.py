@@ -14,12 +14,13 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 from sphinx.util import logging
+from sphinx_gallery.sorting import ExplicitOrder
 
 import skfair
 from skfair._version import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # the benchmarks lie beside the package
+sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and the formulas of mathml.py
 
 project = "skfair"
 author = "The skfair developers"
@@ -29,7 +30,8 @@ version = release = __version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
+    "sphinx_copybutton",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",
@@ -57,11 +59,47 @@ autodoc_preserve_defaults = True
 autodoc_typehints = "none"  # the numpydoc sections say it in words
 numpydoc_show_class_members = False  # the template of classes lists them
 
+# Formulas without a script, and buttons that copy code without prompts and outputs.
+html_math_renderer = "mathml"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
 # Pictures on the pages of the guide.
 plot_include_source = True
 plot_formats = [("png", 110)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
+
+# The order in which examples are taught: measure, limit, ranks, clusters, in use, special cases.
+TAUGHT_ORDER = (
+    "quickstart",
+    "audit",
+    "noise_floor",
+    "calibration",
+    "intervals",
+    "fair_classifier",
+    "bank_trees",
+    "any_model",
+    "prices",
+    "before_after",
+    "fairness_path",
+    "overlapping",
+    "classes",
+    "regression",
+    "guarantee",
+    "top_fifth",
+    "shortlist",
+    "admissions",
+    "ranking",
+    "fair_front",
+    "segments",
+    "fair_spectral",
+    "graph",
+    "monitor",
+    "stream",
+    "dask",
+    "solvers",
+)
 
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
@@ -71,7 +109,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"plot_",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
-    "backreferences_dir": None,
+    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in TAUGHT_ORDER]),
+    "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
     "write_computation_times": False,
@@ -79,10 +118,12 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skfair {release}"
+html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "install", "choose", "api", "changelog")}
+_WIDE = ("index", "install", "quickstart", "choose", "api", "changelog")
+html_sidebars = {page: [] for page in _WIDE}
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_end": ["theme-switcher"],

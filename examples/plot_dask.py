@@ -11,7 +11,7 @@ are judged there. What comes to this process are sums and short lists, however m
 # Rows that are nowhere yet
 # -------------------------
 # A function draws one partition. Dask calls it on the workers when rows are asked for. With files,
-# ``dask.dataframe.read_parquet`` takes its place. Groups are words.
+# ``dask.dataframe.read_parquet`` takes its place. Groups are strings.
 import dask
 import dask.dataframe as dd
 import matplotlib.pyplot as plt

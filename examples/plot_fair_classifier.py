@@ -10,7 +10,7 @@ were not in them.
 # %%
 # The data
 # --------
-# Loan applications with words and missing values. Neither sex nor ethnicity is a feature; income
+# Loan applications with strings and missing values. Neither sex nor ethnicity is a feature; income
 # and housing carry the past all the same.
 import matplotlib.pyplot as plt
 import numpy as np
@@ -91,10 +91,10 @@ for bound in (0.1, 0.05, 0.02):
 # %%
 # What everybody else sees
 # ------------------------
-# These data are made, so a population can be asked. Each point is a model that was fitted to its
-# own sample and keeps the bound there. The gap in the population is larger, by about one standard
-# error of the gap in a sample of this size, give or take one: the fit has pressed it down on its
-# own rows.
+# These data are simulated, so we can draw a population. Each point is a model that was fitted to
+# its own sample and keeps the limit there. The gap in the population is larger, by about one
+# standard error of the gap in a sample of this size (plus or minus one): the fit has pressed it
+# down on its own rows.
 population = make_loans(50_000, bias=BIAS, random_state=100)
 is_woman = population.sensitive_features["sex"] == "female"
 

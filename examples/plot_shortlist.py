@@ -10,8 +10,8 @@ How much of that do new people see, and what does it cost?
 # %%
 # The data
 # --------
-# Words and missing values are left to a pipeline. The calibrator reads the sex from its column and
-# keeps it from the trees.
+# Strings and missing values are left to a pipeline. The calibrator reads the sex from its column
+# and keeps it from the trees.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -110,7 +110,7 @@ ax.set(xlim=(0, 0.4), ylim=(0, 0.4), title="Test data")
 # %%
 # Why cross-fitting
 # -----------------
-# A forest knows its training rows by heart: their scores are spread unlike those of anybody else,
+# A forest overfits its training rows: their scores are spread unlike those of anybody else,
 # and maps that are learned on them fit nobody else. The interval is now one in which decisions are
 # made, and 30 000 new people are asked. Maps that fit cost less accuracy, too.
 columns = ["income", "loan_amount", "employment_years", "age", "sex"]

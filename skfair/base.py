@@ -33,6 +33,7 @@ from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.foreign_tables import refuse_lazy_frame
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.groups.strata import read_strata
@@ -225,6 +226,7 @@ class SensitiveFeaturesMixin:
         check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in memory."""
+        refuse_lazy_frame(X, "X")
         sensitive, control = given["sensitive_features"], given["control_features"]
         if self.sensitive_columns is None:
             target = {"y": y} if supervised else {}

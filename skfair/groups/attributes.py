@@ -1,7 +1,7 @@
 """Read the columns of attributes from whatever the user passed, and refuse bad ones.
 
-A list, array, Series, DataFrame (pandas, polars), extension array or dict of columns becomes a list
-of ``(name or None, 1-d values)`` pairs. What the values mean is decided in
+A list, array, Series, DataFrame (pandas, polars), pyarrow Table, extension array or dict of columns
+becomes a list of ``(name or None, 1-d values)`` pairs. What the values mean is decided in
 :mod:`skfair.groups.encoding` and :mod:`skfair.groups.strata`; here only their shape and their
 fitness as groups are checked.
 """
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from skfair.groups.foreign_tables import columns_of_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import plural
 
@@ -44,6 +45,8 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
         raise TypeError(
             f"{argument} is a sparse matrix. Pass a dense 1-d array, or one column per attribute."
         )
+    refuse_lazy_frame(given, argument)
+    given = columns_of_table(given)
     columns: Columns
     if isinstance(given, Mapping):
         columns = [(str(name), _one_column(v, argument)) for name, v in given.items()]

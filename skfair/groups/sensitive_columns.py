@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import ColumnNames, MatrixLike
+from skfair.groups.foreign_tables import refuse_arrow_table
 from skfair.utils.text import listed
 
 
@@ -28,6 +29,7 @@ def column_positions(
     wanted = [columns] if isinstance(columns, str | Integral) else list(columns)
     if not wanted:
         raise ValueError(f"{argument} is empty. Name at least one column, or pass None.")
+    refuse_arrow_table(X, "X")
     names = list(X.columns) if hasattr(X, "columns") else None
     n_columns = _as_table(X).shape[1] if names is None else len(names)
     positions = []

@@ -20,6 +20,7 @@ from skfair.blocks.weighted_rows import LazyRows
 from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
 from skfair.metrics.label_rates import RATES, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
+from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.report_table import Report
 from skfair.metrics.resampling import (
     effective_tables,
@@ -71,6 +72,7 @@ def group_report(
     confidence: float = 0.95,
     n_bootstrap: int = 500,
     random_state: Seed = None,
+    metrics: OwnMetrics | None = None,
 ) -> Report:
     r"""Table of rates per group, with intervals.
 
@@ -103,6 +105,12 @@ def group_report(
         Number of resampled tables.
     random_state : int, RandomState instance or None, default=None
         Seed of the bootstrap.
+    metrics : dict of str to callable, default=None
+        Further columns: functions of scikit-learn or your own, called as ``metric(y_true, y_pred)``
+        for each group, with ``sample_weight`` if there are weights. One whose second argument is
+        called ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is given the scores. Their
+        intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group, also with
+        ``interval="wilson"``. Rows must be in memory.
 
     Returns
     -------
@@ -111,7 +119,8 @@ def group_report(
         the first level of the index) if there are control features. Columns: ``n``,
         ``base_rate``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
         ``positive_predictive_value``, ``accuracy``, ``mean_score``, and ``..._low``, ``..._high``
-        for each rate. A rate without rows to compute it from is NaN, printed as ``-``.
+        for each rate and each of the ``metrics``. What has no rows to compute it from is NaN,
+        printed as ``-``.
 
     Examples
     --------
@@ -162,6 +171,12 @@ def group_report(
             columns["mean_score"] = listed.sums(
                 scores if weights is None else scores * weights
             ) / listed.sums(weights)
+    if metrics is not None:
+        check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
+        own_rows = OwnRows.read(y_true, y_pred, y_score, weights)
+        resampling = OwnIntervals(n_bootstrap if interval else 0, confidence, random_state)
+        own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
+        columns, limits = columns | own, limits | ends_of_own
     return Report({**columns, **limits}, index=listed.names())
 
 
@@ -339,6 +354,17 @@ class _Listed:
     def sums(self, values: FloatArray | None) -> FloatArray:
         """List the sums of a value of the rows."""
         return self.with_overall(self._groups.cells.sums(values))
+
+    def rows(self) -> list[IntArray]:
+        """List the rows of each cell, and of each stratum."""
+        codes = self._groups.cells.codes
+        strata = self._groups.stratum_of[codes[0]]
+        rows = [
+            np.flatnonzero((codes == cell).any(axis=0))
+            for cell in range(self._groups.group_of.size)
+        ]
+        rows += [np.flatnonzero(strata == one) for one in range(strata.max() + 1)]
+        return [rows[i] for i in self._order]
 
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -160,6 +161,7 @@ ARGUMENTS = {
     # audits
     "before": (lambda s: s.predicted, ODD_VECTORS),
     "conditional_on": ([None], [["a"], "region", np.zeros((2, 2))]),
+    "group_report.metrics": ([None, {"f1": f1_score}], ["nonsense", ["zz"], [], 3, {"f1": 1}]),
     "metrics": ([None, ["demographic_parity_difference"]], ["nonsense", ["zz"], [], 3]),
     "audit.task": options("auto", "binary", "numbers"),
     "audit.threshold": ([None], [0.5, "zz"]),

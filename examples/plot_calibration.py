@@ -1,0 +1,35 @@
+"""
+Do probabilities mean the same in each group?
+=============================================
+
+Of people with a predicted probability of 30 %, three in ten should repay, in each group. If past
+labels were recorded differently by group, or a group differs in a column that the model does not
+see, they do not.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from skfair.datasets import make_loans
+from skfair.report import audit
+
+X, y, people = make_loans(20_000, bias=3.0, missing_rate=0.0, return_X_y=True, random_state=0)
+X = X.select_dtypes("number")  # the sex is not among them
+X, X_new, y, y_new, people, people_new = train_test_split(X, y, people, random_state=0)
+model = LogisticRegression(max_iter=2000).fit(X, y)
+found = audit(y_new, y_score=model.predict_proba(X_new)[:, 1], sensitive_features=people_new["sex"])
+table = found.calibration
+
+# %%
+# Above the diagonal a group is better than the model says
+# --------------------------------------------------------
+# Each point is a tenth of a group, with a 95 % interval of what was observed.
+figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
+ax.plot([0, 1], [0, 1], color="0.6", lw=1)
+for (name, own), marker in zip(table.groupby("group"), "os", strict=True):
+    low, high = own["mean_target_low"], own["mean_target_high"]
+    error = [own["mean_target"] - low, high - own["mean_target"]]
+    ax.errorbar(own["mean_score"], own["mean_target"], error, fmt=marker, ms=4, label=name)
+ax.set(xlabel="predicted probability", ylabel="share that repaid")
+ax.legend()

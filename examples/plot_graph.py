@@ -1,0 +1,40 @@
+"""
+Communities of a social network, from networkx
+==============================================
+
+Members of a network are to be put into four working groups: people who know each other together,
+and women and men in proportion in every group. The graph is one of networkx and goes into ``fit``
+as it is.
+"""
+
+import matplotlib.pyplot as plt
+import networkx as nx
+import numpy as np
+
+from skfair.cluster import FairSpectralClustering
+from skfair.metrics import balance_score, normalized_cut
+
+graph = nx.random_partition_graph([80, 80, 80, 80], 0.25, 0.02, seed=0)
+rng = np.random.default_rng(0)
+community = np.repeat([0, 1, 2, 3], 80)
+is_woman = rng.random(320) < np.array([0.8, 0.6, 0.4, 0.2])[community]
+sex = np.where(is_woman, "women", "men")
+nx.set_node_attributes(graph, dict(enumerate(sex)), "sex")
+
+place = nx.spring_layout(graph, seed=0)
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+for ax, limit in zip(axes, (0.0, 0.8), strict=True):
+    clusters = FairSpectralClustering(
+        4, affinity="precomputed", min_balance=limit, assign_labels="fair", random_state=0
+    ).fit(graph, sensitive_features=list(nx.get_node_attributes(graph, "sex").values()))
+    balance = balance_score(clusters.labels_, sensitive_features=sex, relative=True)
+    cut = normalized_cut(nx.to_scipy_sparse_array(graph), clusters.labels_)
+    nx.draw_networkx_edges(graph, place, ax=ax, alpha=0.08)
+    for shape, who in (("o", "women"), ("s", "men")):
+        nodes = np.flatnonzero(sex == who).tolist()
+        nx.draw_networkx_nodes(
+            graph, place, nodes, ax=ax, node_shape=shape, node_size=30, cmap="viridis",
+            node_color=clusters.labels_[nodes], vmin=0, vmax=3, label=who,
+        )  # fmt: skip
+    ax.set_title(f"limit {limit}: balance {balance:.2f}, cut {cut:.2f}")
+axes[0].legend()

@@ -1,0 +1,116 @@
+"""Any metric of scikit-learn by group, with percentile intervals: columns of ``group_report``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from inspect import signature
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils import check_random_state
+
+from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
+
+OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
+# A metric whose second argument has one of these names is given the scores.
+_SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
+
+
+class OwnRows(NamedTuple):
+    """What metrics of one's own are computed from; scores and weights may be missing."""
+
+    y_true: FloatArray
+    y_pred: FloatArray
+    y_score: FloatArray | None
+    weights: FloatArray | None
+
+    @classmethod
+    def read(
+        cls,
+        y_true: ColumnLike,
+        y_pred: ColumnLike,
+        y_score: ColumnLike | None,
+        weights: FloatArray | None,
+    ) -> OwnRows:
+        """Make arrays of what the user passed."""
+        scores = None if y_score is None else np.asarray(y_score)
+        return cls(np.asarray(y_true), np.asarray(y_pred), scores, weights)
+
+
+class OwnIntervals(NamedTuple):
+    """How the intervals are found: by how many resamples; none without."""
+
+    n_resamples: int
+    confidence: float
+    random_state: Seed
+
+
+def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> None:
+    """Raise if these are no functions, have names of other columns, or the rows are elsewhere."""
+    if not isinstance(metrics, Mapping) or not all(map(callable, metrics.values())):
+        raise TypeError(
+            f"metrics must be a dict of functions metric(y_true, y_pred), got {metrics!r}."
+        )
+    if is_lazy:
+        raise TypeError(
+            "metrics= reads single rows, and these are in Dask collections. compute() them."
+        )
+    for name in metrics:
+        if name in taken:
+            raise ValueError(f"metrics names {name!r}, a column of the report. Choose another.")
+
+
+def measure_own(
+    metrics: OwnMetrics, rows: OwnRows, cells: list[IntArray], intervals: OwnIntervals
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Return each metric for the given cells of rows, and the ends of its intervals."""
+    values, limits = {}, {}
+    rng = check_random_state(intervals.random_state)
+    for name, metric in metrics.items():
+        takes_scores = _takes_scores(metric)
+        if takes_scores and rows.y_score is None:
+            raise ValueError(f"The metric {name!r} is computed from scores. Pass y_score.")
+        predicted = rows.y_score if takes_scores else rows.y_pred
+        values[name] = np.array([_value(metric, rows, predicted, cell) for cell in cells])
+        if intervals.n_resamples:
+            draws = [
+                [
+                    _value(metric, rows, predicted, picked)
+                    for picked in _resampled(cell, rng, intervals)
+                ]
+                for cell in cells
+            ]
+            tail = 50 * (1 - intervals.confidence)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
+                ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
+            limits[f"{name}_low"], limits[f"{name}_high"] = ends
+    return values, limits
+
+
+def _takes_scores(metric: Callable[..., float]) -> bool:
+    """Whether the second argument of a metric is a score, by its name."""
+    names = list(signature(metric).parameters)
+    return len(names) > 1 and names[1] in _SCORE_NAMES
+
+
+def _resampled(
+    cell: IntArray, rng: np.random.RandomState, intervals: OwnIntervals
+) -> Iterator[IntArray]:
+    """Yield rows that are drawn from a cell with replacement."""
+    for _ in range(intervals.n_resamples):
+        yield cell[rng.randint(cell.size, size=cell.size)] if cell.size else cell
+
+
+def _value(
+    metric: Callable[..., float], rows: OwnRows, predicted: FloatArray | None, cell: IntArray
+) -> float:
+    """Return the metric of some rows; NaN where it is undefined."""
+    if predicted is None or not cell.size:
+        return np.nan
+    weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return float(metric(rows.y_true[cell], predicted[cell], **weights))

@@ -1,0 +1,90 @@
+"""Metrics of scikit-learn as columns of ``group_report``, against calls group by group."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, mean_absolute_error, roc_auc_score
+
+from skfair.metrics import group_report
+
+RNG = np.random.default_rng(0)
+N = 400
+Y, SCORE = RNG.integers(0, 2, N), RNG.random(N)
+PRED = (SCORE > 0.4).astype(int)
+SEX, REGION = RNG.choice(["f", "m"], N), RNG.choice(["n", "s"], N)
+WEIGHTS = RNG.uniform(0.5, 2, N)
+METRICS = {"auc": roc_auc_score, "f1": f1_score, "mae": mean_absolute_error}
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_each_group_and_the_whole_have_the_metric_of_their_rows(weights):
+    report = group_report(
+        Y, PRED, y_score=SCORE, sensitive_features=SEX, sample_weight=weights, metrics=METRICS,
+        interval=None,
+    )  # fmt: skip
+    for name, own in {"f": SEX == "f", "m": SEX == "m", "overall": np.full(N, True)}.items():
+        extra = {} if weights is None else {"sample_weight": weights[own]}
+        assert report.loc[name, "auc"] == roc_auc_score(Y[own], SCORE[own], **extra)
+        assert report.loc[name, "f1"] == f1_score(Y[own], PRED[own], **extra)
+        assert report.loc[name, "mae"] == mean_absolute_error(Y[own], PRED[own], **extra)
+
+
+def test_attributes_one_by_one_and_strata():
+    both = {"sex": SEX, "region": REGION}
+    apart = group_report(
+        Y, PRED, sensitive_features=both, intersectional=False, interval=None,
+        metrics={"f1": f1_score},
+    )  # fmt: skip
+    assert apart.loc["region=s", "f1"] == f1_score(Y[REGION == "s"], PRED[REGION == "s"])
+    within = group_report(
+        Y, PRED, sensitive_features=SEX, control_features=REGION, interval=None,
+        metrics={"f1": f1_score},
+    )  # fmt: skip
+    own = (SEX == "m") & (REGION == "n")
+    assert within.loc[("n", "m"), "f1"] == f1_score(Y[own], PRED[own])
+    assert within.loc[("n", "overall"), "f1"] == f1_score(Y[REGION == "n"], PRED[REGION == "n"])
+
+
+def test_intervals_hold_the_value_and_shrink_with_the_confidence():
+    def width(confidence):
+        report = group_report(
+            Y, PRED, y_score=SCORE, sensitive_features=SEX, metrics=METRICS, n_bootstrap=200,
+            confidence=confidence, random_state=0,
+        )  # fmt: skip
+        assert (report["auc_low"] < report["auc"]).all()
+        assert (report["auc"] < report["auc_high"]).all()
+        return (report["auc_high"] - report["auc_low"]).to_numpy()
+
+    wide, narrow = width(0.95), width(0.5)
+    assert (narrow < 0.6 * wide).all()
+    # The standard error of an AUC of half positives is about 1 / sqrt(3 n).
+    assert wide[-1] == pytest.approx(2 * 1.96 / np.sqrt(3 * N), rel=0.25)
+
+
+def test_an_undefined_metric_is_nan():
+    y = np.where(SEX == "f", 1, Y)
+    report = group_report(
+        y,
+        PRED,
+        y_score=SCORE,
+        sensitive_features=SEX,
+        metrics={"auc": roc_auc_score},
+        n_bootstrap=20,
+    )
+    assert np.isnan(report.loc["f", ["auc", "auc_low", "auc_high"]].to_numpy(float)).all()
+    assert report.loc["m", "auc"] > 0
+
+
+def test_what_does_not_work_is_said():
+    with pytest.raises(ValueError, match=r"'auc' is computed from scores. Pass y_score"):
+        group_report(Y, PRED, sensitive_features=SEX, metrics={"auc": roc_auc_score})
+    for odd in (f1_score, [f1_score], {"f1": "f1"}):
+        with pytest.raises(TypeError, match="metrics must be a dict of functions"):
+            group_report(Y, PRED, sensitive_features=SEX, metrics=odd)
+    with pytest.raises(ValueError, match="'accuracy', a column of the report"):
+        group_report(Y, PRED, sensitive_features=SEX, metrics={"accuracy": f1_score})
+    from_array = pytest.importorskip("dask.array").from_array
+    with pytest.raises(TypeError, match=r"Dask collections. compute\(\) them"):
+        group_report(
+            from_array(Y), from_array(PRED), sensitive_features=from_array(REGION == "n"),
+            metrics={"f1": f1_score},
+        )  # fmt: skip
