@@ -19,7 +19,6 @@ from skfair.enforcement.decisions.choose import Chosen, contradiction
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.limits import (
-    Limit,
     budget,
     floor_rule,
     floors,
@@ -27,6 +26,7 @@ from skfair.estimators.limits import (
     unique_names,
 )
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
 from skfair.losses import make_loss
 from skfair.utils.text import listed

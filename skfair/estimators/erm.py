@@ -32,8 +32,8 @@ from skfair.estimators.erm_problem import (
     default_solver,
     solve,
 )
-from skfair.estimators.limits import loosest
 from skfair.estimators.stream import Stream, begin, check_advances
+from skfair.groups.limits import loosest
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores

@@ -20,13 +20,13 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.limits import (
-    Limit,
     budget,
     floor_rule,
     floors,
     prepare_rule,
     unique_names,
 )
+from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore, ScoreFunction
 from skfair.models.plug_in import PlugInScore
