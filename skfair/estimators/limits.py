@@ -11,8 +11,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment, Rate
@@ -87,7 +89,7 @@ def floor_rule(rules: Sequence[Constraint]) -> Constraint:
 
 
 def floors(
-    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float]
+    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
 ) -> list[BoundConstraint]:
     """Return rules that keep the rate of every group at or above a number, or one for each group.
 
@@ -116,6 +118,16 @@ def floors(
         )
         for r in range(bound.blocks.size)
     ]
+
+
+def rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
+    """Return the rates of groups that decisions give, a little lower: they are to be kept.
+
+    ``rule`` is from :func:`floor_rule`.
+    """
+    bound = rule.prepare(rows, 1.0)
+    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
+    return np.maximum(1.0 - bound.rates @ means - 1e-9, 0.0)
 
 
 def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
