@@ -65,7 +65,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         set.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
-        ``estimator``.
+        ``estimator``. If they may, one that is given is used as well: shares of rows are half known
+        and half estimated ("mixed") if that is better on the training rows.
     cv : int, splitter, iterable or "prefit", default=5
         The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
@@ -99,6 +100,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         training rows only, and new people exceed them about half of the time. Two classes, rules on
         differences or ratios; fits about three times as many models.
 
+    refit_with_prices : bool, default=False
+        Whether the classifier is fitted again with more weight on the rows whose decision is close
+        at the prices found. It is kept if the decisions on the training rows become better. Needs
+        an ``estimator`` whose fit takes ``sample_weight``; twice the time.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -108,7 +114,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     estimators_ : list of classifiers
         The models of the folds; their probabilities are averaged.
     group_estimators_ : list of lists of classifiers
-        For each attribute the models of groups, if groups may not be used and limits bind.
+        For each attribute the models of groups, if these are estimated and limits bind.
     train_predictions_ : ndarray of shape (n_samples,)
         Decisions on the training rows, by models that have not seen them: what limits hold for.
     train_disparity_ : float
@@ -121,8 +127,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", or "none" if no limit binds; with
-        ``confidence`` "path".
+        What found the prices: "windows", "prices", "mixed" (prices of known and estimated groups),
+        or "none" if no limit binds; with ``confidence`` "path".
     certified_disparity_ : float
         With ``confidence``: the smallest limit that can be shown to hold for new people.
     p_value_ : float
@@ -132,6 +138,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "accuracy", "selection_rate", "disparity", "bound", "p_value" and "is_certified".
     is_group_aware_ : bool
         Whether predictions need the group.
+    is_refitted_ : bool
+        Whether the second fit of ``refit_with_prices`` was kept.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -186,6 +194,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -210,6 +219,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         random_state: Seed = None,
         n_jobs: int | None = None,
         confidence: float | None = None,
+        refit_with_prices: bool = False,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -229,6 +239,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.confidence = confidence
+        self.refit_with_prices = refit_with_prices
 
     @fit_method
     def fit(
@@ -278,10 +289,13 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         params = self._inner_params(data, fit_params, others)
         self._read_strata(X, control_features, data)
+        self.is_refitted_ = False
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         fair = class_rules(rules, rows, self.max_disparity)
         if self.confidence is not None and fair:
+            if self.refit_with_prices:
+                raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
             attributes, predicted = self._certify(data, rows, fair, worth, params)
             self.__dict__.update(attributes)
             self._worth = worth
@@ -293,7 +307,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
         self._group_models = self._fit_group_models(data, rows, judge, before)
-        chosen = self._choose(judge, rows, data, chances)
+        chosen = self._choose(judge, rows, data.groups, chances)
+        if self._is_refit_asked(chosen):
+            chosen = self._refit(judge, rows, data, params, chosen)
+        shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
+        self.prices_, self._worth = chosen.prices.reshape(shape), worth
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
         hint = clash(rules, self.min_rate, self.selection_rate)
         self.__dict__.update(report(judge, chosen, n_fair, hint))

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
@@ -29,10 +29,15 @@ from skfair.estimators.decisions import LabelledRows
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.inner_models import InnerModels
 from skfair.groups.attributes import CONTROL
-from skfair.groups.encoding import encode_groups
+from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
+
+# A second fit weighs rows by 1 + CLOSE_WEIGHT * exp(-(lead / CLOSENESS)^2), by the lead of the
+# decision over the next best one.
+CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
 
 
 class DecisionFitting(InnerModels, DecisionPrediction):
@@ -46,6 +51,7 @@ class DecisionFitting(InnerModels, DecisionPrediction):
     confidence: float | None
     n_jobs: int | None
     random_state: Seed
+    refit_with_prices: bool
 
     def _labelled(self, data: TrainingData) -> LabelledRows:
         check_classification_targets(data.y)
@@ -127,13 +133,13 @@ class DecisionFitting(InnerModels, DecisionPrediction):
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
     ) -> GroupModels | None:
-        """Fit models of groups if they are not to be used, and a limit binds."""
+        """Fit models of groups if a limit binds and groups are not to be used, or both are."""
         self.group_estimators_: list[list[Any]] = []
-        if (
-            self.is_group_aware_
-            or data.groups.n_groups == data.groups.n_attributes
-            or judge(before).is_feasible
-        ):
+        is_asked = not self.is_group_aware_ or (
+            self.group_estimator is not None and self.method != "windows"
+        )
+        is_vacuous = data.groups.n_groups == data.groups.n_attributes
+        if not is_asked or is_vacuous or judge(before).is_feasible:
             return None
         estimator = self._group_estimator()
         found = fit_group_models(
@@ -149,27 +155,66 @@ class DecisionFitting(InnerModels, DecisionPrediction):
         return found
 
     def _choose(
-        self, judge: Judge, rows: LabelledRows, data: TrainingData, chances: FloatArray
+        self, judge: Judge, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
     ) -> Chosen:
-        """Search the prices, and store them."""
-        groups, n_strata = data.groups, self._n_strata
-        offsets = groups.offsets
-        features = Features(
-            groups.n_groups, n_strata, self.classes_.size, np.arange(offsets[0], offsets[1])
-        )
+        """Search the prices: of known or of estimated groups, or of both if that is better."""
+        offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
+        features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
         strata = None if rows.strata is None else rows.strata.codes
-        joint = None if self._group_models is None else self._group_models.joint_of_rows(chances)
-        search = PriceSearch(
-            judge,
-            features,
-            rows.codes if strata is None else strata * self.classes_.size + rows.codes,
-            chances @ judge.worth,
-            self._shares(chances, groups.codes, joint, strata),
-            check_random_state(self.random_state),
-        )
-        is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
-        chosen = choose(search, groups.codes[0] if is_partition else None, self.method)
-        shape = (groups.n_groups, n_strata, self.classes_.size, self.classes_.size)
-        self.prices_ = chosen.prices.reshape(shape)
-        self._worth = judge.worth
+        kinds = rows.codes if strata is None else strata * n_classes + rows.codes
+
+        def search(models: GroupModels | None) -> PriceSearch:
+            joint = None if models is None else models.joint_of_rows(chances)
+            return PriceSearch(
+                judge,
+                features,
+                kinds,
+                chances @ judge.worth,
+                self._shares(chances, groups.codes, joint, strata),
+                check_random_state(self.random_state),
+            )
+
+        if not self.is_group_aware_:
+            return choose(search(self._group_models), None, self.method)
+        is_partition = groups.n_attributes == 1 and n_strata == 1
+        chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
+        if self._group_models is not None:
+            mixed = choose(search(self._group_models), None, "prices")
+            if mixed.verdict.is_better_than(chosen.verdict):
+                return mixed._replace(method="mixed")
+            self._group_models, self.group_estimators_ = None, []
+        return chosen
+
+    def _is_refit_asked(self, chosen: Chosen) -> bool:
+        """Whether to fit again: prices are not 0, and the fit takes weights; warn if it cannot."""
+        if not self.refit_with_prices or not chosen.prices.any():
+            return False
+        is_possible = not self._is_prefit and has_fit_parameter(self._inner(), "sample_weight")
+        if not is_possible:
+            reason = "is fitted already" if self._is_prefit else "takes no sample_weight"
+            warn_user(
+                f"{type(self._inner()).__name__} {reason}, so refit_with_prices changes nothing."
+            )
+        return is_possible
+
+    def _refit(
+        self,
+        judge: Judge,
+        rows: LabelledRows,
+        data: TrainingData,
+        params: dict[str, Any],
+        chosen: Chosen,
+    ) -> Chosen:
+        """Fit with weight on close decisions, search prices again, and return the better of both.
+
+        Weights that depend on the columns alone leave the probabilities what they are.
+        """
+        first = self.estimators_, self._group_models, self.group_estimators_
+        weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
+        chances = self._cross_fit(data, rows, {**params, "sample_weight": weights})
+        second = self._choose(judge, rows, data.groups, chances)
+        self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
+        if self.is_refitted_:
+            return second._replace(free=chosen.free)
+        self.estimators_, self._group_models, self.group_estimators_ = first
         return chosen
