@@ -1,9 +1,10 @@
-"""Why there is no booster with multipliers in its objective: LightGBM with them, against prices.
+"""Why there is no booster with multipliers in its objective: LightGBM and FairGBM against prices.
 
 The gradients of a booster get those of a Lagrangian: rates are means of sigmoids, and a multiplier
 rises while the rates of the training rows differ by more than the limit. ``FairDecisionClassifier``
 with the same booster inside sets prices on rows that the boosters of the folds have not seen.
-Neither uses the group in predictions.
+FairGBM does the same with LightGBM's own code, for rules on errors only, at three speeds of the
+multipliers. None of them uses the group in predictions.
 """
 
 from typing import Any
@@ -16,7 +17,16 @@ from benchmarks._decision_scores import SEEDS, Part, people, split
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
 from skfair.classification import FairDecisionClassifier
 
-LIMITS = {"demographic_parity": (0.05, 0.02), "equal_opportunity": (0.05, 0.02)}
+LIMITS = {
+    "demographic_parity": (0.05, 0.02),
+    "equal_opportunity": (0.05, 0.02),
+    "equalized_odds": (0.05,),
+}
+# FairGBM calls rules by the errors that they compare.
+ERRORS = {"equal_opportunity": "FNR", "equalized_odds": "FNR,FPR"}
+SPEEDS = (0.01, 0.1, 1.0)
+# Limits of prices beside these, to compare at the disparity on test rows that another way has.
+CURVE = (0.01, 0.02, 0.05, 0.1, 0.15)
 N_TREES, STEP = 100, 2.0
 SETTINGS = {"learning_rate": 0.1, "num_leaves": 31, "verbose": -1, "num_threads": 1}
 
@@ -25,28 +35,52 @@ def with_multipliers(X: Any, y: Any, groups: Any, rule: str, limit: float, seed:
     """Return a booster under a smooth limit on the largest difference of two groups' rates."""
     import lightgbm
 
-    (label,) = CELLS[rule]
-    inside = np.ones(y.size, bool) if label is None else y == label
     names = np.unique(groups)
-    share = np.zeros(y.size)  # what a selected row adds to the difference of the two rates
-    for g, sign in zip(names, (1.0, -1.0), strict=True):
-        cell = inside & (groups == g)
-        share[cell] = sign / cell.sum()
-    price = 0.0
+    share = np.zeros(
+        (len(CELLS[rule]), y.size)
+    )  # what a selected row adds to a difference of rates
+    for own, label in zip(share, CELLS[rule], strict=True):
+        for g, sign in zip(names, (1.0, -1.0), strict=True):
+            cell = (groups == g) & ((y == label) if label is not None else True)
+            own[cell] = sign / cell.sum()
+    price = np.zeros(len(share))
 
     def objective(scores: Any, data: Any) -> Any:
         nonlocal price
         chance = expit(scores)
-        gap = float(share @ chance)
-        price += STEP * np.sign(gap) * max(abs(gap) - limit, 0.0)
-        price *= 0.98 if abs(gap) < limit else 1.0
+        gap = share @ chance
+        price += STEP * np.sign(gap) * np.maximum(np.abs(gap) - limit, 0.0)
+        price *= np.where(np.abs(gap) < limit, 0.98, 1.0)
         slope = chance * (1 - chance)
-        gradient = chance - y + price * y.size * share * slope
+        gradient = chance - y + y.size * (price @ share) * slope
         return gradient, np.maximum(slope, 1e-6)
 
     settings = {**SETTINGS, "objective": objective, "seed": seed}
     booster = lightgbm.train(settings, lightgbm.Dataset(X, y), N_TREES)
     return lambda rows: (booster.predict(rows) > 0).astype(float)
+
+
+def fairgbm(speed: float) -> Any:
+    """Return FairGBM, whose multipliers rise at a speed."""
+
+    def fit(X: Any, y: Any, groups: Any, rule: str, limit: float, seed: int) -> Any:
+        from fairgbm import Dataset, train
+
+        codes = np.unique(groups, return_inverse=True)[1]
+        settings = {
+            **SETTINGS,
+            "objective": "constrained_cross_entropy",
+            "constraint_type": ERRORS[rule],
+            "constraint_fnr_threshold": limit,
+            "constraint_fpr_threshold": limit,
+            "multiplier_learning_rate": speed,
+            "seed": seed,
+        }
+        data = Dataset(X, label=y, constraint_group=codes)
+        booster = train(settings, data, N_TREES, verbose_eval=False)
+        return lambda rows: (booster.predict(rows) > 0.5).astype(float)
+
+    return fit
 
 
 def prices(X: Any, y: Any, groups: Any, rule: str, limit: float, seed: int) -> Any:
@@ -72,7 +106,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             for seed in SEEDS[: 1 if quick else 3]:
                 train, test, _ = split(name, seed, 1500 if quick else None)
                 for rule, limits in LIMITS.items():
-                    for limit in limits:
+                    for limit in sorted({*limits, *CURVE[: 0 if quick else None]}):
                         for row in compared(X, y, groups, train, test, rule, limit, seed):
                             results.setdefault(f"{name} | {rule} | {limit}", []).append(row)
             print(f"   {name} done", flush=True)
@@ -88,13 +122,18 @@ def compared(
         return Part(None, None, y[rows], groups[rows])
 
     given = X[train], y[train], groups[train], rule, limit, seed
-    cpu, predict = timed(lambda: with_multipliers(*given))
-    own_cpu, (own_predict, own_train) = timed(lambda: prices(*given))
+    found = {}
+    cpu, (own_predict, own_train) = timed(lambda: prices(*given))
+    found["prices"] = cpu, own_train.astype(float), own_predict(X[test]).astype(float)
+    is_asked = limit in LIMITS[rule]
+    ways = {"multipliers": with_multipliers} if is_asked else {}
+    if is_asked and rule in ERRORS and not lacks("fairgbm"):
+        ways |= {f"FairGBM, speed {speed}": fairgbm(speed) for speed in SPEEDS}
+    for way, fit in ways.items():
+        cpu, predict = timed(lambda f=fit: f(*given))
+        found[way] = cpu, predict(X[train]), predict(X[test])
     rows = []
-    for way, seconds, on_train, on_test in (
-        ("multipliers", cpu, predict(X[train]), predict(X[test])),
-        ("prices", own_cpu, own_train.astype(float), own_predict(X[test]).astype(float)),
-    ):
+    for way, (seconds, on_train, on_test) in found.items():
         accuracy, gap = measured(rule, on_test, part(test))
         kept = measured(rule, on_train, part(train))[1]
         row = {"way": way, "train": kept, "kept": kept <= limit + 1e-9, "cpu": seconds}
@@ -103,16 +142,62 @@ def compared(
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:
-    """Show means over splits of both ways."""
+    """Show means over splits of all ways, and how many fits kept the limit."""
     rows = []
     for case, fits in results["fits"].items():
-        for way in ("multipliers", "prices"):
+        if float(case.split(" | ")[2]) not in LIMITS[case.split(" | ")[1]]:
+            continue
+        for way in dict.fromkeys(row["way"] for row in fits):
             own = [row for row in fits if row["way"] == way]
             means = [float(np.mean([row[k] for row in own])) for k in FIGURES]
             kept = f"{sum(row['kept'] for row in own)} of {len(own)}"
             rows.append([*case.split(" | "), way, kept, *(f"{value:.4f}" for value in means)])
     columns = ["data", "rule", "limit", "way", "kept on training rows", *FIGURES.values()]
-    return {"boosting": Table("LightGBM under a limit, means over splits", columns, rows)}
+    return {
+        "boosting": Table("Boosters under a limit, means over splits", columns, rows),
+        "summary": _summary(results),
+    }
+
+
+def _summary(results: dict[str, Any]) -> Table:
+    """Compare each way with prices at the same disparity on test rows."""
+    every = [row["way"] for fits in results["fits"].values() for row in fits]
+    rows = []
+    for way in dict.fromkeys(every):
+        leads, drifts, own = [], [], []
+        for case, fits in results["fits"].items():
+            mine = [row for row in fits if row["way"] == way]
+            name, rule, limit = case.split(" | ")
+            if mine and float(limit) in LIMITS[rule]:
+                own += mine
+                accuracy, disparity = (
+                    float(np.mean([row[key] for row in mine])) for key in ("accuracy", "disparity")
+                )
+                drifts.append(disparity - float(limit))
+                leads.append(_of_prices(results, name, rule, disparity) - accuracy)
+        kept = f"{np.mean([row['kept'] for row in own]):.0%}"
+        means = [f"{np.mean(values):.4f}" for values in (drifts, leads)]
+        rows.append([way, len(own), kept, *means, float(np.median([row["cpu"] for row in own]))])
+    columns = [
+        "way",
+        "fits",
+        "kept on training rows",
+        "test disparity above limit",
+        "prices ahead at equal test disparity",
+        "CPU s (median)",
+    ]
+    return Table("All cases", columns, rows)
+
+
+def _of_prices(results: dict[str, Any], name: str, rule: str, disparity: float) -> float:
+    """Return the accuracy of prices at a disparity, between its neighbours."""
+    points = [
+        [np.mean([row[k] for row in fits if row["way"] == "prices"]) for k in FIGURES]
+        for case, fits in results["fits"].items()
+        if case.startswith(f"{name} | {rule} | ")
+    ]
+    _, gaps, accuracies, _ = np.array(sorted(points, key=lambda point: point[1])).T
+    return float(np.interp(disparity, gaps, np.maximum.accumulate(accuracies)))
 
 
 FIGURES = {

@@ -102,9 +102,9 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         Seed of stochastic solvers and of hidden layers.
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features. They are numbers and stay in the model.
-    min_rate : float, default=None
+    min_rate : float or "as before", default=None
         No group's rate may be below: the true positive rate if a rule looks at positives only, else
-        the selection rate.
+        the selection rate. "as before" means that of the classifier without rules.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
 
@@ -195,7 +195,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         **ConstrainedERMBase._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "refine": ["boolean"],
-        "min_rate": [Interval(Real, 0, 1, closed="both"), None],
+        "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
     }
 
@@ -222,7 +222,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         control_columns: ColumnNames | None = None,
-        min_rate: float | None = None,
+        min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
     ) -> None:
         self.constraint = constraint

@@ -6,44 +6,26 @@ store them. A row is decided for the class with the largest probability minus pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state, indexable
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import _check_y
 
 from skfair._typing import (
     ColumnLike,
     ColumnNames,
     ColumnsLike,
     Estimator,
-    FloatArray,
-    IntArray,
     MatrixLike,
     Seed,
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.blocks.training_data import TrainingData
-from skfair.enforcement.decisions.choose import Chosen, choose
-from skfair.enforcement.decisions.judge import ClassRule, Judge
-from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.rows import Features
-from skfair.estimators.certified import Models, certified_fit, check_certifiable
-from skfair.estimators.chances import (
-    chances_of,
-    cross_fit,
-    make_splits,
-    with_probabilities,
-)
-from skfair.estimators.decision_prediction import DecisionPrediction
+from skfair.enforcement.decisions.judge import Judge
+from skfair.estimators.decision_fitting import DecisionFitting
 from skfair.estimators.decisions import (
-    LabelledRows,
     clash,
     class_limits,
     class_rules,
@@ -52,16 +34,10 @@ from skfair.estimators.decisions import (
     report,
 )
 from skfair.estimators.erm_problem import active_rules
-from skfair.estimators.group_chances import GroupModels, fit_group_models
-from skfair.estimators.inner_models import InnerModels
 from skfair.estimators.inner_scores import as_rows
-from skfair.groups.attributes import CONTROL
-from skfair.groups.encoding import encode_groups
-from skfair.groups.levels import GroupLevels
-from skfair.groups.sensitive_columns import take_columns
 
 
-class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin, BaseEstimator):
+class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator):
     r"""Any classifier with decisions that keep fairness limits on the training rows.
 
     The classifier is fitted as it is, on folds, so that every training row has probabilities from
@@ -89,7 +65,8 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         set.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
-        ``estimator``.
+        ``estimator``. If they may, one that is given is used as well: shares of rows are half known
+        and half estimated ("mixed") if that is better on the training rows.
     cv : int, splitter, iterable or "prefit", default=5
         The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
@@ -123,6 +100,11 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         training rows only, and new people exceed them about half of the time. Two classes, rules on
         differences or ratios; fits about three times as many models.
 
+    refit_with_prices : bool, default=False
+        Whether the classifier is fitted again with more weight on the rows whose decision is close
+        at the prices found. It is kept if the decisions on the training rows become better. Needs
+        an ``estimator`` whose fit takes ``sample_weight``; twice the time.
+
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
@@ -132,7 +114,7 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
     estimators_ : list of classifiers
         The models of the folds; their probabilities are averaged.
     group_estimators_ : list of lists of classifiers
-        For each attribute the models of groups, if groups may not be used and limits bind.
+        For each attribute the models of groups, if these are estimated and limits bind.
     train_predictions_ : ndarray of shape (n_samples,)
         Decisions on the training rows, by models that have not seen them: what limits hold for.
     train_disparity_ : float
@@ -145,8 +127,8 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", or "none" if no limit binds; with
-        ``confidence`` "path".
+        What found the prices: "windows", "prices", "mixed" (prices of known and estimated groups),
+        or "none" if no limit binds; with ``confidence`` "path".
     certified_disparity_ : float
         With ``confidence``: the smallest limit that can be shown to hold for new people.
     p_value_ : float
@@ -156,6 +138,8 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         "accuracy", "selection_rate", "disparity", "bound", "p_value" and "is_certified".
     is_group_aware_ : bool
         Whether predictions need the group.
+    is_refitted_ : bool
+        Whether the second fit of ``refit_with_prices`` was kept.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -210,6 +194,7 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -234,6 +219,7 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         random_state: Seed = None,
         n_jobs: int | None = None,
         confidence: float | None = None,
+        refit_with_prices: bool = False,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -253,6 +239,7 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.confidence = confidence
+        self.refit_with_prices = refit_with_prices
 
     @fit_method
     def fit(
@@ -263,6 +250,7 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
+        **fit_params: Any,
     ) -> FairDecisionClassifier:
         """Fit the classifier on folds, and choose the prices of its decisions.
 
@@ -278,6 +266,9 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
             The group of each row.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for rules that hold within each of their levels.
+        **fit_params : dict
+            What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
+            columns are cut to the folds. With metadata routing, what it has requested.
 
         Returns
         -------
@@ -295,135 +286,35 @@ class FairDecisionClassifier(InnerModels, DecisionPrediction, MetaEstimatorMixin
             skip_check_array=True,
         )
         rows = self._labelled(data)
+        others = {"sensitive_features": sensitive_features, "control_features": control_features}
+        params = self._inner_params(data, fit_params, others)
         self._read_strata(X, control_features, data)
+        self.is_refitted_ = False
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         fair = class_rules(rules, rows, self.max_disparity)
         if self.confidence is not None and fair:
-            attributes, predicted = self._certify(data, rows, fair, worth)
+            if self.refit_with_prices:
+                raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
+            attributes, predicted = self._certify(data, rows, fair, worth, params)
             self.__dict__.update(attributes)
             self._worth = worth
             self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
             self.train_predictions_ = self.classes_[predicted]
             return self
-        chances = self._cross_fit(data, rows)
+        chances = self._cross_fit(data, rows, params)
         before = free_decisions(chances @ worth)
         limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
         self._group_models = self._fit_group_models(data, rows, judge, before)
-        chosen = self._choose(judge, rows, data, chances)
+        chosen = self._choose(judge, rows, data.groups, chances)
+        if self._is_refit_asked(chosen):
+            chosen = self._refit(judge, rows, data, params, chosen)
+        shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
+        self.prices_, self._worth = chosen.prices.reshape(shape), worth
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
         hint = clash(rules, self.min_rate, self.selection_rate)
         self.__dict__.update(report(judge, chosen, n_fair, hint))
         self.price_of_fairness_ = unit * (chosen.free.worth - chosen.verdict.worth)
         self.train_predictions_ = self.classes_[chosen.predicted]
         return self
-
-    # --- steps of a fit ------------------------------------------------------------------------
-
-    def _labelled(self, data: TrainingData) -> LabelledRows:
-        check_classification_targets(data.y)
-        self.classes_, codes = np.unique(data.y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                "This classifier needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {self.classes_.tolist()[0]!r}."
-            )
-        aware = self.group_aware
-        self.is_group_aware_ = bool(
-            self.sensitive_columns is not None if aware == "auto" else aware
-        )
-        offsets = self._group_levels.offsets
-        self._marginals = data.groups.sums(data.sample_weight)
-        self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
-        return LabelledRows(
-            data.groups, codes.astype(np.int64), self.classes_, data.sample_weight, data.strata
-        )
-
-    def _read_strata(self, X: Any, control_features: Any, data: TrainingData) -> None:
-        """Keep the levels of the control features, for prediction."""
-        self._strata_levels: GroupLevels | None = None
-        if data.strata is not None:
-            if self.control_columns is not None:
-                control_features = take_columns(X, self.control_columns, "control_columns")
-            self._strata_levels = encode_groups(control_features, role=CONTROL).levels
-
-    def _cross_fit(self, data: TrainingData, rows: LabelledRows) -> FloatArray:
-        """Fit the models and return the probabilities of the training rows."""
-        inner = with_probabilities(self._inner())
-        if isinstance(self.cv, str) or isinstance(inner, FrozenEstimator):
-            check_is_fitted(inner)
-            self.estimators_ = [inner]
-            return chances_of(inner, data.X, self.classes_)
-        cells = rows.groups.cells(rows.codes, self.classes_.size).codes
-        splits = make_splits(self.cv, data.X, data.y, cells)
-        params = self._row_params(data.sample_weight)
-        found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
-        self.estimators_ = found.models
-        return found.chances
-
-    def _certify(
-        self, data: TrainingData, rows: LabelledRows, rules: Sequence[ClassRule], worth: FloatArray
-    ) -> tuple[dict[str, Any], IntArray]:
-        """Return the attributes and decisions that can be shown to keep limits for new people."""
-        check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
-        weights = data.sample_weight
-        groups = None if self.is_group_aware_ else self._group_estimator()
-        of_groups = {} if groups is None else self._row_params(weights, groups)
-        inner = with_probabilities(self._inner())
-        params = self._row_params(weights)
-        models = Models(inner, groups, params, of_groups, self.cv, self.n_jobs)
-        rng = check_random_state(self.random_state)
-        judge = Judge(rules, rows.codes, rows.weights, worth)
-        assert self.confidence is not None
-        return certified_fit(data.X, data.y, rows, judge, models, float(self.confidence), rng)
-
-    def _fit_group_models(
-        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
-    ) -> GroupModels | None:
-        """Fit models of groups if they are not to be used, and a limit binds."""
-        self.group_estimators_: list[list[Any]] = []
-        if (
-            self.is_group_aware_
-            or data.groups.n_groups == data.groups.n_attributes
-            or judge(before).is_feasible
-        ):
-            return None
-        estimator = self._group_estimator()
-        found = fit_group_models(
-            estimator,
-            data.X,
-            data.groups,
-            rows.codes,
-            self._row_params(data.sample_weight, estimator),
-            self.cv if isinstance(self.cv, Integral) else 5,
-            self.n_jobs,
-        )
-        self.group_estimators_ = found.models
-        return found
-
-    def _choose(
-        self, judge: Judge, rows: LabelledRows, data: TrainingData, chances: FloatArray
-    ) -> Chosen:
-        """Search the prices, and store them."""
-        groups, n_strata = data.groups, self._n_strata
-        offsets = groups.offsets
-        features = Features(
-            groups.n_groups, n_strata, self.classes_.size, np.arange(offsets[0], offsets[1])
-        )
-        strata = None if rows.strata is None else rows.strata.codes
-        joint = None if self._group_models is None else self._group_models.joint_of_rows(chances)
-        search = PriceSearch(
-            judge,
-            features,
-            rows.codes if strata is None else strata * self.classes_.size + rows.codes,
-            chances @ judge.worth,
-            self._shares(chances, groups.codes, joint, strata),
-            check_random_state(self.random_state),
-        )
-        is_partition = self.is_group_aware_ and groups.n_attributes == 1 and n_strata == 1
-        chosen = choose(search, groups.codes[0] if is_partition else None, self.method)
-        shape = (groups.n_groups, n_strata, self.classes_.size, self.classes_.size)
-        self.prices_ = chosen.prices.reshape(shape)
-        self._worth = judge.worth
-        return chosen

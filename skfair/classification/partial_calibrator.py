@@ -45,6 +45,7 @@ from skfair.estimators.inner_scores import (
 )
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.limits import Limit
 from skfair.groups.sensitive_columns import column_positions, take_columns
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -81,8 +82,8 @@ class PartialParityCalibrator(
     constraint : str, default="statistical_parity"
         "statistical_parity", "group_auc", "demographic_parity", "equal_opportunity" or
         "equalized_odds", as in :class:`PartialParityClassifier`.
-    max_disparity : float, default=0.05
-        The bound.
+    max_disparity : float or dict, default=0.05
+        The bound; a dict has it by the name of the attribute.
     scale : {"conditional", "ccdf"}, default="conditional"
         Whether disparities are shares of the interval, or shares of the whole groups.
     cv : int, cross-validation generator or None, default=5
@@ -166,7 +167,7 @@ class PartialParityCalibrator(
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals says more
         "constraint": [str],  # _check_rule says more
-        "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object"],
         "response_method": [StrOptions(set(RESPONSES))],
@@ -181,7 +182,7 @@ class PartialParityCalibrator(
         estimator: Estimator | None = None,
         interval: IntervalLike = (0.0, 0.3),
         constraint: str = "statistical_parity",
-        max_disparity: float = 0.05,
+        max_disparity: Limit = 0.05,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
         cv: Any = 5,

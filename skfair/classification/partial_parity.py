@@ -33,6 +33,7 @@ from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
@@ -74,8 +75,9 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         another. "group_auc_quadratic", "inter_group_pairwise", "intra_group_pairwise": the
         comparators of the paper; they look at no interval, and ``max_disparity`` bounds their
         quadratic surrogate.
-    max_disparity : float, default=0.05
-        The bound.
+    max_disparity : float or dict, default=0.05
+        The bound; a dict has one for each attribute, None for none, and needs
+        ``intersectional=False`` if there are several.
     rank_within : {"class", "group"}, default="class"
         For rules on positives or classes: whether ranks are taken within the rows that count, (50)
         and (56), or among all rows of a group (Definitions A.2 and A.3), as :mod:`skfair.metrics`
@@ -160,11 +162,11 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Share of positive decisions in each group of the training data.
     train_disparity_ : float
         The true disparity on the training data.
-    effective_disparity_ : float
+    effective_disparity_ : float or dict
         The bound that was used: ``max_disparity``, or more where the numbers of rows, or ties,
         leave no choice.
     certified_ : bool
-        Whether ``train_disparity_`` is at most ``effective_disparity_``.
+        Whether ``train_disparity_`` is at most ``effective_disparity_``, each attribute by its own.
     percentiles_ : ndarray of shape (n_percentiles,)
         Where smooth statistical parity was imposed, as shares of the interval.
     percentile_thresholds_ : ndarray
@@ -226,7 +228,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals says more
         "constraint": [str],
-        "max_disparity": [Interval(Real, 0, None, closed="left")],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "rank_within": [StrOptions({"class", "group"})],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
@@ -251,7 +253,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self,
         interval: IntervalLike = (0.0, 0.3),
         constraint: str = "statistical_parity",
-        max_disparity: float = 0.05,
+        max_disparity: Limit = 0.05,
         *,
         rank_within: RankWithin = "class",
         scale: Literal["conditional", "ccdf"] = "conditional",

@@ -18,7 +18,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
@@ -38,6 +39,9 @@ from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.solvers.clustering.assignment import assign, place
+from skfair.utils.docs import documented
+from skfair.utils.routing import fit_arguments, router_to
+from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
@@ -47,6 +51,7 @@ _MOST_ROUNDS, _SETTLED = 100, 1e-5
 _SETTLING_STEPS = 2
 
 
+@documented
 class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, BaseEstimator):
     """Clusters of any clusterer, with labels that keep the groups in proportion.
 
@@ -76,12 +81,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         the clusterer.
     random_state : int, RandomState instance or None, default=None
         Seed of the clusterer, if it has none of its own.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the clustering.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
 
     Attributes
     ----------
@@ -186,6 +187,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         *,
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
+        **fit_params: Any,
     ) -> FairAssignment:
         """Fit the clusterer, and assign the rows within the limits.
 
@@ -193,12 +195,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         ----------
         X : array-like of shape (n_samples, n_features)
             The rows.
-        y : object
-            Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        **fit_params : dict
+            What ``clusterer.fit`` takes besides. With metadata routing, what it has requested.
 
         Returns
         -------
@@ -212,7 +210,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             sample_weight=sample_weight,
             **self._checks(),
         )
-        self.clusterer_ = self._fitted(data.X, data.sample_weight)
+        others = {"sensitive_features": sensitive_features}
+        self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         self._moved: NDArray[Any] | None = None
         self.__dict__.pop("cluster_centers_", None)
         costs = self._costs(data.X)
@@ -263,9 +262,32 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             return {"skip_check_array": True}
         return {"dtype": [np.float64, np.float32], "order": "C"}
 
-    def _fitted(self, X: MatrixLike, sample_weight: FloatArray | None) -> Any:
+    def _inner(self) -> Any:
+        return MiniBatchKMeans() if self.clusterer is None else self.clusterer
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is requested here and by the clusterer inside.
+
+        Returns
+        -------
+        router : MetadataRouter
+            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
+        """
+        return router_to(self, self._inner(), "clusterer")
+
+    def _fitted(
+        self,
+        X: MatrixLike,
+        sample_weight: FloatArray | None,
+        given: dict[str, Any],
+        others: dict[str, Any],
+    ) -> Any:
         """Return the clusterer, fitted if it was not."""
-        inner = MiniBatchKMeans() if self.clusterer is None else self.clusterer
+        inner = self._inner()
+        if given and isinstance(inner, FrozenEstimator):
+            raise ValueError(
+                f"A fitted clusterer takes no {listed(list(given))}: it is not fitted."
+            )
         if isinstance(inner, FrozenEstimator):
             check_is_fitted(inner)
             return inner
@@ -273,8 +295,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         if self.random_state is not None and inner.get_params().get("random_state", 0) is None:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             inner.set_params(random_state=seed)
-        is_taken = sample_weight is not None and has_fit_parameter(inner, "sample_weight")
-        return inner.fit(X, sample_weight=sample_weight) if is_taken else inner.fit(X)
+        return inner.fit(X, **fit_arguments(self, inner, sample_weight, given, others))
 
     def _costs(self, X: MatrixLike) -> FloatArray:
         """Return what rows pay in each cluster."""
@@ -400,6 +421,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         *,
         sensitive_features: ColumnsLike | None = None,
         sample_weight: ColumnLike | None = None,
+        **fit_params: Any,
     ) -> NDArray[np.int32]:
         """Fit, and return the labels within the limits.
 
@@ -409,10 +431,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             The rows.
         y : object
             Not used; exists for compatibility.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        **fit_params : dict
+            What ``clusterer.fit`` takes besides.
 
         Returns
         -------
@@ -420,5 +440,5 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             Cluster of each row.
         """
         return self.fit(
-            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight
+            X, y, sensitive_features=sensitive_features, sample_weight=sample_weight, **fit_params
         ).labels_

@@ -8,7 +8,7 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,10 +26,12 @@ from skfair.constraints.partial import (
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
+from skfair.groups.limits import Limit, limits_of_attributes, loosest
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
+_TINY = 1e-12
 
 
 class Promise(NamedTuple):
@@ -49,6 +51,8 @@ class Promise(NamedTuple):
     intervals: Intervals
     # Set if the rows are few weighted ones that stand for those of Dask collections
     behind: WeightedRows | None = None
+    # Limit of each attribute (None: it is free) if each has its own; ``bound`` is the largest then
+    limits: tuple[float | None, ...] | None = None
 
     @classmethod
     def of(
@@ -56,7 +60,7 @@ class Promise(NamedTuple):
         name: str,
         interval: IntervalLike,
         scale: str,
-        bound: float,
+        bound: Limit,
         groups: GroupEncoding,
         targets: FloatArray,
         weights: FloatArray | None = None,
@@ -66,8 +70,11 @@ class Promise(NamedTuple):
         """Read a promise from parameters."""
         rule, is_ccdf = PARTIAL_RULES[name]().ranked(rank_within), scale == "ccdf"
         own = Intervals(interval, groups.levels)
-        made = cls(name, rule, interval, is_ccdf, bound, groups, targets, weights, own, behind)
-        return made.with_bound(bound)
+        largest, limits = loosest(bound), tuple(limits_of_attributes(bound, groups))
+        made = cls(name, rule, interval, is_ccdf, largest, groups, targets, weights, own, behind)
+        if isinstance(bound, Mapping) and len(limits) > 1:
+            made = made._replace(limits=limits)
+        return made.with_bound(largest)
 
     def with_bound(self, bound: float) -> Self:
         """Return the promise with another bound."""
@@ -80,6 +87,53 @@ class Promise(NamedTuple):
     def _seen_longer(self, length: float) -> Self:
         """Return the promise on an interval of the user's that is longer."""
         return self._replace(interval=_pairs(self._longer(length)))
+
+    def of_attributes(self) -> list[Self]:
+        """Return the promise of each attribute that is limited, if each has its own limit."""
+        if self.limits is None:
+            return [self]
+        pairs = Intervals(self.interval, self.groups.levels).bounds
+        parts = []
+        for a, limit in enumerate(self.limits):
+            if limit is not None:
+                groups, ends = self.groups.of_attribute(a), self.groups.offsets[a : a + 2]
+                own = dict(zip(groups.names, pairs[ends[0] : ends[1]], strict=True))
+                parts.append(
+                    self._replace(
+                        groups=groups,
+                        limits=None,
+                        interval=own,
+                        intervals=self.intervals.of_groups(*ends),
+                    ).with_bound(limit)
+                )
+        return parts
+
+    @property
+    def ratios(self) -> FloatArray:
+        """Limit of each attribute that is limited, as a part of the bound."""
+        parts = [max(part.bound, _TINY) / max(self.bound, _TINY) for part in self.of_attributes()]
+        return np.array(parts)
+
+    @property
+    def said(self) -> str:
+        """The limits, as a user would write them."""
+        if self.limits is None:
+            return f"{self.bound:g}"
+        return repr(self.by_name())
+
+    def by_name(self) -> float | dict[str, float | None]:
+        """Return the bound, or the limit of each attribute."""
+        if self.limits is None:
+            return self.bound
+        return dict(zip(self.groups.levels.attributes, self.limits, strict=True))
+
+    def load(self, scores: FloatArray) -> float:
+        """Return the disparity of scores; where each attribute has its limit, in units of these.
+
+        The limits are kept if and only if it is at most the bound.
+        """
+        parts = zip(self.of_attributes(), self.ratios, strict=True)
+        return max((part.measure(scores) / ratio for part, ratio in parts), default=0.0)
 
     @property
     def is_vacuous(self) -> bool:
@@ -226,7 +280,7 @@ def make_promise(
     name: str,
     interval: IntervalLike,
     scale: str,
-    max_disparity: float,
+    max_disparity: Limit,
     groups: GroupEncoding,
     targets: FloatArray,
     weights: FloatArray | None,
@@ -273,15 +327,29 @@ def make_promise(
             f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule is "
             "active.",
         )
+    if promise.limits is None:
+        return _allowed_by_rows(promise, "max_disparity")
+    names = promise.groups.levels.attributes
+    limited = [name for name, limit in zip(names, promise.limits, strict=True) if limit is not None]
+    parts = {
+        name: _allowed_by_rows(part, f"max_disparity[{name!r}]").bound
+        for name, part in zip(limited, promise.of_attributes(), strict=True)
+    }
+    largest = max(parts.values(), default=np.inf)
+    return promise._replace(limits=tuple(map(parts.get, names))).with_bound(largest)
+
+
+def _allowed_by_rows(promise: Promise, name: str) -> Promise:
+    """Return the promise with a bound that the numbers of rows allow."""
     floor = promise.floor()
-    if max_disparity < floor and not promise.is_vacuous:
-        warn_user(
-            f"max_disparity={max_disparity:g} is less than one row of the smallest group in the "
-            f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
-            "interval or merge small groups.",
-        )
-        promise = promise.with_bound(floor)
-    return promise
+    if promise.bound >= floor or promise.is_vacuous:
+        return promise
+    warn_user(
+        f"{name}={promise.bound:g} is less than one row of the smallest group in the "
+        f"interval amounts to; {floor:.4g} is used. Ask for at least that, choose a longer "
+        "interval or merge small groups.",
+    )
+    return promise.with_bound(floor)
 
 
 def _check_rows_inside(promise: Promise) -> None:
@@ -348,6 +416,6 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
     warn_user(
         f"No model was found whose {promise.name} disparity on the training data is at most "
-        f"{promise.bound:g}; the smallest reached is {disparity:.4g}. {remedy}",
+        f"{promise.said}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
     )

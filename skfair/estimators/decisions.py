@@ -19,14 +19,15 @@ from skfair.enforcement.decisions.choose import Chosen, contradiction
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.limits import (
-    Limit,
     budget,
     floor_rule,
     floors,
     prepare_rule,
+    rates_before,
     unique_names,
 )
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.limits import Limit
 from skfair.groups.strata import Strata
 from skfair.losses import make_loss
 from skfair.utils.text import listed
@@ -118,20 +119,13 @@ def class_limits(
         if isinstance(floor, str):
             if floor != "as before":
                 raise ValueError(f"min_rate must be a number or 'as before', got {floor!r}.")
-            smallest = _rates_before(rule, against, before == label)
+            smallest = rates_before(rule, against, before == label)
         else:
             check_number(floor, "min_rate", 0, 1)
         found += [(bound, label) for bound in floors(rule, against, smallest)]
     for label, wanted in _by_class(selection_rate, "selection_rate", rows.classes):
         found += [(bound, label) for bound in budget(rows.against_rest(label), wanted)]
     return [ClassRule(rows.named(bound, label), label) for bound, label in found]
-
-
-def _rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
-    """Return the rates of groups that decisions give, a little lower: they are to be kept."""
-    bound = rule.prepare(rows, 1.0)
-    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
-    return np.maximum(1.0 - bound.rates @ means - 1e-9, 0.0)
 
 
 def _by_class(given: Any, name: str, classes: NDArray[Any]) -> list[tuple[int, Any]]:

@@ -30,9 +30,10 @@ from skfair.estimators.erm_problem import (
     choose_solver,
     default_solver,
     solve,
+    with_floor,
 )
-from skfair.estimators.limits import loosest
 from skfair.estimators.stream import Stream, begin, check_advances
+from skfair.groups.limits import loosest
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
@@ -124,19 +125,31 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
 
     def _build(self, data: TrainingData, task: Task, *, n_earlier: int = 0) -> Problem:
         """Build the problem."""
+        rules = active_rules(self.constraint, self._task, data)
+        options = ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model)
+        limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
         return build_problem(
-            data,
-            task,
-            active_rules(self.constraint, self._task, data),
-            self.max_disparity,
-            self._limits(),
-            ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model),
-            n_earlier=n_earlier,
+            data, task, rules, self.max_disparity, limits, options, n_earlier=n_earlier
         )
 
     def _limits(self) -> Limits:
         """Return floors and budgets; classifiers have parameters for them."""
         return Limits()
+
+    def _solve_freely(self, problem: Problem) -> FloatArray:
+        """Return the parameters that solve a problem without rules."""
+        rng = check_random_state(self.random_state)
+        return (
+            self._choose(problem)
+            .solve(
+                problem,
+                problem.start(rng),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                random_state=rng,
+            )
+            .theta
+        )
 
     def _choose(self, problem: Problem) -> Solver:
         """Choose the solver."""

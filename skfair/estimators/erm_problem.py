@@ -7,7 +7,7 @@ made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,14 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.judge import StrictResult
 from skfair.enforcement.strict import solve_strictly
 from skfair.estimators.limits import (
-    Limit,
     budget,
     floor_rule,
     floors,
     prepare_rule,
+    rates_before,
     unique_names,
 )
+from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore, ScoreFunction
 from skfair.models.plug_in import PlugInScore
@@ -87,7 +88,7 @@ class Task(NamedTuple):
 class Limits(NamedTuple):
     """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
 
-    min_rate: float | None = None
+    min_rate: float | FloatArray | str | None = None  # one, one for each group, or "as before"
     selection_rate: float | tuple[float, float] | None = None
 
 
@@ -138,9 +139,7 @@ def build_problem(
     problem : RuledProblem
         What solvers may ask.
     """
-    rows = TrainingRows(
-        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
-    )
+    rows = _rows_of(data, task)
     bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
     bound = unique_names([*bound, *_other_limits(rules, rows, limits)])
     if data.blocks is not None and len(bound) > len(rules):
@@ -159,12 +158,41 @@ def build_problem(
     )
 
 
+def _rows_of(data: TrainingData, task: Task) -> TrainingRows:
+    return TrainingRows(
+        data.groups, task.targets, data.sample_weight, task.loss, task.class_names, data.strata
+    )
+
+
+def with_floor(
+    limits: Limits,
+    data: TrainingData,
+    task: Task,
+    rules: Sequence[Constraint],
+    options: ModelOptions,
+    solution: Callable[[Problem], FloatArray],
+) -> Limits:
+    """Return limits whose floor is a number, or one for each group: rates of a model without rules.
+
+    ``solution`` solves a problem without rules.
+    """
+    if limits.min_rate != "as before":
+        return limits
+    if data.blocks is not None:  # floors are refused there, whatever they are
+        return limits._replace(min_rate=0.0)
+    free = build_problem(data, task, [], np.inf, Limits(), options)
+    scores, _ = free.model.forward(free.model_part(solution(free)))
+    rates = rates_before(floor_rule(rules), _rows_of(data, task), scores > 0)
+    return limits._replace(min_rate=rates)
+
+
 def _other_limits(
     rules: Sequence[Constraint], rows: TrainingRows, limits: Limits
 ) -> list[BoundConstraint]:
     """Return floor and budget as rules."""
     found = []
     if limits.min_rate is not None:
+        assert not isinstance(limits.min_rate, str)
         found += floors(floor_rule(rules), rows, limits.min_rate)
     if limits.selection_rate is not None:
         found += budget(rows, limits.selection_rate)

@@ -63,8 +63,21 @@ class GroupModels:
             else:
                 of_pairs = np.zeros((n, size * self.n_classes))
                 of_pairs[:, labels] = one
-                parts.append(of_pairs.reshape(n, size, self.n_classes))
+                of_pairs = of_pairs.reshape(n, size, self.n_classes)
+                parts.append(_given_class(of_pairs) * chances[:, None, :])
         return np.concatenate(parts, axis=1)
+
+
+def _given_class(of_pairs: FloatArray) -> FloatArray:
+    """Return P(group | class, row).
+
+    What the models of pairs say of the class is left out: the classifier knows it better, and
+    prices fit decisions best if both rely on the same probabilities of classes.
+    """
+    of_groups = of_pairs.sum(axis=2, keepdims=True)
+    of_classes = of_pairs.sum(axis=1, keepdims=True)
+    known = of_pairs / np.where(of_classes > 0, of_classes, 1.0)
+    return np.asarray(np.where(of_classes > 0, known, of_groups))
 
 
 def fit_group_models(

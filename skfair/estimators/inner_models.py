@@ -8,14 +8,16 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter
 
+from skfair._typing import ColumnLike
 from skfair.estimators.chances import with_probabilities
+from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.warn import warn_user
 
 
 class InnerModels:
-    """Gives the classifier that is wrapped, and that of groups."""
+    """Gives the classifier that is wrapped, that of groups, and what their fits take."""
 
     estimator: Any
     group_estimator: Any
@@ -31,18 +33,31 @@ class InnerModels:
         inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
         return with_probabilities(clone(inner))
 
-    def _row_params(self, sample_weight: Any, estimator: Any = None) -> dict[str, Any]:
-        """Return what the fit of an estimator takes besides X and y."""
-        if sample_weight is None:
-            return {}
-        if has_fit_parameter(self._inner() if estimator is None else estimator, "sample_weight"):
-            return {"sample_weight": sample_weight}
-        if estimator is None:
+    def _group_row_params(self, sample_weight: ColumnLike | None) -> dict[str, Any]:
+        """Return what the fit of the estimator of groups takes besides X and y."""
+        return fit_arguments(self, self._group_estimator(), sample_weight, {})
+
+    def _row_params(
+        self, sample_weight: ColumnLike | None, given: dict[str, Any], others: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the fit of the classifier takes besides X and y."""
+        inner = self._inner()
+        found = fit_arguments(self, inner, sample_weight, given, others)
+        if sample_weight is not None and not any("sample_weight" in name for name in found):
             warn_user(
-                f"{type(self._inner()).__name__} takes no sample_weight: weights count in the "
-                "limits only."
+                f"{type(inner).__name__} takes no sample_weight: weights count in the limits only."
             )
-        return {}
+        return found
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what is requested here and by the classifier inside.
+
+        Returns
+        -------
+        router : MetadataRouter
+            As :func:`sklearn.utils.metadata_routing.process_routing` reads it.
+        """
+        return router_to(self, self._inner(), "estimator")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

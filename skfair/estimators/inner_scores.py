@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import _check_method_params, _num_samples, check_array
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.utils.response import get_response
@@ -53,8 +53,8 @@ def fitted(
 ) -> Any:
     """Return a clone of the estimator fitted on some rows (all if None)."""
     if rows is not None:
-        X, y = _safe_indexing(X, rows), _safe_indexing(y, rows)
-        row_params = {name: _safe_indexing(values, rows) for name, values in row_params.items()}
+        whole, X, y = X, _safe_indexing(X, rows), _safe_indexing(y, rows)
+        row_params = _check_method_params(whole, row_params, rows)
     return clone(estimator).fit(X, y, **row_params)
 
 

@@ -11,17 +11,17 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skfair._typing import FloatArray
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment, Rate
 from skfair.constraints.rates import BoundedFalseNegativeRate, BoundedSelectionRate
 from skfair.groups.encoding import one_group
-from skfair.utils.text import listed
+from skfair.groups.limits import Limit, limits_of_attributes, loosest
 from skfair.utils.validation import check_number
-
-Limit = float | Mapping[str, float | None]
 
 
 class SelectionFloor(Constraint):
@@ -57,39 +57,18 @@ def prepare_rule(rule: Constraint, rows: TrainingRows, limit: Limit) -> list[Bou
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
         return [rule.prepare(rows, wanted)]
-    names = rows.groups.levels.attributes
-    if len(names) > rows.groups.n_attributes:
-        raise ValueError(
-            "max_disparity with a limit for each attribute needs attributes that are kept apart. "
-            "Set intersectional=False."
-        )
-    if set(wanted) != set(names):
-        raise ValueError(
-            f"max_disparity must have a limit for each of the attributes {listed(names)}, None for "
-            f"no limit; got limits for {listed(list(wanted))}."
-        )
-    for name, value in wanted.items():
-        if value is not None:
-            check_number(value, f"max_disparity[{name!r}]", 0)
-    loosest = max((value for value in wanted.values() if value is not None), default=None)
-    if loosest is None:
+    limits = limits_of_attributes(wanted, rows.groups)
+    if all(value is None for value in limits):
         return []
     bound = (rule if own is None else clone(rule).set_params(max_disparity=None)).prepare(
-        rows, loosest
+        rows, loosest(wanted)
     )
     attribute = rows.groups.attribute_of_group[bound.rate_groups]
     return [
         bound.restricted(np.flatnonzero(attribute == a), value, f"{bound.name} of {name}")
-        for a, name in enumerate(names)
-        if (value := wanted[name]) is not None
+        for a, (name, value) in enumerate(zip(rows.groups.levels.attributes, limits, strict=True))
+        if value is not None
     ]
-
-
-def loosest(limit: Limit) -> float:
-    """Return the largest of the limits."""
-    if not isinstance(limit, Mapping):
-        return float(limit)
-    return max((value for value in limit.values() if value is not None), default=np.inf)
 
 
 def unique_names(rules: Sequence[BoundConstraint]) -> list[BoundConstraint]:
@@ -110,7 +89,7 @@ def floor_rule(rules: Sequence[Constraint]) -> Constraint:
 
 
 def floors(
-    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float]
+    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
 ) -> list[BoundConstraint]:
     """Return rules that keep the rate of every group at or above a number, or one for each group.
 
@@ -139,6 +118,16 @@ def floors(
         )
         for r in range(bound.blocks.size)
     ]
+
+
+def rates_before(rule: Constraint, rows: TrainingRows, selected: NDArray[np.bool_]) -> FloatArray:
+    """Return the rates of groups that decisions give, a little lower: they are to be kept.
+
+    ``rule`` is from :func:`floor_rule`.
+    """
+    bound = rule.prepare(rows, 1.0)
+    means = bound.means(bound.moment.strict(np.where(selected, 1.0, -1.0)))
+    return np.maximum(1.0 - bound.rates @ means - 1e-9, 0.0)
 
 
 def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:

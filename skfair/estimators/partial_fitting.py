@@ -136,12 +136,12 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if self.max_iter is not None:
             params["max_iter"] = self.max_iter
         solver = self._make_solver()
-        if solver is None or promise.is_vacuous:
+        if solver is None or promise.is_vacuous or not promise.of_attributes():
             return _fit_freely(free, params)
         check_needs(solver, free)
         _check_ranks(promise, solver, self.solver)
         target = Target(
-            measure=lambda scores: promise.measure(scores - zero),
+            measure=lambda scores: promise.load(scores - zero),
             quality=lambda scores: free.objective.share_right(scores - zero),
             max_disparity=promise.bound,
         )
@@ -216,18 +216,20 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
         """Return the problem in each form of the rule; the algorithms of the paper get the last."""
-        percentiles = promise.percentiles(n_percentiles)
+        zero = self._fixed_threshold()
         forms = [
-            promise.rule.prepare(
-                promise.rows(attribute, percentiles, self._fixed_threshold()), surrogate
-            )
-            for attribute in range(promise.groups.n_attributes)
+            part.rule.prepare(part.rows(a, part.percentiles(n_percentiles), zero), surrogate)
+            for part in promise.of_attributes()
+            for a in range(part.groups.n_attributes)
         ]
         if not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
         tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance
+        ratios = None if promise.limits is None else promise.ratios
         return [
-            PartialParityProblem(free.model, free.objective, rules, tolerance, alpha=free.alpha)
+            PartialParityProblem(
+                free.model, free.objective, rules, tolerance, alpha=free.alpha, ratios=ratios
+            )
             for rules in zip(*forms, strict=True)
         ]
 

@@ -27,6 +27,7 @@ from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.groups.encoding import GroupEncoding, GroupLevels
+from skfair.groups.limits import Limit
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
@@ -58,7 +59,7 @@ class PartialPrediction(ClassifierMixin):
     is_group_aware_: bool
     calibration_: GroupMaps | None
     thresholds_: FloatArray
-    effective_disparity_: float
+    effective_disparity_: Limit
     classes_: NDArray[Any]
     _group_levels: GroupLevels
 
@@ -67,13 +68,13 @@ class PartialPrediction(ClassifierMixin):
     ) -> None:
         """Choose thresholds and maps, measure what is kept, and say so if it is not enough."""
         threshold = None if self.threshold == "accuracy" else float(self.threshold)
-        self.effective_disparity_ = promise.bound
+        self.effective_disparity_, bound = promise.by_name(), promise.bound
         kept, error = promise.kept_by_bins()
         if is_repaired:
             repaired = repair_scores(kept, scores, threshold, min_gap=min_gap, n_knots=self.n_knots)
             self.calibration_ = repaired.maps
             self.thresholds_ = repaired.maps.thresholds
-            self.effective_disparity_ = max(promise.bound, repaired.bound + error)
+            self.effective_disparity_ = bound = max(promise.bound, repaired.bound + error)
         elif threshold is None:
             everybody = np.zeros(scores.size, np.int64)
             blocks = score_blocks(scores, everybody, 1, promise.targets, promise.weights, min_gap)
@@ -81,7 +82,7 @@ class PartialPrediction(ClassifierMixin):
             self.thresholds_ = np.full(promise.groups.n_groups, cuts.thresholds[0])
         final = self._finished(scores, promise.groups.codes[0])
         self.train_disparity_ = kept.measure(final) + error
-        self.certified_ = bool(self.train_disparity_ <= self.effective_disparity_ + EXACT)
+        self.certified_ = bool(kept.load(final) + error <= bound + EXACT)
         positive = (final > 0) * (1.0 if promise.weights is None else promise.weights)
         self.rates_ = promise.groups.sums(positive) / promise.groups.sums(promise.weights)
         self.__dict__.pop("noise_floor_", None)

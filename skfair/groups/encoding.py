@@ -97,6 +97,21 @@ class GroupEncoding:
         """The attribute that each group belongs to, shape (n_groups,)."""
         return np.repeat(np.arange(self.n_attributes), np.diff(self.offsets))
 
+    def of_attribute(self, attribute: int) -> GroupEncoding:
+        """Return the groups of one attribute alone."""
+        first, stop = self.offsets[attribute], self.offsets[attribute + 1]
+        levels = self.levels
+        if self.n_attributes > 1:
+            levels = GroupLevels(
+                levels.attributes[attribute : attribute + 1],
+                levels.levels[attribute : attribute + 1],
+                None,
+                levels.names[first:stop],
+                np.array([0, stop - first]),
+            )
+        codes = self.codes[attribute : attribute + 1] - first
+        return GroupEncoding(codes, levels, self.counts[first:stop])
+
     def sums(self, values: NDArray[Any] | None = None) -> FloatArray:
         """Sum ``values`` (1 for each row if None) over the rows of each group."""
         if values is None:

@@ -30,6 +30,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
+from skfair.groups.limits import Limit
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
@@ -69,9 +70,11 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
     Parameters
     ----------
-    max_disparity : float, default=0.15
-        Limit on the disparity of a query. A query of 100 documents has a disparity of about 0.07
-        by chance; much smaller limits are kept by learning the chance of the training queries.
+    max_disparity : float or dict, default=0.15
+        Limit on the disparity of a query; a dict has one for each attribute, None for none, and
+        needs ``intersectional=False`` if there are several. A query of 100 documents has a
+        disparity of about 0.07 by chance; much smaller limits are kept by learning the chance of
+        the training queries.
     loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
         Loss of a difference of scores, which should be positive.
     alpha : float or None, default=None
@@ -117,7 +120,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     train_disparity_ : float
         The largest of them; 0 if none is defined.
     share_within_ : float
-        Share of the queries with a disparity whose disparity is at most ``max_disparity``.
+        Share of the queries with a disparity that keep ``max_disparity``.
     queries_ : ndarray of shape (n_queries,)
         Names of the training queries.
     n_pairs_ : int
@@ -187,7 +190,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     __metadata_request__rank = {"query_id": True}
 
     _parameter_constraints: dict[str, Any] = {
-        "max_disparity": [Interval(Real, 0, 1, closed="both")],
+        "max_disparity": [Interval(Real, 0, 1, closed="both"), dict],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "hidden_layer_sizes": ["array-like", _FROM_ONE],
@@ -206,7 +209,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
     def __init__(
         self,
-        max_disparity: float = 0.15,
+        max_disparity: Limit = 0.15,
         *,
         loss: str | Loss = "log_loss",
         alpha: float | None = None,
@@ -383,7 +386,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
                 solver.solve, tol=self.tol, max_iter=max_iter, random_state=rng, callback=callback
             ),
             task.problem.start(rng),
-            limit=self.max_disparity,
+            limit=task.limits,
             measure=task.true_values,
             query_of_row=task.query_of_row,
             query_share=self.query_share,
@@ -413,7 +416,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
                 self.status_ = "infeasible"
                 warn_user(
                     f"{found.share_within:.1%} of the training queries have a disparity of at most "
-                    f"{self.max_disparity:g}, and query_share={self.query_share:g} were asked for; "
+                    f"{self.max_disparity}, and query_share={self.query_share:g} were asked for; "
                     f"the largest disparity is {self.train_disparity_:.4g}. Raise max_disparity or "
                     "max_rounds, lower query_share, or give the model more features.",
                     ConvergenceWarning,

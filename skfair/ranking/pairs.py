@@ -21,6 +21,7 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise
 from skfair.constraints.moments import Moment
 from skfair.groups.encoding import Cells, GroupEncoding
+from skfair.groups.limits import Limit, limits_of_attributes
 
 
 class PairErrors(Moment):
@@ -145,9 +146,9 @@ def bind_pairs(
     query_names: list[Any],
     groups: GroupEncoding,
     atoms: Cells,
-    max_disparity: float,
-) -> tuple[BoundConstraint, list[ComparedRates]]:
-    """Return the rule on the errors of opposite kinds, and what each constraint row compares.
+    max_disparity: Limit,
+) -> tuple[BoundConstraint, list[ComparedRates], FloatArray]:
+    """Return the rule on the errors of opposite kinds, what each row compares, and its limit.
 
     The row of a query and groups a, b is the error rate on pairs whose better document is in b,
     minus that on pairs whose better document is in a.
@@ -155,10 +156,15 @@ def bind_pairs(
     number = {kind[:3]: k for k, kind in enumerate(pairs.kinds)}
     sizes = np.array([kind.n_pairs for kind in pairs.kinds], dtype=np.float64)
     members = [row.indices.tolist() for row in atoms.membership]
+    limit_of = limits_of_attributes(max_disparity, groups)
     compared: list[ComparedRates] = []
+    limits: list[float] = []
     rates: list[tuple[list[int], FloatArray]] = []
     for query in sorted({kind.query for kind in pairs.kinds}):
         for a, b in _group_pairs(groups):
+            limit = limit_of[groups.attribute_of_group[a]]
+            if limit is None:
+                continue
             both = [
                 [
                     number[query, i, j]
@@ -170,13 +176,14 @@ def bind_pairs(
             ]
             if all(both):
                 compared.append(ComparedRates(query, a, b))
+                limits.append(limit)
                 rates += [(own, sizes[own] / sizes[own].sum()) for own in both]
     names = [
         f"query {query_names[c.query]}: {groups.names[g]} better than {groups.names[h]}"
         for c in compared
         for g, h in ((c.first, c.second), (c.second, c.first))
     ]
-    return _rule(pairs, rates, names, max_disparity), compared
+    return _rule(pairs, rates, names, max(limits, default=0.0)), compared, np.array(limits)
 
 
 def _group_pairs(groups: GroupEncoding) -> list[tuple[int, int]]:

@@ -53,7 +53,7 @@ def solve_by_query(
     solve: Callable[[ConstrainedERM, FloatArray, FloatArray], SolverResult],
     start: FloatArray,
     *,
-    limit: float,
+    limit: FloatArray | float,
     measure: Callable[[FloatArray], FloatArray],
     query_of_row: IntArray,
     query_share: float,
@@ -94,7 +94,7 @@ def solve_by_query(
     return best
 
 
-def _share_within(truth: FloatArray, query_of_row: IntArray, limit: float) -> float:
+def _share_within(truth: FloatArray, query_of_row: IntArray, limit: FloatArray | float) -> float:
     """Return the share of the queries none of whose rows misses the limit; 1 without rows."""
     is_over = np.abs(truth) > limit + _ROUNDING
     n_queries = np.unique(query_of_row).size
@@ -102,7 +102,7 @@ def _share_within(truth: FloatArray, query_of_row: IntArray, limit: float) -> fl
 
 
 def _tightened(
-    problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: float
+    problem: ConstrainedERM, smooth: FloatArray, truth: FloatArray, limit: FloatArray | float
 ) -> ConstrainedERM:
     """Return the problem with tighter bounds where the truth misses the limit."""
     margin = _MARGIN * limit

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, Rows
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.models import LinearScore, MLPScore, PairScore
@@ -28,6 +29,8 @@ class RankingTask(NamedTuple):
         The model of the problem; ``pairs.model`` gives the scores of documents.
     compared : list of ComparedRates
         What each constraint compares.
+    limits : ndarray of shape (n_constraints,)
+        The limit of each.
     rows : RankedRows
         Grades, queries and groups of the documents.
     """
@@ -35,6 +38,7 @@ class RankingTask(NamedTuple):
     problem: ConstrainedERM
     pairs: PairScore
     compared: list[ComparedRates]
+    limits: FloatArray
     rows: RankedRows
 
     @property
@@ -78,7 +82,7 @@ def make_task(
     alpha: float,
     layers: tuple[int, ...],
     max_pairs: int,
-    max_disparity: float,
+    max_disparity: Limit,
     rng: np.random.RandomState,
 ) -> RankingTask:
     """Draw pairs and build the problem on them.
@@ -89,7 +93,7 @@ def make_task(
     rows = ranked_rows(grades, np.zeros(grades.size), query_id, groups)
     atoms = groups.cells()
     pairs = draw_pairs(grades, list(rows.queries()), atoms.codes, max_pairs, rng)
-    rule, compared = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
+    rule, compared, limits = bind_pairs(pairs, rows.query_names, groups, atoms, max_disparity)
     X = compact_rows(X)
     model = (
         MLPScore(X, layers)
@@ -106,4 +110,6 @@ def make_task(
         sample_weight=pairs.weights,
         alpha=alpha,
     )
-    return RankingTask(problem, scores, compared, rows)
+    if compared:
+        problem = problem.bounded(-limits, limits)
+    return RankingTask(problem, scores, compared, limits, rows)

@@ -518,3 +518,64 @@ def test_displays(mode):
     np.testing.assert_array_equal(curves.group_rates, expected.group_rates)
     assert len(curves.bands_) == 2
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("rule", "gap"),
+    [
+        ("statistical_parity", metrics.partial_statistical_parity_gap),
+        ("demographic_parity", metrics.partial_demographic_parity_gap),
+    ],
+)
+def test_each_attribute_has_its_own_limit(rule, gap):
+    X, y, sex = people(n=600)
+    age = np.where(X[:, 1] + np.random.default_rng(1).normal(size=y.size) > 0, "old", "young")
+    both = pd.DataFrame({"sex": sex, "age": age})
+
+    def gaps(limit):
+        model = fit((0.0, 0.5), rule, limit, data=(X, y, both), intersectional=False)
+        scores = model.decision_function(X)
+        found = {
+            name: gap(y, scores, sensitive_features=both[name], interval=(0.0, 0.5))
+            for name in both
+        }
+        assert model.train_disparity_ == pytest.approx(max(found.values()))
+        return model, found
+
+    limits = {"sex": 0.12, "age": 0.3}
+    model, found = gaps(limits)
+    assert model.certified_
+    assert model.effective_disparity_ == limits
+    assert all(found[name] <= limit + 1e-9 for name, limit in limits.items())
+    _, both_strict = gaps(0.15)
+    assert both_strict["age"] <= 0.15 + 1e-9 < found["age"]
+    model, found = gaps({"sex": 0.08, "age": None})
+    assert model.certified_
+    assert found["sex"] <= 0.08 + 1e-9 < found["age"]
+    free, found = gaps({"sex": None, "age": None})
+    plain, _ = gaps(1e9)
+    assert free.certified_
+    assert found["sex"] > 0.08
+    assert free.coef_ == pytest.approx(plain.coef_)
+
+
+def test_limits_of_attributes_and_few_rows():
+    X, y, sex = people(n=200)
+    both = pd.DataFrame({"sex": sex, "age": np.arange(y.size) % 2})
+    with pytest.warns(UserWarning, match=r"max_disparity\['age'\]=0.001 is less than one row"):
+        model = PartialParityClassifier(
+            max_disparity={"sex": 0.2, "age": 0.001}, intersectional=False, enforce="surrogate"
+        ).fit(X, y, sensitive_features=both)
+    assert model.effective_disparity_["sex"] == 0.2
+    assert 0.001 < model.effective_disparity_["age"] < 0.2
+    with pytest.raises(ValueError, match="intersectional=False"):
+        PartialParityClassifier(max_disparity={"sex": 0.2, "age": 0.1}).fit(
+            X, y, sensitive_features=both
+        )
+    own = pd.DataFrame({"sex": sex})
+    one = PartialParityCalibrator(max_disparity={"sex": 0.1}).fit(X, y, sensitive_features=own)
+    same = PartialParityCalibrator(max_disparity=0.1).fit(X, y, sensitive_features=own)
+    assert one.certified_
+    assert one.effective_disparity_ == same.effective_disparity_
+    given = {"sensitive_features": own}
+    assert one.decision_function(X, **given) == pytest.approx(same.decision_function(X, **given))

@@ -72,3 +72,49 @@ def test_a_budget(people):
         ConstrainedERMClassifier(selection_rate=0.2, min_rate=0.5).fit(X, y, **given)
     with pytest.raises(ValueError, match="selection_rate must be a number or a pair"):
         ConstrainedERMClassifier(selection_rate=(0.5, 0.2)).fit(X, y, **given)
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit", "among"), [("demographic_parity", 0.05, None), ("equal_opportunity", 0.02, 1)]
+)
+def test_rates_as_before(people, rule, limit, among):
+    X, y, both = people
+    given = {"sensitive_features": both["sex"]}
+
+    def rates(found):
+        inside = np.ones(y.size, bool) if among is None else y == among
+        return np.array([found[(both["sex"] == s) & inside].mean() for s in ("f", "m")])
+
+    free = ConstrainedERMClassifier(rule, 1.0).fit(X, y, **given).predict(X)
+    plain = ConstrainedERMClassifier(rule, limit).fit(X, y, **given).predict(X)
+    model = ConstrainedERMClassifier(rule, limit, min_rate="as before").fit(X, y, **given)
+    found = model.predict(X)
+    assert (rates(plain) < rates(free) - 1e-9).any()  # levelled down
+    assert (rates(found) >= rates(free) - 1e-8).all()
+    assert np.ptp(rates(found)) <= limit + 1e-9
+    assert model.status_ != "infeasible"
+
+
+def test_a_floor_as_before_on_other_models(people):
+    X, y, both = people
+    given = {"sensitive_features": both["sex"]}
+    free = ConstrainedERMClassifier(max_disparity=1.0, hidden_layer_sizes=(3,), random_state=0)
+    model = ConstrainedERMClassifier(
+        max_disparity=0.1, min_rate="as before", hidden_layer_sizes=(3,), random_state=0
+    )
+    before, after = (one.fit(X, y, **given).predict(X) for one in (free, model))
+    for sex in ("f", "m"):
+        own = both["sex"] == sex
+        assert after[own].mean() >= before[own].mean() - 1e-8
+    plain = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, **given).predict(X)
+    several = ConstrainedERMClassifier(
+        max_disparity=0.1, min_rate="as before", intersectional=False
+    ).fit(X, y, sensitive_features=both)
+    for name in both:
+        for level in both[name].unique():
+            own = (both[name] == level).to_numpy()
+            assert several.predict(X)[own].mean() >= plain[own].mean() - 1e-8
+    with pytest.raises(ValueError, match="'as before'"):
+        ConstrainedERMClassifier(min_rate="as ever").fit(X, y, **given)
+    stream = ConstrainedERMClassifier(min_rate="as before", random_state=0)
+    assert stream.partial_fit(X, y, **given).n_iter_ > 0

@@ -224,7 +224,7 @@ ARGUMENTS = {
         sorted(CONSTRAINTS),
         [["demographic_parity", "equal_opportunity"], DemographicParity(0.1), DemographicParity],
     ),
-    "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9]),
+    "max_disparity": ([0.05, 0.2], [0.0, 1e-9, 1e9, {"sex": 0.1, "age": None}, {}]),
     "solver": (["auto"], [*SOLVERS, *DC_SOLVERS, SOLVERS["plada"], SOLVERS["alm"]()]),
     "temperatures": ([(1, 4)], [(0,), (-1, 2), [[1]], (1e300,), (4, 1), ("a",)]),
     "hidden_layer_sizes": ([(), (2,)], [(0,), (-1,), (1.5,), [[2]], (2, 2), "ab"]),

@@ -240,3 +240,25 @@ def test_errors_name_the_parameter(training, params, fit, message):
     options = {"query_id": query_id, "sensitive_features": groups, **fit}
     with pytest.raises(ValueError, match=message):
         FairRanker(**params).fit(X, y, **options)
+
+
+def test_each_attribute_has_its_own_limit(training):
+    X, y, query_id, groups = training
+    age = np.where(X[:, 0] + np.random.default_rng(0).normal(size=y.size) > 0, "old", "young")
+    both = pd.DataFrame({"sex": groups, "age": age})
+    limits = {"sex": 0.2, "age": 0.5}
+    model = FairRanker(limits, intersectional=False, query_share=0.9, random_state=0)
+    model.fit(X, y, query_id, sensitive_features=both)
+    gaps = {
+        name: gaps_of(model, (X, y, query_id, both[name].to_numpy())).astype(float) for name in both
+    }
+    within = np.all([gaps[name] <= limit + 1e-9 for name, limit in limits.items()], axis=0)
+    assert model.share_within_ == pytest.approx(within.mean())
+    assert within.mean() >= 0.9
+    one = FairRanker({"sex": 0.2, "age": None}, intersectional=False, random_state=0)
+    one.fit(X, y, query_id, sensitive_features=both)
+    alone = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=both["sex"])
+    assert one.share_within_ >= 0.95
+    assert one.n_solves_ == alone.n_solves_
+    with pytest.raises(ValueError, match="for each of the attributes"):
+        FairRanker({"sex": 0.1}, intersectional=False).fit(X, y, query_id, sensitive_features=both)

@@ -89,7 +89,7 @@ def test_names_of_groups_do_not_matter():
 def test_rows_of_the_rule_are_differences_of_error_rates(n_groups):
     grades, query_id, groups, encoding, pairs = drawn(2, 10**6, n=90, n_groups=n_groups)
     names = ["q0", "q1", "q2"]
-    rule, compared = bind_pairs(pairs, names, encoding, encoding.cells(), 0.1)
+    rule, compared, _ = bind_pairs(pairs, names, encoding, encoding.cells(), 0.1)
     scores = np.random.RandomState(0).randint(0, 3, grades.size).astype(float)
     strict = rule.moment.strict(scores[pairs.first] - scores[pairs.second])
     values = rule.matrix @ rule.means(strict)
@@ -111,7 +111,7 @@ def test_overlapping_attributes_have_rows_of_their_own():
     encoding = encode_groups(np.column_stack([groups, other]), intersectional=False)
     atoms = encoding.cells()
     pairs = draw_pairs(grades, queries_of(query_id), atoms.codes, 10**6, np.random.RandomState(0))
-    rule, compared = bind_pairs(pairs, [0, 1, 2], encoding, atoms, 0.1)
+    rule, compared, _ = bind_pairs(pairs, [0, 1, 2], encoding, atoms, 0.1)
     scores = np.random.RandomState(2).normal(size=120)
     strict = rule.moment.strict(scores[pairs.first] - scores[pairs.second])
     values = np.abs(rule.matrix @ rule.means(strict))
@@ -127,7 +127,7 @@ def test_queries_with_one_direction_only_are_not_compared():
     groups = encode_groups(["f", "m", "f", "m", "m", "f"])
     atoms = groups.cells()
     pairs = draw_pairs(grades, queries_of(query_id), atoms.codes, 9, np.random.RandomState(0))
-    rule, compared = bind_pairs(pairs, ["a", "b"], groups, atoms, 0.1)
+    rule, compared, _ = bind_pairs(pairs, ["a", "b"], groups, atoms, 0.1)
     assert [comparison.query for comparison in compared] == [1]
     assert rule.matrix.shape == (1, 2)
 

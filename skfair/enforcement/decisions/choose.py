@@ -22,6 +22,11 @@ class Chosen(NamedTuple):
     verdict: Verdict
     free: Verdict
     method: str
+    leads: FloatArray  # (n_samples,): by how much a decision is worth more than the next best
+
+    def closeness(self, width: float) -> FloatArray:
+        """Return 1 for rows whose decision is a toss-up, and less the larger its lead is."""
+        return np.asarray(np.exp(-((self.leads / width) ** 2)))
 
 
 def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
@@ -68,7 +73,7 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
 
 
 def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:
-    return Chosen(best.prices, best.predicted, best.verdict, free.verdict, method)
+    return Chosen(best.prices, best.predicted, best.verdict, free.verdict, method, best.leads())
 
 
 def contradiction(judge: Judge, predicted: IntArray, names: Sequence[str]) -> str:

@@ -51,6 +51,11 @@ class Candidate:
         self.means = judge.means(self.predicted)
         self.verdict: Verdict = judge.verdict(self.means, judge.worth_of(self.predicted))
 
+    def leads(self) -> FloatArray:
+        """Return by how much the decision of each row is worth more than the next best one."""
+        two = np.partition(self._margins, -2, axis=1)[:, -2:]
+        return np.asarray(two[:, 1] - two[:, 0])
+
     def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
         """Move the price of a class at some features to where the decisions are best.
 

@@ -11,7 +11,7 @@ on it as on any other problem; those that need the convex parts ask for ``parts`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -100,7 +100,9 @@ class PartialParityProblem(TwoSidedProblem):
         tolerance: float,  # the disparity allowed, as a share of the intervals
         *,
         alpha: float = 0.0,  # weight of the penalty on the weights
+        ratios: FloatArray | None = None,  # tolerance of each rule, as a part of ``tolerance``
     ) -> None:
+        self._ratios = np.ones(len(rules)) if ratios is None else ratios
         self.model, self.objective, self.rules, self.alpha = model, objective, list(rules), alpha
         self.aux_starts = np.cumsum([model.n_parameters, *(rule.n_aux for rule in self.rules)])
         self.n_parameters = int(self.aux_starts[-1])
@@ -110,9 +112,13 @@ class PartialParityProblem(TwoSidedProblem):
 
     def _set_tolerance(self, tolerance: float) -> None:
         self.tolerance = tolerance
-        bounds = [rule.bounds(tolerance) for rule in self.rules]
+        bounds = [rule.bounds(own) for rule, own in self._tolerances()]
         self.lower = np.concatenate([np.empty(0), *(low for low, _ in bounds)])
         self.upper = np.concatenate([np.empty(0), *(high for _, high in bounds)])
+
+    def _tolerances(self) -> Iterator[tuple[BoundPartialRule, float]]:
+        """Pair each rule with its tolerance."""
+        return zip(self.rules, (self.tolerance * self._ratios).tolist(), strict=True)
 
     def limited(
         self,
@@ -172,7 +178,7 @@ class PartialParityProblem(TwoSidedProblem):
         """Complete parameters of the model by auxiliary parameters that suit its scores."""
         scores, _ = self.model.forward(theta_model)
         return np.concatenate(
-            [theta_model, *(rule.start(scores, self.tolerance) for rule in self.rules)]
+            [theta_model, *(rule.start(scores, own) for rule, own in self._tolerances())]
         )
 
     def model_part(self, theta: FloatArray) -> FloatArray:

@@ -1,0 +1,220 @@
+"""How FairDecisionClassifier finds its decisions: the steps of a fit, in their order.
+
+The models of classes are cross-fitted, then those of groups if these are not to be used, then
+prices are searched on the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from skfair._typing import FloatArray, IntArray, Seed
+from skfair.blocks.training_data import TrainingData
+from skfair.enforcement.decisions.choose import Chosen, choose
+from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import Features
+from skfair.estimators.certified import Models, certified_fit, check_certifiable
+from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
+from skfair.estimators.decision_prediction import DecisionPrediction
+from skfair.estimators.decisions import LabelledRows
+from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.inner_models import InnerModels
+from skfair.groups.attributes import CONTROL
+from skfair.groups.encoding import GroupEncoding, encode_groups
+from skfair.groups.levels import GroupLevels
+from skfair.groups.sensitive_columns import take_columns
+from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
+
+# A second fit weighs rows by 1 + CLOSE_WEIGHT * exp(-(lead / CLOSENESS)^2), by the lead of the
+# decision over the next best one.
+CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
+
+
+class DecisionFitting(InnerModels, DecisionPrediction):
+    """Fits the models, and finds the prices of decisions."""
+
+    cv: Any
+    method: str
+    group_aware: bool | str
+    min_rate: Any
+    selection_rate: Any
+    confidence: float | None
+    n_jobs: int | None
+    random_state: Seed
+    refit_with_prices: bool
+
+    def _labelled(self, data: TrainingData) -> LabelledRows:
+        check_classification_targets(data.y)
+        self.classes_, codes = np.unique(data.y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                "This classifier needs samples of at least 2 classes in the data, but the data "
+                f"contains only one class: {self.classes_.tolist()[0]!r}."
+            )
+        aware = self.group_aware
+        self.is_group_aware_ = bool(
+            self.sensitive_columns is not None if aware == "auto" else aware
+        )
+        offsets = self._group_levels.offsets
+        self._marginals = data.groups.sums(data.sample_weight)
+        self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
+        return LabelledRows(
+            data.groups, codes.astype(np.int64), self.classes_, data.sample_weight, data.strata
+        )
+
+    def _read_strata(self, X: Any, control_features: Any, data: TrainingData) -> None:
+        """Keep the levels of the control features, for prediction."""
+        self._strata_levels: GroupLevels | None = None
+        if data.strata is not None:
+            if self.control_columns is not None:
+                control_features = take_columns(X, self.control_columns, "control_columns")
+            self._strata_levels = encode_groups(control_features, role=CONTROL).levels
+
+    @property
+    def _is_prefit(self) -> bool:
+        return isinstance(self.cv, str) or isinstance(self._inner(), FrozenEstimator)
+
+    def _inner_params(
+        self, data: TrainingData, given: dict[str, Any], others: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the fits of the classifier take besides rows and classes."""
+        if not self._is_prefit:
+            return self._row_params(data.sample_weight, given, others)
+        if given:
+            raise ValueError(
+                f"A fitted classifier takes no {listed(list(given))}: it is not fitted."
+            )
+        return {}
+
+    def _cross_fit(
+        self, data: TrainingData, rows: LabelledRows, params: dict[str, Any]
+    ) -> FloatArray:
+        """Fit the models and return the probabilities of the training rows."""
+        inner = with_probabilities(self._inner())
+        if self._is_prefit:
+            check_is_fitted(inner)
+            self.estimators_ = [inner]
+            return chances_of(inner, data.X, self.classes_)
+        cells = rows.groups.cells(rows.codes, self.classes_.size).codes
+        splits = make_splits(self.cv, data.X, data.y, cells)
+        found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
+        self.estimators_ = found.models
+        return found.chances
+
+    def _certify(
+        self,
+        data: TrainingData,
+        rows: LabelledRows,
+        rules: Sequence[ClassRule],
+        worth: FloatArray,
+        params: dict[str, Any],
+    ) -> tuple[dict[str, Any], IntArray]:
+        """Return the attributes and decisions that can be shown to keep limits for new people."""
+        check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
+        groups = None if self.is_group_aware_ else self._group_estimator()
+        of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
+        inner = with_probabilities(self._inner())
+        models = Models(inner, groups, params, of_groups, self.cv, self.n_jobs)
+        rng = check_random_state(self.random_state)
+        judge = Judge(rules, rows.codes, rows.weights, worth)
+        assert self.confidence is not None
+        return certified_fit(data.X, data.y, rows, judge, models, float(self.confidence), rng)
+
+    def _fit_group_models(
+        self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
+    ) -> GroupModels | None:
+        """Fit models of groups if a limit binds and groups are not to be used, or both are."""
+        self.group_estimators_: list[list[Any]] = []
+        is_asked = not self.is_group_aware_ or (
+            self.group_estimator is not None and self.method != "windows"
+        )
+        is_vacuous = data.groups.n_groups == data.groups.n_attributes
+        if not is_asked or is_vacuous or judge(before).is_feasible:
+            return None
+        estimator = self._group_estimator()
+        found = fit_group_models(
+            estimator,
+            data.X,
+            data.groups,
+            rows.codes,
+            self._group_row_params(data.sample_weight),
+            self.cv if isinstance(self.cv, Integral) else 5,
+            self.n_jobs,
+        )
+        self.group_estimators_ = found.models
+        return found
+
+    def _choose(
+        self, judge: Judge, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
+    ) -> Chosen:
+        """Search the prices: of known or of estimated groups, or of both if that is better."""
+        offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
+        features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
+        strata = None if rows.strata is None else rows.strata.codes
+        kinds = rows.codes if strata is None else strata * n_classes + rows.codes
+
+        def search(models: GroupModels | None) -> PriceSearch:
+            joint = None if models is None else models.joint_of_rows(chances)
+            return PriceSearch(
+                judge,
+                features,
+                kinds,
+                chances @ judge.worth,
+                self._shares(chances, groups.codes, joint, strata),
+                check_random_state(self.random_state),
+            )
+
+        if not self.is_group_aware_:
+            return choose(search(self._group_models), None, self.method)
+        is_partition = groups.n_attributes == 1 and n_strata == 1
+        chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
+        if self._group_models is not None:
+            mixed = choose(search(self._group_models), None, "prices")
+            if mixed.verdict.is_better_than(chosen.verdict):
+                return mixed._replace(method="mixed")
+            self._group_models, self.group_estimators_ = None, []
+        return chosen
+
+    def _is_refit_asked(self, chosen: Chosen) -> bool:
+        """Whether to fit again: prices are not 0, and the fit takes weights; warn if it cannot."""
+        if not self.refit_with_prices or not chosen.prices.any():
+            return False
+        is_possible = not self._is_prefit and has_fit_parameter(self._inner(), "sample_weight")
+        if not is_possible:
+            reason = "is fitted already" if self._is_prefit else "takes no sample_weight"
+            warn_user(
+                f"{type(self._inner()).__name__} {reason}, so refit_with_prices changes nothing."
+            )
+        return is_possible
+
+    def _refit(
+        self,
+        judge: Judge,
+        rows: LabelledRows,
+        data: TrainingData,
+        params: dict[str, Any],
+        chosen: Chosen,
+    ) -> Chosen:
+        """Fit with weight on close decisions, search prices again, and return the better of both.
+
+        Weights that depend on the columns alone leave the probabilities what they are.
+        """
+        first = self.estimators_, self._group_models, self.group_estimators_
+        weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
+        chances = self._cross_fit(data, rows, {**params, "sample_weight": weights})
+        second = self._choose(judge, rows, data.groups, chances)
+        self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
+        if self.is_refitted_:
+            return second._replace(free=chosen.free)
+        self.estimators_, self._group_models, self.group_estimators_ = first
+        return chosen

@@ -1,0 +1,69 @@
+"""What a meta-estimator hands on to the fit of the estimator inside it, with and without routing.
+
+With metadata routing on, the estimator inside gets what it has requested; without it, it gets the
+weights if its fit takes them, and whatever else was passed to the fit of the meta-estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
+from sklearn.utils.validation import has_fit_parameter
+
+from skfair._typing import ColumnLike
+
+
+def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
+    """Return the routing of a meta-estimator whose fit calls that of an estimator inside."""
+    mapping = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=owner).add_self_request(owner)
+    return router.add(**{name: inside}, method_mapping=mapping)
+
+
+def fit_arguments(
+    owner: object,
+    inside: object,
+    sample_weight: ColumnLike | None,
+    given: Mapping[str, Any],
+    others: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what the fit of an estimator inside another takes besides X and y.
+
+    Parameters
+    ----------
+    owner : object
+        The meta-estimator.
+    inside : object
+        The estimator inside.
+    sample_weight : array-like or None
+        Weights of the rows; handed on unless the estimator does not take or want them.
+    given : mapping
+        What else was passed to the fit of the meta-estimator, for the estimator inside.
+    others : mapping, default=None
+        What the meta-estimator reads itself, and hands on only if it is requested.
+
+    Returns
+    -------
+    arguments : dict
+        By name.
+    """
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    takes_weights = bool(weights) and has_fit_parameter(inside, "sample_weight")
+    if not get_config()["enable_metadata_routing"]:
+        return {**(weights if takes_weights else {}), **given}
+    asked = {k: value for k, value in {**(others or {}), **weights}.items() if value is not None}
+    request = get_routing_for_object(inside)
+    router = MetadataRouter(owner=owner)
+    router.add(inside=inside, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+    router.validate_metadata(params=given, method="fit")
+    wanted = request.consumes("fit", [*asked, *given])
+    routed = {name: value for name, value in {**asked, **given}.items() if name in wanted}
+    found = dict(router.route_params(caller="fit", params={**routed, **given})["inside"]["fit"])
+    # Weights that nothing was said of are handed on, as without routing.
+    is_refused = getattr(request, "fit", None) is not None and (
+        request.fit.requests.get("sample_weight") is not None
+    )
+    return {**(weights if takes_weights and not is_refused else {}), **found}
