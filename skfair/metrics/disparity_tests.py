@@ -6,7 +6,7 @@ was drawn from, for any model's predictions on rows that it was not fitted or tu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -303,7 +303,7 @@ def _asked(metric: Any, comparison: str) -> _Asked:
     elif isinstance(metric, MeasuredRule):
         name, limit = metric.metric, metric.max_disparity
     else:
-        name = metric.__name__ if isinstance(metric, Callable) else None  # type: ignore[arg-type]
+        name = getattr(metric, "__name__", None)  # a functools.partial has none
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
     asked = _Asked(str(name), comparison, limit)
