@@ -220,7 +220,7 @@ def upper_bounds(rates: RowRates, selected: BoolArray, confidence: float) -> Flo
     """Return, for each step, the smallest limit (the largest of all blocks) that can be shown."""
     share, size = rates.counts(selected)
     bounds = [_smallest_limits(block, share, size, 1 - confidence) for block in rates.blocks]
-    return np.max(bounds, axis=0, initial=0.0)
+    return np.asarray(np.max(bounds, axis=0, initial=0.0))
 
 
 def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
@@ -251,7 +251,7 @@ def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: f
         nudge = 0.4 * _PRECISION * (1.0 if trial % 2 else -1.0)
         inside = 0.3 * _PRECISION
         point = np.clip(low + part * width + nudge, low + inside, high - inside)
-    return ends[1]
+    return np.asarray(ends[1])
 
 
 def _sides(
@@ -281,7 +281,8 @@ def _p_values(
     )
     tested = (quick >= quick.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
     p_values = np.zeros(quick.shape)
-    p_values[tested] = melded(*(one[tested] for one in both), block.is_ratio)
+    k1, n1, k0, n0, wanted = (one[tested] for one in both)
+    p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio)
     return np.asarray(p_values.max(axis=0))
 
 

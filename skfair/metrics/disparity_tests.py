@@ -105,7 +105,7 @@ _documented = documenter(
     themselves.""",
         "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
     "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-    and is a little careful; "score" is the fastest, and may err in 6 to 7 % instead of 5 % of
+    and is a little careful; "score" is the fastest, and may err in up to 10 % instead of 5 % of
     samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
     Metrics of scores have a test of their own.""",
         "shift": """shift : float, default=0.0
