@@ -17,9 +17,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
+from skfair.classification.certifying import certified
+from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
@@ -107,6 +109,11 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         the selection rate. "as before" means that of the classifier without rules.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
+    certify : {"auto", "cross", "split"}, default="auto"
+        How ``confidence`` is reached. "cross" sets prices on the decisions of logistic regressions
+        that are fitted on folds, which uses all rows twice: for linear scores, the log loss and
+        rules on differences or ratios of rates. "split" trains on one half of the rows and judges
+        on the other. "auto" is "cross" where that is possible.
 
     Attributes
     ----------
@@ -142,7 +149,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     n_solves_ : int
         Number of smooth problems that were solved.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
+        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
+        "no_solution" if nothing could be shown to keep the limits.
+    decisions_ : FairDecisionClassifier
+        With ``certify="cross"``: models of folds and prices, in place of weights and multipliers.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step on that
         problem; with Dask also the bytes exchanged.
@@ -190,6 +200,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
 
     _task = "classification"
     _reads_blocks = True
+    decisions_: FairDecisionClassifier
 
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
@@ -197,6 +208,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         "refine": ["boolean"],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
+        "certify": [StrOptions({"auto", "cross", "split"})],
     }
 
     def __init__(
@@ -224,6 +236,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         control_columns: ColumnNames | None = None,
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
+        confidence: float | None = None,
+        certify: Literal["auto", "cross", "split"] = "auto",
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -247,6 +261,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.control_columns = control_columns
         self.min_rate = min_rate
         self.selection_rate = selection_rate
+        self.confidence = confidence
+        self.certify = certify
 
     @fit_method
     def fit(
@@ -279,11 +295,16 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             **ROW_CHECKS,
         )
         self.classes_ = read_classes(data.y)
+        self._forget("decisions_")
+        given = (sensitive_features, control_features, sample_weight)
+        if self.confidence is not None and (found := certified(self, data, X, *given)):
+            self._store_model(found)
+            return self
         task = classification_task(data, self.classes_, self.loss, self.class_weight)
         problem = self._build(data, task)
         solver = self._choose(problem)
-        found = self._solve(problem, solver, task, X, y)
-        return self._report(data, task, problem, solver, found)
+        solved = self._solve(problem, solver, task, X, y)
+        return self._report(data, task, problem, solver, solved)
 
     @fit_method
     def partial_fit(
@@ -330,6 +351,13 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             )
         self._advance(data, classification_task(data, self.classes_, self.loss, self.class_weight))
         return self
+
+    def _raw_scores(self, rows: Rows) -> NDArray[Any]:
+        """Return scores; of decisions with prices the log-odds at which these are even."""
+        if "decisions_" not in vars(self):
+            return super()._raw_scores(rows)
+        margins = np.clip(self.decisions_.decision_function(rows), -1 + 1e-12, 1 - 1e-12)
+        return np.asarray(2 * np.arctanh(margins))
 
     @by_block()
     def decision_function(self, X: MatrixLike) -> NDArray[Any]:

@@ -35,6 +35,7 @@ from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.enforcement.promise import Promise, make_promise
+from skfair.estimators.certified_judges import NOT_LAZY, certified_interval
 from skfair.estimators.classes import read_classes
 from skfair.estimators.inner_scores import (
     RESPONSES,
@@ -129,6 +130,9 @@ class PartialParityCalibrator(
         leave no choice.
     certified_ : bool
         Whether ``train_disparity_`` is at most ``effective_disparity_``.
+    status_ : str
+        With ``confidence``: "certified", or "no_solution" if nothing could be shown to keep the
+        limit.
 
     See Also
     --------
@@ -174,6 +178,7 @@ class PartialParityCalibrator(
         "threshold": [Interval(Real, None, None, closed="neither"), StrOptions({"accuracy"})],
         "n_knots": [Interval(Integral, 3, None, closed="left"), None],
         "n_jobs": [Integral, None],
+        **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -193,6 +198,7 @@ class PartialParityCalibrator(
         intersectional: bool = True,
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
+        confidence: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.interval = interval
@@ -207,6 +213,7 @@ class PartialParityCalibrator(
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.confidence = confidence
 
     @fit_method
     def fit(
@@ -232,7 +239,10 @@ class PartialParityCalibrator(
             The fitted calibrator.
         """
         self._check_rule()
+        self._forget("status_")
         if is_lazy(X, y, sample_weight, sensitive_features):
+            if self.confidence is not None:
+                raise ValueError(NOT_LAZY)
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         data = self._read(
@@ -243,6 +253,10 @@ class PartialParityCalibrator(
             skip_check_array=True,
         )
         self._read_targets(data.y, data.groups)
+        if self.confidence is not None and data.groups.n_groups > 1:
+            given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+            self.__dict__.update(certified_interval(self, data, X, given, 0))
+            return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
         if self.sensitive_columns is not None and self.drop_sensitive:
             sensitive_features = take_columns(X, self.sensitive_columns)
@@ -282,7 +296,7 @@ class PartialParityCalibrator(
         """
         inner = self._inner()
         if not isinstance(inner, FrozenEstimator):
-            self._check_fits_lazily(inner)
+            _check_fits_lazily(inner, self.cv)
         X, sensitive_features = self._read_lazy(X, sensitive_features)
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -308,21 +322,6 @@ class PartialParityCalibrator(
         # Thresholds lie between bins, and maps rise: no row passes the largest score of its bin.
         self._settle(promise, few.bins.high[few.bins.number], is_repaired=True)
         return self
-
-    def _check_fits_lazily(self, inner: Any) -> None:
-        """Raise if the estimator would be fitted on folds, or on rows that it gathers."""
-        name = type(inner).__name__
-        if self.cv is not None:
-            raise ValueError(
-                f"cv={self.cv!r} would fit {name} on folds, which Dask collections are not cut "
-                "into. Fit it on a sample of the rows, or with an estimator that reads Dask "
-                "collections, and pass it as sklearn.frozen.FrozenEstimator(estimator)."
-            )
-        if type(inner).__module__.startswith("sklearn."):
-            raise ValueError(
-                f"{name} does not read Dask collections: it would gather all rows. Fit it on a "
-                "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
-            )
 
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
@@ -409,6 +408,22 @@ class PartialParityCalibrator(
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         return tags
+
+
+def _check_fits_lazily(inner: Any, cv: Any) -> None:
+    """Raise if the estimator would be fitted on folds, or on rows that it gathers."""
+    name = type(inner).__name__
+    if cv is not None:
+        raise ValueError(
+            f"cv={cv!r} would fit {name} on folds, which Dask collections are not cut "
+            "into. Fit it on a sample of the rows, or with an estimator that reads Dask "
+            "collections, and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+        )
+    if type(inner).__module__.startswith("sklearn."):
+        raise ValueError(
+            f"{name} does not read Dask collections: it would gather all rows. Fit it on a "
+            "sample of them and pass it as sklearn.frozen.FrozenEstimator(estimator)."
+        )
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfair._typing import (
@@ -29,7 +30,9 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import RankWithin, Surrogate
+from skfair.estimators.certified_judges import certified_interval
 from skfair.estimators.classes import has_probabilities, read_classes
+from skfair.estimators.inner_scores import as_rows
 from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
@@ -185,7 +188,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     n_solves_ : int
         Number of problems that were solved.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
+        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
+        "no_solution" if nothing could be shown to keep the limit.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step.
 
@@ -246,6 +250,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
+        **PartialPrediction._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 
@@ -275,6 +280,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         intersectional: bool = True,
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
+        confidence: float | None = None,
     ) -> None:
         self.interval = interval
         self.constraint = constraint
@@ -299,6 +305,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.intersectional = intersectional
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
+        self.confidence = confidence
 
     @fit_method
     def fit(
@@ -326,6 +333,12 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             **_CHECKS,
         )
         self.classes_ = read_classes(data.y)
+        self._forget("coef_", "intercept_", "model_", "parameters_")
+        if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
+            given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+            rows, _ = indexable(as_rows(X), data.y)
+            self.__dict__.update(certified_interval(self, data, rows, given, self.random_state))
+            return self
         targets = np.where(data.y == self.classes_[1], 1.0, -1.0)
         promise = self._promise(data, targets)
         self.is_group_aware_ = self._decide_awareness(promise)
@@ -334,8 +347,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             self, X, y, max_iter=None, attributes=lambda theta: self._state(model, theta)
         ) as callback:
             found = self._optimise(data, promise, model, callback)
-        for name in ("coef_", "intercept_", "model_", "parameters_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         self.__dict__.update(self._state(model, found.result.theta))
         self._store_solution(found)
         codes = data.groups.codes[0] if self.is_group_aware_ else None

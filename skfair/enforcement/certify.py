@@ -14,18 +14,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.metrics.disparity_tests import needed_rows
-from skfair.metrics.two_rates import both_ways, effective_size, pair_test
+from skfair.metrics.two_rates import effective_size, melded, score_statistic
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000
-# Bounds are found to 1e-6.
-_N_HALVINGS = 20
+# Bounds are found to 1e-6, in at most so many tests.
+_PRECISION, _N_TRIALS = 1e-6, 40
+# Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
+_MANY_ROWS, _NEAR = 30.0, 1.0
 
 
 class Block(NamedTuple):
@@ -179,7 +181,7 @@ class Walked(NamedTuple):
     step : int
         The last step that was certified; -1 if there is none.
     p_values, disparities : ndarray of shape (n_steps,)
-        Of each step: the p-value, and the disparity that was measured, in units of its limit.
+        Of each step: the largest p-value and the largest disparity of all blocks.
     """
 
     step: int
@@ -208,9 +210,7 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
     p_values, disparities = np.zeros(selected.shape[1]), np.zeros(selected.shape[1])
     for block in rates.blocks:
         p_values = np.maximum(p_values, _p_values(block, share, size, block.limit))
-        disparities = np.maximum(
-            disparities, _disparities(block, share, size) / max(block.limit, 1e-12)
-        )
+        disparities = np.maximum(disparities, _disparities(block, share, size))
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
     return Walked(last, p_values, disparities)
@@ -219,16 +219,39 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
 def upper_bounds(rates: RowRates, selected: BoolArray, confidence: float) -> FloatArray:
     """Return, for each step, the smallest limit (the largest of all blocks) that can be shown."""
     share, size = rates.counts(selected)
-    n_steps = selected.shape[1]
-    largest = np.zeros(n_steps)
-    for block in rates.blocks:
-        low, high = np.zeros(n_steps), np.ones(n_steps)
-        for _ in range(_N_HALVINGS):
-            middle = 0.5 * (low + high)
-            is_shown = _p_values(block, share, size, middle) <= 1 - confidence
-            low, high = np.where(is_shown, low, middle), np.where(is_shown, middle, high)
-        largest = np.maximum(largest, high)
-    return largest
+    bounds = [_smallest_limits(block, share, size, 1 - confidence) for block in rates.blocks]
+    return np.asarray(np.max(bounds, axis=0, initial=0.0))
+
+
+def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
+    """Return the smallest limit of a block that is shown at a level, for each step.
+
+    The normal quantile of a p-value is nearly a straight line in the limit, so the root is found
+    by false positions; the line is bent at 6, where nothing is left to be seen.
+    """
+    wanted = special.ndtri(alpha)
+    ends = np.stack([np.zeros(share.shape[1]), np.ones(share.shape[1])])  # not shown, shown
+    heights = np.stack([np.full(share.shape[1], 6.0), np.full(share.shape[1], -6.0)])
+    point = np.clip(_disparities(block, share, size) + 0.02, 0.01, 0.99)
+    todo = np.arange(share.shape[1])
+    for trial in range(_N_TRIALS):
+        p_values = _p_values(block, share[:, todo], size[:, todo], point[todo])
+        height = np.clip(special.ndtri(p_values) - wanted, -6.0, 6.0)
+        side = (height <= 0).astype(np.int64)
+        ends[side, todo], heights[side, todo] = point[todo], height
+        width = ends[1] - ends[0]
+        todo = np.flatnonzero(width > _PRECISION)
+        if not todo.size:
+            break
+        (low, high), (above, below) = ends, heights
+        part = np.full_like(width, 0.5)
+        if trial % 4 < 3:  # else halve
+            part = above / np.maximum(above - below, 1e-12)
+        # A little beyond the root, so that both ends come near.
+        nudge = 0.4 * _PRECISION * (1.0 if trial % 2 else -1.0)
+        inside = 0.3 * _PRECISION
+        point = np.clip(low + part * width + nudge, low + inside, high - inside)
+    return np.asarray(ends[1])
 
 
 def _sides(
@@ -249,10 +272,18 @@ def _p_values(
     """Return the largest p-value of a block at each step."""
     k1, n1, k0, n0, factor = _sides(block, share, size)
     wanted = np.minimum(limit / np.maximum(factor, 1e-300), 1.0)
-
-    test = pair_test("melded", "ratio" if block.is_ratio else "difference")
-    sides = (one.ravel() for one in (k1, n1, k0, n0, wanted))
-    return np.asarray(both_ways(test, *sides).reshape(k1.shape).max(axis=0))
+    # Either rate may be the higher one.
+    both = [np.concatenate(two) for two in ((k1, k0), (n1, n0), (k0, k1), (n0, n1), (wanted,) * 2)]
+    fewest = np.minimum(both[1], both[3])
+    k1, n1, k0, n0, wanted = both
+    quick = score_statistic(
+        k1, np.maximum(n1, 1e-9), k0, np.maximum(n0, 1e-9), wanted, block.is_ratio
+    )
+    tested = (quick >= quick.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
+    p_values = np.zeros(quick.shape)
+    k1, n1, k0, n0, wanted = (one[tested] for one in both)
+    p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio)
+    return np.asarray(p_values.max(axis=0))
 
 
 def _disparities(block: Block, share: FloatArray, size: FloatArray) -> FloatArray:

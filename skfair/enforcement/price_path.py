@@ -219,46 +219,39 @@ class _GapSolver:
         n, n_gaps, found = target.size, gaps.size, start.copy()
         prior = np.append(np.eye(n_gaps) / _PRIOR, np.zeros((n_gaps, n - n_gaps)), axis=1)
         for temperature in temperatures:
+
+            def missed_at(
+                point: FloatArray, temperature: float = temperature
+            ) -> tuple[FloatArray, FloatArray, float]:
+                soft = expit(self._margins(point) / temperature)
+                missed, prices = (effects.T @ soft - target) / scale, point[:-1] / _PRIOR
+                return soft, missed, float(missed @ missed + prices @ prices)
+
+            soft, missed, cost = missed_at(found)
             for _ in range(_N_NEWTON):
-                soft = expit(self._margins(found) / temperature)
-                missed = (effects.T @ soft - target) / scale
                 slope = soft * (1 - soft) / temperature
                 jacobian = effects.T @ (slope[:, None] * directions) / scale[:, None]
-                step = np.linalg.lstsq(
-                    np.vstack([jacobian, prior, 1e-3 * np.eye(n)]),
-                    np.concatenate([missed, -found[:n_gaps] / _PRIOR, np.zeros(n)]),
-                    rcond=None,
-                )[0]
+                curvature = jacobian.T @ jacobian + prior.T @ prior + 1e-6 * np.eye(n)
+                wanted = jacobian.T @ missed - prior.T @ found[:n_gaps] / _PRIOR
+                step = np.linalg.solve(curvature, wanted)
                 longest = float(np.abs(step).max(initial=0.0))
                 step *= min(1.0, 0.3 / max(longest, 1e-12))
-                before, length = self._cost(found, effects, target, scale, temperature), 1.0
-                moved = found
+                length = 1.0
                 while length > 0.1:
                     moved = found.copy()
                     moved[:n] += length * step
-                    if self._cost(moved, effects, target, scale, temperature) < before:
+                    after = missed_at(moved)
+                    if after[2] < cost:
                         break
                     length *= 0.4
                 else:
                     break
-                found = moved
+                found, (soft, missed, cost) = moved, after
                 if longest * length < 1e-4:
                     break
         if selected is not None:  # exactly so many, whatever became of the gaps
             found[-1] += np.quantile(self._margins(found), 1 - selected)
         return found
-
-    def _cost(
-        self,
-        point: FloatArray,
-        effects: FloatArray,
-        target: FloatArray,
-        scale: FloatArray,
-        temperature: float,
-    ) -> float:
-        soft = expit(self._margins(point) / temperature)
-        missed, prices = (effects.T @ soft - target) / scale, point[:-1] / _PRIOR
-        return float(missed @ missed + prices @ prices)
 
     def _margins(self, point: FloatArray) -> FloatArray:
         return np.asarray(self.rows.gains - point[-1] - self.directions @ point[:-1])

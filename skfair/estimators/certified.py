@@ -326,10 +326,9 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
     is_certified = chosen >= 0 and not _is_constant(selected[:, chosen], worth, chosen, constant)
     step = chosen if is_certified else full_step(task.rates)
     decided = selected[:, step]
-    limit = max(block.limit for block in task.rates.blocks)
     bounds = upper_bounds(task.rates, selected, confidence)
     if not is_certified:
-        _warn(task, decided, confidence, float(bounds[step]), limit)
+        _warn(task, decided, confidence, float(bounds[step]))
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": float(walked.p_values[step]),
@@ -337,7 +336,7 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
         "path_": {
             "accuracy": np.array(worth),
             "selection_rate": weights @ selected,
-            "disparity": walked.disparities * limit,
+            "disparity": walked.disparities,
             "bound": bounds,
             "p_value": walked.p_values,
             "is_certified": np.arange(selected.shape[1]) <= chosen,
@@ -352,9 +351,10 @@ def _is_constant(decided: BoolArray, worth: Sequence[float], step: int, constant
     return is_one_sided or (worth[step] <= constant < max(worth))
 
 
-def _warn(task: Task, decided: BoolArray, confidence: float, bound: float, limit: float) -> None:
+def _warn(task: Task, decided: BoolArray, confidence: float, bound: float) -> None:
     """Say that nothing was certified, and how many more people it would take."""
     n = decided.size
+    limits = " and ".join(sorted({f"{block.limit:g}" for block in task.rates.blocks}))
     needed = people_needed(task.rates, decided, confidence)
     if needed > 1.1 * n:
         advice = f"About {needed - n} more people (with groups in the same shares) are needed."
@@ -362,7 +362,7 @@ def _warn(task: Task, decided: BoolArray, confidence: float, bound: float, limit
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     warn_user(
         f"With {n} people no decisions were found of which it can be shown, at a confidence of "
-        f"{confidence:g}, that they keep max_disparity={limit:g} for new people: what can be "
+        f"{confidence:g}, that they keep max_disparity={limits} for new people: what can be "
         f"shown of the fairest ones is {bound:.3g}. {advice} predict() uses these, and "
         "status_ is 'no_solution'.",
         ConvergenceWarning,

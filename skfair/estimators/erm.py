@@ -20,6 +20,7 @@ from skfair.base import SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.judge import StrictResult
 from skfair.estimators import erm_report
+from skfair.estimators.certified_split import Certified
 from skfair.estimators.erm_problem import (
     Limits,
     ModelOptions,
@@ -50,7 +51,7 @@ ROW_CHECKS: dict[str, Any] = {
 }
 
 
-class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
+class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     """Fits a score model under fairness rules; subclasses say what the targets are."""
 
     __metadata_request__fit = {"control_features": True}
@@ -73,6 +74,7 @@ class ConstrainedERMBase(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstim
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
         "control_columns": ["array-like", str, Integral, None],
+        **Certified._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }
 

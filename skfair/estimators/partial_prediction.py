@@ -26,6 +26,7 @@ from skfair.enforcement.promise import (
 from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
+from skfair.estimators.certified_split import Certified
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
 from skfair.utils.docs import documented
@@ -38,7 +39,7 @@ def _type_of_classes(estimator: Any) -> Any:
 
 
 @documented
-class PartialPrediction(ClassifierMixin):
+class PartialPrediction(Certified, ClassifierMixin):
     """From raw scores to decisions, with the maps of the groups in between.
 
     Subclasses have ``_raw_scores(X, codes)``; at fit they call :meth:`_settle`.

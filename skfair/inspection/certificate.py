@@ -54,6 +54,7 @@ class CertificateDisplay:
     See Also
     --------
     skfair.classification.FairDecisionClassifier : ``confidence=0.95`` makes such a path.
+    skfair.classification.ConstrainedERMClassifier : The same for a model trained under its rules.
 
     Examples
     --------
@@ -87,30 +88,33 @@ class CertificateDisplay:
             accuracies=self.accuracies,
         )
         self.n_certified, self.max_disparity = n_certified, max_disparity
+        self._quality = "Accuracy"
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the path of a classifier that was fitted with ``confidence``.
+        """Draw the path of an estimator that was fitted with ``confidence``.
 
         Parameters
         ----------
-        estimator : FairDecisionClassifier
-            The fitted classifier.
+        estimator : estimator
+            A fitted classifier, or a regressor, of which R2 takes the place of the accuracy.
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         try:
             path, limit = estimator.path_, estimator.max_disparity
         except AttributeError as error:
             raise TypeError(
-                f"estimator must be a classifier fitted with confidence=, got {estimator!r}."
+                f"estimator must be one that was fitted with confidence=, got {estimator!r}."
             ) from error
         display = cls(
             disparities=path["disparity"],
             bounds=path["bound"],
-            accuracies=path["accuracy"],
+            accuracies=path["r2" if "r2" in path else "accuracy"],
             n_certified=int(np.count_nonzero(path["is_certified"])),
             max_disparity=limit if isinstance(limit, int | float) else None,
         )
+        if "r2" in path:
+            display._quality = "R2"
         return display.plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
@@ -139,9 +143,13 @@ class CertificateDisplay:
         other = ax.twinx()
         style = look(start + 2)
         (self.accuracy_,) = other.plot(
-            steps, self.accuracies, color=style.color, linestyle=style.linestyle, label="accuracy"
+            steps,
+            self.accuracies,
+            color=style.color,
+            linestyle=style.linestyle,
+            label=self._quality.replace("A", "a"),
         )
-        other.set_ylabel("Accuracy (higher is better)")
+        other.set_ylabel(f"{self._quality} (higher is better)")
         ax.set_xlabel("Step, from certainly fair to free")
         ax.set_ylabel("Disparity (lower is better)")
         ax.legend(handles=[*ax.get_legend_handles_labels()[0], self.accuracy_], fontsize="small")

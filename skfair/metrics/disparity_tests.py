@@ -6,7 +6,7 @@ was drawn from, for any model's predictions on rows that it was not fitted or tu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -105,7 +105,7 @@ _documented = documenter(
     themselves.""",
         "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
     "exact" counts every possible table, for small groups; "melded" holds for groups of any size
-    and is a little careful; "score" is the fastest, and may err in 6 to 7 % instead of 5 % of
+    and is a little careful; "score" is the fastest, and may err in up to 10 % instead of 5 % of
     samples with few rows. "auto" is "exact" up to 60 rows in each of two groups, then "melded".
     Metrics of scores have a test of their own.""",
         "shift": """shift : float, default=0.0
@@ -303,7 +303,7 @@ def _asked(metric: Any, comparison: str) -> _Asked:
     elif isinstance(metric, MeasuredRule):
         name, limit = metric.metric, metric.max_disparity
     else:
-        name = metric.__name__ if isinstance(metric, Callable) else None  # type: ignore[arg-type]
+        name = getattr(metric, "__name__", None)  # a functools.partial has none
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
     asked = _Asked(str(name), comparison, limit)

@@ -22,6 +22,8 @@ from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
 _N_THRESHOLDS = 200
+# Within intervals: where they may differ most, if rates are so many standard errors off.
+_ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
@@ -177,13 +179,27 @@ class _Curves(NamedTuple):
                 kept = np.argsort(-fast, kind="stable")[:_N_THRESHOLDS]
                 slow = melded(k1[kept], n1, k0[kept], n0, limit, False)
             else:
-                slow = self._melded(one, other, limit)
+                slow = self._melded(one, other, limit, self._worst(one, other))
             largest = max(largest, float(slow.max()))
         return largest
 
-    def _melded(self, one: int, other: int, limit: float) -> FloatArray:
+    def _worst(self, one: int, other: int) -> IntArray:
+        """Return the thresholds where shares may differ most, if rates are some errors off."""
+        kept = []
+        for n_errors in _ERRORS:
+            ends = []
+            for side, sign in ((one, 1.0), (other, -1.0)):
+                n = self.sizes[side]
+                rate = self.above[side] / n
+                error = np.sqrt((rate * (1 - rate) + 0.25 / n) / n)
+                moved = np.clip(rate + sign * n_errors * error, 0.0, 1.0)
+                ends.append(self.intervals.share(moved, self.cells[side]))
+            kept.append(np.argsort(ends[1] - ends[0], kind="stable")[:_N_OF_ERRORS])
+        return np.unique(np.concatenate(kept))
+
+    def _melded(self, one: int, other: int, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
-        k, n = self.above[one], self.sizes[one]
+        k, n = self.above[one][kept], self.sizes[one]
         p = np.empty(k.size)
         a, b = k + 1, np.maximum(n - k, 0)
         low = np.where(b > 0, special.betaincinv(a, np.maximum(b, 1), 1e-12), 1.0)
@@ -196,7 +212,7 @@ class _Curves(NamedTuple):
         )
         wanted = self.intervals.share(x, self.cells[one]) - limit
         rank = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
-        k0, n0 = self.above[other][:, None], self.sizes[other]
+        k0, n0 = self.above[other][kept, None], self.sizes[other]
         below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, rank), 1.0)
         below = np.where(wanted >= 0, below, 0.0)
         p = (density * below) @ _WEIGHTS * 0.5 * (high - low)

@@ -238,6 +238,9 @@ class DisparityMonitor(StoredMonitor):
     def merge(self, other: DisparityMonitor) -> DisparityMonitor:
         """Return a monitor of the rows of both, which watched the same time side by side.
 
+        The rows of both together decide whether there is an alarm. Alarms of the two are not taken
+        over: each of these has a chance of 1 - ``confidence`` to be false, and together more.
+
         Parameters
         ----------
         other : DisparityMonitor
@@ -260,8 +263,6 @@ class DisparityMonitor(StoredMonitor):
         made.n_rows_, made.n_batches_ = self.n_rows_ + other.n_rows_, longer.n_batches_
         made._first, made._last_id = {**other._first, **self._first}, longer._last_id
         made._pending = {**other._pending, **self._pending}
-        alarms = [one.alarm_ for one in (self, other) if one.alarm_ is not None]
-        made.alarm_ = alarms[0] if alarms else None
         made._look(made._last_id)
         return made
 

@@ -11,11 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
 from skfair.base import fit_method
 from skfair.blocks.training_data import TrainingData
+from skfair.estimators.certified_judges import certified_means
 from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
 from skfair.estimators.erm_problem import (
     LossChoice,
@@ -23,7 +25,9 @@ from skfair.estimators.erm_problem import (
     SolverChoice,
     TargetScale,
     Task,
+    active_rules,
 )
+from skfair.estimators.inner_scores import as_rows
 from skfair.losses import make_loss
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
@@ -106,7 +110,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     n_solves_ : int
         Number of problems that were solved.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
+        "converged", "max_iter", "stopped" or "infeasible"; with ``confidence`` "certified", or
+        "no_solution" if nothing could be shown to keep the limits.
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step.
 
@@ -164,6 +169,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         control_columns: ColumnNames | None = None,
+        confidence: float | None = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -182,6 +188,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
         self.control_columns = control_columns
+        self.confidence = confidence
 
     @fit_method
     def fit(
@@ -211,7 +218,20 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             y_numeric=True,
             **ROW_CHECKS,
         )
+        self._forget()
         task = self._regression(data)
+        if self.confidence is not None:
+            given = {
+                "sensitive_features": sensitive_features,
+                "control_features": control_features,
+                "sample_weight": sample_weight,
+            }
+            if rules := active_rules(self.constraint, self._task, data):
+                rows, _ = indexable(as_rows(X), data.y)
+                certified = certified_means(self, data, rules, rows, given)
+                self._store_model({})
+                self.__dict__.update(certified)
+                return self
         problem = self._build(data, task)
         solver = self._choose(problem)
         found = self._solve(problem, solver, task, X, y)

@@ -51,7 +51,7 @@ def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
     found = metrics.disparity_test("demographic_parity", None, y_pred, max_disparity=limit, **given)
     walked = walk(rates, selected, 0.95)
     assert walked.p_values[0] == pytest.approx(found.p_value, abs=1e-6)
-    assert walked.disparities[0] * limit == pytest.approx(found.statistic)
+    assert walked.disparities[0] == pytest.approx(found.statistic)
     bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
     assert upper_bounds(rates, selected, 0.95)[0] == pytest.approx(bound, abs=1e-5)
 
@@ -63,6 +63,27 @@ def test_a_walk_ends_at_the_first_step_that_fails():
     assert walked.step == 1
     assert walked.p_values[3] < 0.05  # it would pass, but comes too late
     assert walk(rates_of(GROUPS), selected[:, 2:], 0.95).step == -1
+
+
+def test_disparities_are_measured_ones_whatever_the_limits():
+    """Two attributes with limits of .1 and .4: the first differs by .05, the second by .3."""
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    one, other = rates_of(first, 0.1), rates_of(second, 0.4)
+    both = RowRates(
+        sparse.csr_array(sparse.vstack([one.members, other.members])),
+        tuple(
+            sparse.csr_array(sparse.vstack(parts))
+            for parts in zip(one.counted, other.counted, strict=True)
+        ),
+        np.arange(4),
+        tuple("abcd"),
+        (one.blocks[0], other.blocks[0]._replace(rates=np.array([2, 3]))),
+        one.weights,
+    )
+    chance = 0.3 + 0.05 * first + 0.3 * second
+    selected = np.random.default_rng(5).random(GROUPS.size) < chance
+    measured = [abs(selected[g == 1].mean() - selected[g == 0].mean()) for g in (first, second)]
+    assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
 
 
 def test_rates_of_a_part_are_those_of_its_rows():

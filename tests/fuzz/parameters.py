@@ -177,6 +177,7 @@ ARGUMENTS = {
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),
     "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
+    "certify": options("auto", "cross", "split"),
     # tests of disparities and monitors
     **{
         f"{name}.metric": (

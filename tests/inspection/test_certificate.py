@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
-from skfair.classification import FairDecisionClassifier
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
 from skfair.inspection import CertificateDisplay, MonitorDisplay
 from skfair.monitoring import DisparityMonitor
+from skfair.regression import ConstrainedERMRegressor
 
 
 def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
@@ -21,6 +27,31 @@ def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
     assert display.n_certified == model.path_["is_certified"].sum()
     with pytest.raises(TypeError, match="fitted with confidence"):
         CertificateDisplay.from_estimator(FairDecisionClassifier())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedERMClassifier(max_disparity=0.3, confidence=0.9),
+        ConstrainedERMClassifier(max_disparity=0.3, confidence=0.9, certify="split"),
+        PartialParityClassifier((0, 0.9), "group_auc", 0.4, confidence=0.5),
+        PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, confidence=0.5),
+        ConstrainedERMRegressor(max_disparity=0.5, confidence=0.9),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_certificates_of_all_estimators_are_drawn(model):
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
+    target = X[:, 0] + 0.3 * (sex == "m")
+    is_regressor = isinstance(model, ConstrainedERMRegressor)
+    model.fit(X, target if is_regressor else target > 0, sensitive_features=sex)
+    display = CertificateDisplay.from_estimator(model)
+    quality = "r2" if is_regressor else "accuracy"
+    assert np.array_equal(display.accuracy_.get_ydata(), model.path_[quality])
+    assert display.accuracy_.get_label().lower() == quality
+    assert display.accuracy_.axes.get_ylabel().lower().startswith(quality)
 
 
 def test_a_monitor_is_drawn_over_time():

@@ -1,5 +1,7 @@
 """Tests of disparities: against counted tables, simulated betas, and independent formulas."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -390,6 +392,7 @@ def test_sample_sizes_give_the_power_that_was_asked_for():
         ({"metric": "treatment_equality"}, "There is no test"),
         ({"metric": "nonsense"}, "There is no test"),
         ({"metric": max}, "There is no test"),
+        ({"metric": partial(max, 1)}, "There is no test"),
         ({"method": "nonsense"}, "method must be"),
         ({"comparison": "nonsense"}, "comparison must be"),
         ({"reference": "overall", "comparison": "ratio"}, "no test here"),

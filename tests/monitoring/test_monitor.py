@@ -177,6 +177,41 @@ def test_two_workers_together_are_one():
         left.merge(DisparityMonitor(max_disparity=0.1, groups=groups))
 
 
+def merged_alarms(gaps, n_streams, seed=0):
+    """Three workers, merged after every tenth batch, in each of some streams: share of alarms."""
+    rng, options, n_alarms = np.random.default_rng(seed), {"groups": ["f", "m"]}, 0
+    for _ in range(n_streams):
+        workers = [DisparityMonitor(confidence=0.8, horizon=40, **options) for _ in range(3)]
+        is_alarm = False
+        for number, gap in enumerate(gaps):
+            for worker in workers:
+                y_pred, sex = batch(rng, gap, n=300)
+                worker.update(None, y_pred, sex)
+            if number % 10 == 9:
+                merged = workers[0].merge(workers[1]).merge(workers[2])
+                is_alarm |= merged.alarm_ is not None
+        n_alarms += is_alarm
+    return n_alarms / n_streams
+
+
+def test_a_merged_monitor_keeps_its_share_of_false_alarms():
+    assert merged_alarms([0.05] * 40, 40) <= 0.2 + 2 * np.sqrt(0.2 * 0.8 / 40)
+    assert merged_alarms([0.15] * 40, 5) == 1.0
+
+
+def test_alarms_of_parts_are_not_taken_over():
+    """One worker saw a difference in one direction, the other one the same in the other."""
+    rng, groups = np.random.default_rng(0), ["f", "m"]
+    one, other = DisparityMonitor(groups=groups), DisparityMonitor(groups=groups)
+    for _ in range(30):
+        for monitor, gap in ((one, 0.15), (other, -0.15)):
+            y_pred, sex = batch(rng, gap)
+            monitor.update(None, y_pred, sex)
+    assert one.alarm_ is not None
+    assert other.alarm_ is not None
+    assert one.merge(other).alarm_ is None
+
+
 def test_prometheus_text_has_one_number_in_a_line():
     text = watched([0.0] * 3).to_prometheus()
     for line in text.strip().splitlines():

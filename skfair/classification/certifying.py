@@ -1,0 +1,109 @@
+"""ConstrainedERMClassifier with ``confidence``: prices on all rows, or a model of one half.
+
+Where scores are linear and the loss is logistic, the model without rules is a logistic regression,
+and its decisions are certified as those of FairDecisionClassifier. Whatever else is trained under
+its rules is certified as a whole.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import indexable
+
+from skfair._typing import ColumnLike, ColumnsLike, MatrixLike
+from skfair.blocks.training_data import TrainingData
+from skfair.classification.fair_decisions import FairDecisionClassifier
+from skfair.estimators.certified_judges import certified_decisions, in_memory
+from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
+from skfair.estimators.inner_scores import as_rows
+from skfair.exceptions import SmallGroupWarning
+from skfair.groups.sensitive_columns import take_columns
+
+_SHARED = (
+    *("status_", "certified_disparity_", "p_value_", "path_"),
+    *("train_disparity_", "train_disparities_"),
+)
+
+
+def certified(
+    estimator: Any,
+    data: TrainingData,
+    X: MatrixLike,
+    sensitive_features: ColumnsLike | None,
+    control_features: ColumnsLike | None,
+    sample_weight: ColumnLike | None,
+) -> dict[str, Any]:
+    """Return the fitted attributes of decisions that can be shown to keep limits for new people.
+
+    There are none if no rule is active.
+    """
+    in_memory(data)
+    if estimator.min_rate is not None or estimator.selection_rate is not None:
+        raise ValueError(
+            "confidence= does not go together with min_rate or selection_rate: these hold on the "
+            "training rows only. Set them to None."
+        )
+    rules = active_rules(estimator.constraint, "classification", data)
+    if not rules:
+        return {}
+    has_prices = (
+        not estimator._layers()
+        and estimator.model is None
+        and isinstance(estimator.loss, str)
+        and isinstance(estimator.solver, str)
+        and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")
+        and estimator.class_weight is None
+        and data.strata is None
+    )
+    if estimator.certify == "cross" and not has_prices:
+        raise ValueError(
+            "certify='cross' sets prices on the probabilities of logistic regressions, so it needs "
+            "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight and "
+            "no control features. Use certify='split'."
+        )
+    if estimator.certify == "split" or not has_prices:
+        rows, _ = indexable(as_rows(X), data.y)
+        given = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+            "sample_weight": sample_weight,
+        }
+        return certified_decisions(estimator, data, rules, estimator.classes_, rows, given)
+    groups = sensitive_features
+    if estimator.sensitive_columns is not None:
+        groups = take_columns(X, estimator.sensitive_columns)
+    decisions = _priced(estimator, data, groups)
+    return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
+
+
+def _priced(
+    estimator: Any, data: TrainingData, groups: ColumnsLike | None
+) -> FairDecisionClassifier:
+    """Return decisions with prices, of logistic regressions on folds."""
+    weights = data.sample_weight
+    n_rows = float(data.y.size if weights is None else weights.sum())
+    alpha = 1 / n_rows if estimator.alpha is None else float(estimator.alpha)
+    has_newton = not sparse.issparse(data.X) and data.X.shape[1] <= NEWTON_FEATURES
+    free = LogisticRegression(
+        C=1 / (alpha * n_rows) if alpha else np.inf,
+        fit_intercept=estimator.fit_intercept,
+        solver="newton-cholesky" if has_newton else "lbfgs",
+        max_iter=1000,
+    )
+    decisions = FairDecisionClassifier(
+        free,
+        estimator.constraint,
+        estimator.max_disparity,
+        group_aware=False,
+        intersectional=estimator.intersectional,
+        random_state=estimator.random_state,
+        confidence=estimator.confidence,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallGroupWarning)  # has been given
+        return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

@@ -1,0 +1,308 @@
+"""Who judges models that are certified as a whole: by decisions, by means, or within intervals.
+
+A judge reads the rows that had no part in the fit, asks a model for its predictions there, and
+returns a verdict: a p-value of the limit, and the smallest limit that can be shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+
+from skfair._typing import FloatArray, IntArray
+from skfair.blocks.training_data import TrainingData
+from skfair.constraints.base import Constraint
+from skfair.constraints.partial import PARTIAL_RULES
+from skfair.enforcement.certify import RowRates, row_rates, upper_bounds, walk
+from skfair.enforcement.promise import upper_bound
+from skfair.estimators.certified_split import Halves, Verdict, fit_by_halves
+from skfair.estimators.classes import Predicts
+from skfair.estimators.decisions import LabelledRows, class_rules
+from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.groups.sensitive_columns import take_columns
+from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
+from skfair.utils.validation import check_weights
+
+# Levels that are tried for a p-value.
+_LEVELS = (10.0 ** np.linspace(-8, -0.01, 1000)).tolist()
+
+
+NOT_LAZY = (
+    "confidence= is for rows in memory: Dask collections are not divided into parts. Fit without "
+    "it, and test with skfair.metrics.disparity_test, which reads them."
+)
+
+
+def in_memory(data: TrainingData) -> None:
+    """Raise if rows lie elsewhere."""
+    if data.blocks is not None:
+        raise ValueError(NOT_LAZY)
+
+
+# --- decisions ---------------------------------------------------------------------------------
+
+
+class Decides(Predicts, Protocol):
+    """A fitted classifier."""
+
+    classes_: NDArray[Any]
+
+
+class DecisionJudge:
+    """Judges decisions by the rates of groups.
+
+    Parameters
+    ----------
+    rates : RowRates
+        Rates of the rules among all rows.
+    halves : Halves
+        The rows.
+    confidence : float
+        How sure the limits are to hold.
+    """
+
+    def __init__(self, rates: RowRates, halves: Halves, confidence: float) -> None:
+        self.rates, self.confidence = rates.part(halves.judging), confidence
+        self.X, self.y = halves.part(halves.X), halves.part(halves.y)
+
+    def __call__(self, model: Decides) -> Verdict:
+        """Return the verdict on a model."""
+        predicted = model.predict(self.X)
+        selected = predicted == model.classes_[1]
+        weights, steps = self.rates.weights, selected[:, None]
+        walked = walk(self.rates, steps, self.confidence)
+        return Verdict(
+            float(walked.p_values[0]),
+            float(walked.disparities[0]),
+            float(upper_bounds(self.rates, steps, self.confidence)[0]),
+            float(accuracy_score(self.y, predicted, sample_weight=weights)),
+            float(np.average(selected, weights=weights)),
+            bool(selected.all() or not selected.any()),
+        )
+
+
+def certified_decisions(
+    estimator: Any,
+    data: TrainingData,
+    rules: Sequence[Constraint],
+    classes: NDArray[Any],
+    X: Any,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the fitted attributes of a classifier whose decisions can be shown to keep limits."""
+    codes = (data.y == classes[1]).astype(np.int64)
+    rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
+    bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
+    rates = row_rates(bound, rows.weights)
+    kinds = data.groups.cells(codes, 2).codes
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state)
+    return fit_by_halves(
+        estimator,
+        halves,
+        DecisionJudge(rates, halves, estimator.confidence),
+        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
+        min(block.limit for block in rates.blocks),
+        estimator.confidence,
+    )
+
+
+# --- means -------------------------------------------------------------------------------------
+
+
+class MeanLimit(NamedTuple):
+    """A limit on the difference of mean predictions, and whether it holds within strata."""
+
+    value: float
+    within_strata: bool
+
+
+class MeanJudge:
+    """Judges predictions by the means of groups.
+
+    Parameters
+    ----------
+    limits : sequence of MeanLimit
+        The limits.
+    halves : Halves
+        The rows.
+    options : dict
+        "sensitive_features", "intersectional" and "sample_weight" of the test, for all rows.
+    strata : object
+        Control features of all rows, or None.
+    confidence : float
+        How sure the limits are to hold.
+    """
+
+    def __init__(
+        self,
+        limits: Sequence[MeanLimit],
+        halves: Halves,
+        options: Mapping[str, Any],
+        strata: Any,
+        confidence: float,
+    ) -> None:
+        self.limits, self.X, self.y = limits, halves.part(halves.X), halves.part(halves.y)
+        self.options = {
+            **options,
+            "sensitive_features": halves.part(options["sensitive_features"]),
+            "confidence": confidence,
+        }
+        self.strata = halves.part(strata)
+
+    def __call__(self, model: Predicts) -> Verdict:
+        """Return the verdict on a model."""
+        predicted = model.predict(self.X)
+        found = []
+        for limit in self.limits:
+            given = dict(self.options)
+            if limit.within_strata:
+                given["control_features"] = self.strata
+            name = "mean_score_difference"
+            test = disparity_test(name, None, predicted, max_disparity=limit.value, **given)
+            bound = disparity_upper_bound(name, None, predicted, **given)
+            found.append((test.p_value, test.statistic, bound))
+        p_value, disparity, bound = (max(values) for values in zip(*found, strict=True))
+        quality, spread = float(r2_score(self.y, predicted)), float(np.ptp(predicted))
+        is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
+        return Verdict(p_value, disparity, bound, quality, np.nan, is_constant)
+
+
+def certified_means(
+    estimator: Any,
+    data: TrainingData,
+    rules: Sequence[Constraint],
+    X: Any,
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
+    limits = []
+    for rule in rules:
+        own = rule.max_disparity
+        value = estimator.max_disparity if own is None else own
+        compared = rule.compared()
+        if rule.metric != "mean_score_difference" or compared.against_overall:
+            raise ValueError(
+                f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
+                "which compares the groups with each other."
+            )
+        if isinstance(value, Mapping):
+            raise ValueError(
+                "confidence= needs one max_disparity for all attributes here, got "
+                f"{value!r}. Use the smallest one."
+            )
+        limits.append(MeanLimit(float(value), rule.within_strata))
+    if data.sample_weight is not None:
+        raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
+    sensitive, strata = given["sensitive_features"], given["control_features"]
+    if estimator.sensitive_columns is not None:
+        sensitive = take_columns(X, estimator.sensitive_columns)
+    if estimator.control_columns is not None:
+        strata = take_columns(X, estimator.control_columns, "control_columns")
+    kinds = data.groups.cells().codes
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state)
+    options = {"sensitive_features": sensitive, "intersectional": estimator.intersectional}
+    return fit_by_halves(
+        estimator,
+        halves,
+        MeanJudge(limits, halves, options, strata, estimator.confidence),
+        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
+        min(limit.value for limit in limits),
+        estimator.confidence,
+        quality="r2",
+    )
+
+
+# --- scores within intervals -------------------------------------------------------------------
+
+
+class IntervalJudge:
+    """Judges scores by a rule within an interval of ranks.
+
+    Statistical parity has a test at each threshold; the bound on other rules is that of Dvoretzky,
+    Kiefer and Wolfowitz, and its p-value the smallest level at which it is within the limit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters say what is limited.
+    halves : Halves
+        The rows.
+    sensitive_features : object
+        Groups of all rows, if the columns of X do not hold them.
+    """
+
+    def __init__(self, estimator: Any, halves: Halves, sensitive_features: Any) -> None:
+        self.limit, self.confidence = float(estimator.max_disparity), float(estimator.confidence)
+        self.X, self.y = halves.part(halves.X), halves.part(halves.y)
+        self.groups, columns = halves.part(sensitive_features), estimator.sensitive_columns
+        self.names = self.groups if columns is None else take_columns(self.X, columns)
+        self.weights = halves.part(halves.given.get("sample_weight"))
+        is_plain = self.weights is None and estimator.scale == "conditional"
+        self.has_test = is_plain and estimator.constraint == "statistical_parity"
+        self.options = {
+            "sensitive_features": self.names,
+            "interval": estimator.interval,
+            "intersectional": estimator.intersectional,
+        }
+
+    def __call__(self, model: PartialPrediction) -> Verdict:
+        """Return the verdict on a model."""
+        given = {"sensitive_features": self.groups} if model.is_group_aware_ else {}
+        scores = model.decision_function(self.X, **given)
+        weights = check_weights(self.weights, scores.size)
+        is_right = (scores > 0) == (self.y == model.classes_[1])
+        found = self._by_test(scores) if self.has_test else self._by_bound(model, scores, weights)
+        return Verdict(
+            *found,
+            float(np.average(is_right, weights=weights)),
+            float(np.average(scores > 0, weights=weights)),
+            bool(np.ptp(scores) == 0),
+        )
+
+    def _by_test(self, scores: FloatArray) -> tuple[float, float, float]:
+        name, confidence = "partial_statistical_parity_gap", self.confidence
+        given = {**self.options, "confidence": confidence}
+        test = disparity_test(name, None, scores, max_disparity=self.limit, **given)
+        bound = disparity_upper_bound(name, None, scores, **given)
+        return test.p_value, test.statistic, bound
+
+    def _by_bound(
+        self, model: PartialPrediction, scores: FloatArray, weights: FloatArray | None
+    ) -> tuple[float, float, float]:
+        targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
+        groups = model._read_part_groups(self.X, self.groups)
+        promise = model._promise_on(groups, targets, weights)
+        bound = upper_bound(promise, scores, self.confidence)
+        lowest = bisect_left(
+            _LEVELS, True, key=lambda level: upper_bound(promise, scores, 1 - level) <= self.limit
+        )
+        return [*_LEVELS, 1.0][lowest], promise.measure(scores), bound
+
+
+def certified_interval(
+    estimator: Any, data: TrainingData, X: Any, given: Mapping[str, Any], seed: Any
+) -> dict[str, Any]:
+    """Return the fitted attributes of a model whose scores can be shown to keep a limit."""
+    rule = PARTIAL_RULES[estimator.constraint]
+    if not rule.is_repairable or estimator.rank_within != "class":
+        raise ValueError(
+            f"confidence= has no test of constraint={estimator.constraint!r} with rank_within="
+            f"{estimator.rank_within!r}. Use rank_within='class' and a rule on scores or decisions "
+            "within an interval, such as 'statistical_parity'."
+        )
+    positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
+    kinds = data.groups.cells(positive, 2).codes
+    halves = Halves.of(X, data.y, given, kinds, seed)
+    return fit_by_halves(
+        estimator,
+        halves,
+        IntervalJudge(estimator, halves, given["sensitive_features"]),
+        {"max_disparity": estimator.max_disparity},
+        float(estimator.max_disparity),
+        estimator.confidence,
+    )

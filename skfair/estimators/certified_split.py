@@ -1,0 +1,207 @@
+"""What is certified as a whole: models under falling limits on one half, judged on the other.
+
+A rule that is trained into the weights cannot be priced afterwards. So the estimator itself is
+fitted on one half of the rows, under a limit that is far below the one asked for, then under larger
+ones, and each model is judged on the other half. As the order is fixed beforehand, each may be
+tested at the full level; the last one before the first failure is kept.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval
+
+from skfair._typing import IntArray, Seed
+from skfair.constraints.base import Constraint
+from skfair.utils.warn import warn_user
+
+# Limits of the path, as shares of the one that is asked for.
+SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+# A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
+_FOR_POWER = 1.7
+
+
+class Certified:
+    """An estimator whose limits can be certified for new people.
+
+    Parameters
+    ----------
+    confidence : float, default=None
+        How sure the limits are to hold for new people, such as 0.95: the model is fitted on one
+        half of the rows, under limits that rise up to the one asked for, and judged on the other
+        half. None promises them on the training rows only, and new people exceed them about half
+        of the time.
+
+    Attributes
+    ----------
+    certified_disparity_ : float
+        With ``confidence``: the smallest limit that can be shown to hold for new people.
+    p_value_ : float
+        With ``confidence``: how likely such data are at most, if new people exceed a limit.
+    path_ : dict of str to ndarray of shape (n_steps,)
+        With ``confidence``, on rows that had no part in a step: "accuracy" ("r2" of regressors),
+        "selection_rate" (NaN of regressors), "disparity", "bound", "p_value" and "is_certified".
+    """
+
+    confidence: float | None
+    _CERTIFICATE: ClassVar = ("p_value_", "certified_disparity_", "path_")
+    _confidence_constraints: ClassVar[dict[str, Any]] = {
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None]
+    }
+
+    def _forget(self, *names: str) -> None:
+        """Forget the certificate of an earlier fit, and other fitted attributes."""
+        for name in (*self._CERTIFICATE, *names):
+            vars(self).pop(name, None)
+
+
+class Verdict(NamedTuple):
+    """What the rows that judge say of a model."""
+
+    p_value: float  # of "the disparity is the limit or more"
+    disparity: float  # that was measured
+    bound: float  # the smallest limit that can be shown
+    quality: float  # the score of the model
+    selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
+    is_constant: bool  # whether all rows are treated alike
+
+
+class Halves(NamedTuple):
+    """Rows to fit on and rows to judge by, and everything that belongs to them."""
+
+    X: Any
+    y: Any
+    given: Mapping[str, Any]  # what ``fit`` takes besides: groups, strata, weights
+    fitted: IntArray
+    judging: IntArray
+
+    @classmethod
+    def of(cls, X: Any, y: Any, given: Mapping[str, Any], kinds: IntArray, seed: Seed) -> Halves:
+        """Divide rows by chance, within each kind as evenly as can be."""
+        sizes = np.bincount(kinds)
+        kinds = np.where(sizes[kinds] > 1, kinds, -1)
+        if np.count_nonzero(kinds == -1) == 1:
+            kinds = np.where(kinds == -1, kinds.max(), kinds)
+        cut = StratifiedKFold(2, shuffle=True, random_state=seed)
+        fitted, judging = next(iter(cut.split(np.zeros(kinds.size), kinds)))
+        used = {name: values for name, values in given.items() if values is not None}
+        return cls(X, y, used, fitted, judging)
+
+    def part(self, values: Any) -> Any:
+        """Return what belongs to the rows that judge."""
+        return None if values is None else _safe_indexing(values, self.judging)
+
+    def fit(self, estimator: Any) -> Any:
+        """Fit on the other rows; what is missed on these is of no interest."""
+        given = {name: _safe_indexing(one, self.fitted) for name, one in self.given.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            X, y = (_safe_indexing(one, self.fitted) for one in (self.X, self.y))
+            return estimator.fit(X, y, **given)
+
+
+def fit_by_halves(
+    estimator: Any,
+    halves: Halves,
+    judge: Callable[[Any], Verdict],
+    rules: Mapping[str, Any],
+    limit: float,
+    confidence: float,
+    quality: str = "accuracy",
+) -> dict[str, Any]:
+    """Fit the estimator under larger and larger limits, until one is not shown to hold.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With the parameters ``max_disparity`` and ``confidence``; it is not changed.
+    halves : Halves
+        The rows.
+    judge : callable
+        Returns the verdict on a fitted model, by the rows that judge.
+    rules : dict
+        Parameters that hold limits: "max_disparity", and "constraint" if rules have their own.
+    limit : float
+        The smallest of these limits, for the warning.
+    confidence : float
+        How sure the limits are to hold.
+    quality : str, default="accuracy"
+        Name of the score in ``path_``.
+
+    Returns
+    -------
+    attributes : dict
+        The fitted attributes of the model that is kept, and the certificate.
+    """
+    models, verdicts = [], []
+    for share in SHARES:
+        scaled = {name: scaled_limits(value, share) for name, value in rules.items()}
+        models.append(halves.fit(clone(estimator).set_params(confidence=None, **scaled)))
+        verdicts.append(judge(models[-1]))
+        if verdicts[-1].p_value > 1 - confidence:
+            break
+    is_shown = [one.p_value <= 1 - confidence for one in verdicts]
+    n_shown = sum(is_shown)
+    kept = max(n_shown - 1, 0)
+    is_certified = n_shown > 0 and not verdicts[kept].is_constant
+    found, columns = verdicts[kept], [np.array(one) for one in zip(*verdicts, strict=True)]
+    p_values, disparities, bounds, qualities, rates, _ = columns
+    if not is_certified:
+        _warn(len(halves.fitted) + len(halves.judging), found, confidence, limit)
+    parameters = estimator.get_params(deep=False)
+    fitted = {name: one for name, one in vars(models[kept]).items() if name not in parameters}
+    return fitted | {
+        "status_": "certified" if is_certified else "no_solution",
+        "p_value_": found.p_value,
+        "certified_disparity_": found.bound,
+        "path_": {
+            quality: qualities,
+            "selection_rate": rates,
+            "disparity": disparities,
+            "bound": bounds,
+            "p_value": p_values,
+            "is_certified": np.array(is_shown),
+        },
+    }
+
+
+def scaled_limits(value: Any, share: float) -> Any:
+    """Return limits times a share: a number, one for each attribute, rules with their own."""
+    if isinstance(value, Constraint):
+        own = {
+            name: scaled_limits(one, share)
+            for name, one in value.get_params().items()
+            if name.endswith("max_disparity")
+        }
+        return clone(value).set_params(**own)
+    if isinstance(value, Mapping):
+        return {name: scaled_limits(one, share) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [scaled_limits(one, share) for one in value]
+    return value if value is None or isinstance(value, str) else value * share
+
+
+def _warn(n: int, found: Verdict, confidence: float, limit: float) -> None:
+    needed = n * (_FOR_POWER * (found.bound - found.disparity) / max(limit, 1e-4)) ** 2
+    advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
+    if found.is_constant:
+        advice = "The models treat all rows alike, which is no solution: raise max_disparity."
+    elif needed > 1.1 * n:
+        advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
+        advice += "are needed."
+    warn_user(
+        f"With {n} people, half of them to judge by, no model was found of which it can be shown, "
+        f"at a confidence of {confidence:g}, that it keeps max_disparity={limit:g} for new people: "
+        f"what can be shown of the fairest one is {found.bound:.3g}. {advice} predict() uses it, "
+        "and status_ is 'no_solution'.",
+        ConvergenceWarning,
+    )

@@ -1,0 +1,56 @@
+"""ConstrainedERMClassifier(confidence=...): decisions with prices where that is possible."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from tests.estimators.test_certified_judges import EVERYBODY, OPTIONS, fitted
+
+
+def test_prices_on_all_rows_cost_less_accuracy_than_a_split():
+    quality = []
+    for certify in ("auto", "split"):
+        model = fitted(ConstrainedERMClassifier(max_disparity=0.15, certify=certify, **OPTIONS))
+        quality.append(model.score(*EVERYBODY[:2]))
+    assert quality[0] > quality[1]
+
+
+def test_cross_is_that_of_fair_decisions():
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS))
+    base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
+    same = fitted(FairDecisionClassifier(base, max_disparity=0.15, **OPTIONS))
+    assert model.decisions_.prices_ == pytest.approx(same.prices_, abs=1e-8)
+    X = EVERYBODY[0]
+    assert np.array_equal(model.predict(X), same.predict(X))
+    assert not hasattr(model, "coef_")
+
+
+def test_a_penalty_reaches_the_models_of_the_folds():
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, alpha=0.1, **OPTIONS))
+    assert pytest.approx(1 / (0.1 * 3000)) == model.decisions_.estimators_[0].C
+    free = fitted(ConstrainedERMClassifier(max_disparity=0.15, alpha=0.0, **OPTIONS))
+    sizes = [np.abs(one.decisions_.estimators_[0].coef_).sum() for one in (model, free)]
+    assert sizes[0] < 0.8 * sizes[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hidden_layer_sizes": (3,), "max_iter": 30},
+        {"loss": "hinge"},
+        {"class_weight": "balanced"},
+        {"solver": "al_newton"},
+    ],
+)
+def test_what_has_no_prices_is_split(options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = fitted(ConstrainedERMClassifier(max_disparity=0.3, **OPTIONS, **options))
+    assert len(model.path_["bound"]) <= 8
+    assert not hasattr(model, "decisions_")
+    with pytest.raises(ValueError, match="Use certify='split'"):
+        fitted(ConstrainedERMClassifier(certify="cross", **OPTIONS, **options))

@@ -1,0 +1,264 @@
+"""Certificates of models as a whole: what judges say, against public tests on the same rows."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from skfair import metrics
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.constraints import ConditionalOn, DemographicParity, MeanScoreParity
+from skfair.regression import ConstrainedERMRegressor
+
+OPTIONS = {"confidence": 0.95, "random_state": 0}
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 0.8 * group
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0.9).astype(int)
+    return X, y, np.array(["a", "b"])[group]
+
+
+TRAIN, EVERYBODY = people(3000), people(100_000, seed=1)
+
+
+def amounts(X, seed=0):
+    return 10 * X[:, 0] + np.random.default_rng(seed).normal(size=X.shape[0])
+
+
+def fitted(model, y=None, **given):
+    X, labels, groups = TRAIN
+    return model.fit(X, labels if y is None else y, sensitive_features=groups, **given)
+
+
+@pytest.mark.parametrize("certify", ["cross", "split"])
+@pytest.mark.parametrize(
+    ("rule", "metric"),
+    [
+        ("demographic_parity", metrics.demographic_parity_difference),
+        ("equalized_odds", metrics.equalized_odds_difference),
+    ],
+)
+def test_decisions_of_constrained_models_keep_limits_for_new_people(rule, metric, certify):
+    model = fitted(ConstrainedERMClassifier(rule, 0.15, certify=certify, **OPTIONS))
+    X, y, groups = EVERYBODY
+    predicted = model.predict(X)
+    assert model.status_ == "certified"
+    assert metric(y, predicted, sensitive_features=groups) <= 0.15
+    assert (predicted == y).mean() > 0.65
+    assert model.p_value_ <= 0.05
+    assert model.certified_disparity_ <= 0.15 + 1e-6
+    path = model.path_
+    last = np.flatnonzero(path["is_certified"])[-1]
+    assert path["p_value"][last] == model.p_value_
+    assert path["bound"][last] == model.certified_disparity_
+    assert (model.predict_proba(X)[:, 1] > 0.5).tolist() == (predicted == 1).tolist()
+
+
+def test_strata_and_weights_and_columns_are_certified():
+    X, y, groups = TRAIN
+    job = np.random.default_rng(3).choice(["u", "v"], 3000)
+    model = ConstrainedERMClassifier(ConditionalOn("demographic_parity"), 0.3, **OPTIONS)
+    model.fit(X, y, sensitive_features=groups, control_features=job)
+    assert model.status_ == "certified"
+    table = np.column_stack([X, groups == "b"])
+    model = ConstrainedERMClassifier(max_disparity=0.15, sensitive_columns=3, **OPTIONS)
+    model.fit(table, y)
+    assert (
+        model.predict(table).tolist()
+        == fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS)).predict(X).tolist()
+    )
+    weights = np.exp(np.random.default_rng(0).normal(size=3000))
+    reached = []
+    for w in (None, np.ones(3000), weights):
+        model = ConstrainedERMClassifier(max_disparity=0.15, certify="split", **OPTIONS)
+        reached.append(model.fit(X, y, w, sensitive_features=groups).path_["p_value"])
+    assert reached[0] == pytest.approx(reached[1], abs=1e-6)
+    assert reached[2][0] > reached[0][0]  # weighted rows are worth fewer
+
+
+def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(monkeypatch):
+    from skfair.estimators import certified_judges
+
+    seen = []
+    judge = certified_judges.DecisionJudge.__call__
+
+    def noted(self, model):
+        seen.append((self.X, self.y, model.predict(self.X)))
+        return judge(self, model)
+
+    monkeypatch.setattr(certified_judges.DecisionJudge, "__call__", noted)
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, certify="split", **OPTIONS))
+    X, y, groups = TRAIN
+    for step, (rows, labels, predicted) in enumerate(seen):
+        at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
+        assert len(at) == 1500
+        found = metrics.disparity_test(
+            "demographic_parity",
+            y[at],
+            predicted,
+            sensitive_features=groups[at],
+            max_disparity=0.15,
+            method="melded",
+        )
+        assert found.p_value == pytest.approx(model.path_["p_value"][step], abs=1e-6)
+        assert found.statistic == pytest.approx(model.path_["disparity"][step])
+        assert np.mean(labels == predicted) == pytest.approx(model.path_["accuracy"][step])
+
+
+def test_a_regressor_keeps_limits_on_means_for_new_people():
+    X, _, groups = EVERYBODY
+    y = amounts(TRAIN[0])
+    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, **OPTIONS), y)
+    gap = metrics.mean_score_difference(None, model.predict(X), sensitive_features=groups)
+    assert model.status_ == "certified"
+    assert 1.5 < gap <= 3.0
+    assert model.certified_disparity_ <= 3.0 + 1e-5
+    path = model.path_
+    assert (np.diff(path["disparity"]) > 0).all()
+    assert (path["bound"] >= path["disparity"]).all()
+    assert path["r2"][-1] > path["r2"][0]
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_scores_within_an_interval_keep_a_limit_for_new_people(aware):
+    model = PartialParityClassifier((0, 0.5), "group_auc", 0.3, group_aware=aware, **OPTIONS)
+    model = fitted(model)
+    X, y, groups = EVERYBODY
+    scores = model.decision_function(X, sensitive_features=groups if aware else None)
+    gap = metrics.partial_group_auc_gap(y, scores, sensitive_features=groups, interval=(0, 0.5))
+    assert model.status_ == "certified"
+    assert gap <= 0.3
+    assert model.certified_disparity_ <= 0.3 + 1e-6
+
+
+def test_a_calibrator_keeps_statistical_parity_for_new_people():
+    X, y, groups = (one[:1600] for one in TRAIN)
+    base = LogisticRegression().fit(*people(500, seed=3)[:2])
+    model = PartialParityCalibrator(FrozenEstimator(base), (0, 0.5), max_disparity=0.3)
+    model.set_params(confidence=0.9).fit(X, y, sensitive_features=groups)
+    X, y, groups = (one[:20_000] for one in EVERYBODY)
+    scores = model.decision_function(X, sensitive_features=groups)
+    gap = metrics.partial_statistical_parity_gap(
+        y, scores, sensitive_features=groups, interval=(0, 0.5)
+    )
+    assert model.status_ == "certified"
+    assert gap <= 0.3
+    assert model.p_value_ <= 0.1
+
+
+def test_p_values_of_bounds_are_the_level_at_which_they_are_shown():
+    rule = PartialParityCalibrator(None, (0, 0.6), "equal_opportunity", 0.4, confidence=0.9)
+    model = fitted(rule)
+    first = model.path_["p_value"][0]
+    assert (model.path_["bound"][0] <= 0.4) == (first <= 0.1)
+    with pytest.warns(ConvergenceWarning, match="more people"):
+        stricter = fitted(rule.set_params(confidence=1 - first * 0.9))
+    assert stricter.path_["bound"][0] > 0.4
+
+
+def test_a_larger_confidence_certifies_less():
+    y = amounts(TRAIN[0])
+    for make, target in (
+        (
+            lambda c: ConstrainedERMClassifier(max_disparity=0.15, confidence=c, random_state=0),
+            None,
+        ),
+        (
+            lambda c: ConstrainedERMClassifier(
+                max_disparity=0.15, confidence=c, certify="split", random_state=0
+            ),
+            None,
+        ),
+        (lambda c: ConstrainedERMRegressor(max_disparity=1.0, confidence=c, random_state=0), y),
+    ):
+        reached = [fitted(make(c), target).path_["is_certified"].sum() for c in (0.5, 0.9999)]
+        assert reached[0] > reached[1]
+
+
+@pytest.mark.parametrize("certify", ["cross", "split"])
+def test_too_few_people_are_told_how_many_more(certify):
+    X, y, groups = (one[:200] for one in TRAIN)
+    model = ConstrainedERMClassifier(max_disparity=0.02, certify=certify, **OPTIONS)
+    with pytest.warns(ConvergenceWarning, match=r"About \d+ more people"):
+        model.fit(X, y, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert model.certified_disparity_ > 0.02
+    assert model.predict(X).shape == (200,)
+
+
+def test_nothing_of_a_certificate_is_left_by_another_fit():
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **OPTIONS))
+    fitted(model.set_params(confidence=None))
+    assert not any(hasattr(model, name) for name in ("path_", "p_value_", "decisions_"))
+    assert model.coef_.shape == (1, 3)
+    fitted(model.set_params(confidence=0.95))
+    assert not hasattr(model, "coef_")
+    regressor = fitted(ConstrainedERMRegressor(max_disparity=3.0, **OPTIONS), amounts(TRAIN[0]))
+    fitted(regressor.set_params(confidence=None), amounts(TRAIN[0]))
+    assert not hasattr(regressor, "path_")
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (ConstrainedERMClassifier(min_rate=0.1, **OPTIONS), "min_rate"),
+        (ConstrainedERMClassifier(selection_rate=0.1, **OPTIONS), "selection_rate"),
+        (ConstrainedERMClassifier("loss_parity", **OPTIONS), "not on rates"),
+        (ConstrainedERMClassifier("loss_parity", certify="split", **OPTIONS), "not on rates"),
+        (ConstrainedERMClassifier(confidence=1.0), "confidence"),
+        (ConstrainedERMClassifier(confidence=0.0), "confidence"),
+        (ConstrainedERMClassifier(confidence=0.9, certify="nonsense"), "certify"),
+        (ConstrainedERMRegressor("loss_parity", **OPTIONS), "has no test of"),
+        (ConstrainedERMRegressor(MeanScoreParity(reference="overall"), **OPTIONS), "has no test"),
+        (ConstrainedERMRegressor(confidence=1), "confidence"),
+        (PartialParityClassifier(constraint="intra_group_pairwise", **OPTIONS), "has no test"),
+        (
+            PartialParityClassifier(constraint="equal_opportunity", rank_within="group", **OPTIONS),
+            "has no test",
+        ),
+        (PartialParityCalibrator(confidence=0), "confidence"),
+        (
+            ConstrainedERMClassifier(
+                DemographicParity(comparison="ratio", reference="overall"), 0.2, **OPTIONS
+            ),
+            "ratios to the overall",
+        ),
+    ],
+)
+def test_bad_input_is_named(model, said):
+    with pytest.raises(ValueError, match=said):
+        fitted(model)
+
+
+def test_means_of_weighted_rows_have_no_test():
+    with pytest.raises(ValueError, match="weighted rows"):
+        fitted(ConstrainedERMRegressor(**OPTIONS), amounts(TRAIN[0]), sample_weight=np.ones(3000))
+
+
+def test_dask_collections_are_refused():
+    da = pytest.importorskip("dask.array")
+    X, y, groups = (da.from_array(one[:400], chunks=200) for one in TRAIN)
+    for model in (
+        ConstrainedERMClassifier(**OPTIONS),
+        PartialParityCalibrator(
+            FrozenEstimator(LogisticRegression().fit(*TRAIN[:2])), confidence=0.9
+        ),
+    ):
+        with pytest.raises(ValueError, match="rows in memory"):
+            model.fit(X, y, sensitive_features=groups)
+
+
+def test_a_single_group_has_nothing_to_certify():
+    X, y, _ = TRAIN
+    with pytest.warns(UserWarning, match="single group"):
+        model = ConstrainedERMClassifier(**OPTIONS).fit(X, y, sensitive_features=["a"] * 3000)
+    assert not hasattr(model, "path_")
