@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -311,6 +312,29 @@ def test_a_kernel_in_two_files_would_give_old_numbers(tmp_path):
         "from numba import njit\n@njit(cache=True)\ndef factor():\n    return 7\n\n",
     )
     assert run(code, tmp_path, **environment) == "10"  # the right answer is 70
+
+
+def test_tests_that_take_long_are_named(pytestconfig):
+    """What ``conftest.py`` notes of a test and says at the end."""
+    (suite,) = (
+        plugin
+        for plugin in pytestconfig.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(ROOT.parent / "conftest.py")
+    )
+    item = SimpleNamespace(user_properties=[])
+    list(suite.pytest_runtest_call(item))
+    ((name, seconds),) = item.user_properties
+    assert name == "cpu"
+    assert 0 <= seconds < suite.MOST_SECONDS
+    reports = [
+        SimpleNamespace(when=when, nodeid=f"{when} {seconds}", user_properties=[("cpu", seconds)])
+        for when, seconds in (("call", 9.0), ("call", 11.0), ("setup", 11.0))
+    ]
+    lines = []
+    suite.pytest_terminal_summary(
+        SimpleNamespace(getreports=lambda outcome: reports, write_line=lines.append)
+    )
+    assert lines == ["SLOW 11 s of a processor: call 11.0"]
 
 
 PUBLIC = dict(house.public_objects())
