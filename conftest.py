@@ -1,7 +1,9 @@
 """Settings for all tests: one thread, no display, the folder with real data."""
 
+import gc
 import os
 import sys
+import time
 
 # Before numpy is imported: tests run in parallel processes, each with one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -16,6 +18,33 @@ from hypothesis import HealthCheck, settings  # noqa: E402
 # On a busy machine an input takes seconds to draw, which says nothing of the input.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+def pytest_collection_finish():
+    """Let garbage collections leave out what is there for the whole session: modules and tests."""
+    gc.freeze()
+
+
+# Of one processor for one test. Kernels that are compiled for the first time count too.
+MOST_SECONDS = 10
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Note the seconds of the processor: on a busy machine those of the clock say little."""
+    start = time.process_time()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu", time.process_time() - start))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Name the tests that take so long that the whole suite does."""
+    for report in terminalreporter.getreports("passed"):
+        seconds = dict(report.user_properties).get("cpu", 0.0)
+        if report.when == "call" and seconds > MOST_SECONDS:
+            terminalreporter.write_line(f"SLOW {seconds:.0f} s of a processor: {report.nodeid}")
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -199,13 +200,15 @@ def test_a_first_metric_waits_for_nothing(tmp_path):
     assert float(call) <= 0.5  # a thousandth of a second
 
 
+# Two groups, of three people and of one. Nothing else of the package is imported: it takes longer.
 USE_A_KERNEL = """
     import numpy as np
-    from skfair.metrics import statistical_parity_gap
     from skfair._kernels.sorted_pairs import largest_gaps
-    value = statistical_parity_gap(None, [1, 2, 3, 4], sensitive_features=["a", "a", "b", "a"])
+    scores, level = np.array([4.0, 2.0, 1.0, 3.0]), np.array([1 / 3, 2 / 3, 1.0, 1.0])
+    value = np.empty(1)
+    largest_gaps(scores, level, np.array([0, 3, 4]), np.array([0]), np.array([1]), value)
     stats = largest_gaps.stats
-    print(round(value, 6), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+    print(value[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 
@@ -309,6 +312,29 @@ def test_a_kernel_in_two_files_would_give_old_numbers(tmp_path):
         "from numba import njit\n@njit(cache=True)\ndef factor():\n    return 7\n\n",
     )
     assert run(code, tmp_path, **environment) == "10"  # the right answer is 70
+
+
+def test_tests_that_take_long_are_named(pytestconfig):
+    """What ``conftest.py`` notes of a test and says at the end."""
+    (suite,) = (
+        plugin
+        for plugin in pytestconfig.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(ROOT.parent / "conftest.py")
+    )
+    item = SimpleNamespace(user_properties=[])
+    list(suite.pytest_runtest_call(item))
+    ((name, seconds),) = item.user_properties
+    assert name == "cpu"
+    assert 0 <= seconds < suite.MOST_SECONDS
+    reports = [
+        SimpleNamespace(when=when, nodeid=f"{when} {seconds}", user_properties=[("cpu", seconds)])
+        for when, seconds in (("call", 9.0), ("call", 11.0), ("setup", 11.0))
+    ]
+    lines = []
+    suite.pytest_terminal_summary(
+        SimpleNamespace(getreports=lambda outcome: reports, write_line=lines.append)
+    )
+    assert lines == ["SLOW 11 s of a processor: call 11.0"]
 
 
 PUBLIC = dict(house.public_objects())

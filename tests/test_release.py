@@ -27,7 +27,7 @@ from tests.test_common import DISCOVERED, fit, outcome, seeded
 
 ROOT = Path(__file__).parent.parent
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
-N_FITS = 10
+N_FITS = 4
 CHEAP = {
     "max_iter": 2,
     "n_init": 1,
@@ -197,7 +197,7 @@ def test_fits_leave_no_memory_behind(name):
     tracemalloc.start()  # fits are several times slower from here on
     try:
         fits(2)  # what one fit leaves for the next is counted before
-        for _ in range(6):
+        for _ in range(15):
             before = tracemalloc.get_traced_memory()[0]
             fits(N_FITS)
             growth = tracemalloc.get_traced_memory()[0] - before

@@ -113,11 +113,13 @@ def test_limits_that_a_solver_cannot_keep(parameters, message):
 
 
 @pytest.mark.parametrize("solver", ["variational", "smooth"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_default_limit_is_left_out_where_none_is_kept(solver):
     X, groups = segregated()
+    usual = {"solver": solver, "random_state": 0, "max_iter": 20}
     with pytest.warns(UserWarning, match=f"{solver}.*keeps no limit, so min_balance=0.8 is ignor"):
-        model = FairKMeans(4, solver=solver, random_state=0).fit(X, sensitive_features=groups)
-    without = FairKMeans(4, solver=solver, min_balance=None, random_state=0)
+        model = FairKMeans(4, **usual).fit(X, sensitive_features=groups)
+    without = FairKMeans(4, min_balance=None, **usual)
     without.fit(X, sensitive_features=groups)
     assert np.array_equal(model.labels_, without.labels_)
 

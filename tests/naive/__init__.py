@@ -54,12 +54,9 @@ def rates(y, p, groups, weights):
 
 def ccdf(scores, groups, level, weights, threshold):
     """Weighted share of a group that scores above a threshold."""
-    above = below = 0.0
-    for s, g, w in zip(scores, groups, weights, strict=True):
-        if g == level:
-            below += w
-            above += w * (s > threshold)
-    return above / below
+    scores, groups, weights = map(np.asarray, (scores, groups, weights))
+    mine = groups == level
+    return weights[mine & (scores > threshold)].sum() / weights[mine].sum()
 
 
 def thresholds(scores):

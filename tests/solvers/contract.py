@@ -51,7 +51,8 @@ class Subject:
     """A solver under test.
 
     ``run(case, start, seed=, max_iter=, callback=)`` returns a :class:`Run`; ``max_iter=None`` is
-    enough for ``tolerance``, which bounds objective, violation and residual.
+    enough for ``tolerance``, which bounds objective, violation and residual. ``few`` is a number of
+    steps for checks that need no answer.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Subject:
     tolerance: float
     columns: set = field(default_factory=lambda: {"objective", "max_violation", "seconds"})
     statuses: set = field(default_factory=lambda: {"converged", "max_iter", "infeasible"})
+    few: int = 20
 
 
 def check_answer(subject, case):
@@ -80,7 +82,8 @@ def check_multipliers(subject, case):
 def check_seed(subject, case):
     """The same seed gives the same bits; the start is left alone."""
     before = case.start.copy()
-    one, two = (subject.run(case, case.start, seed=5, max_iter=20).answer for _ in range(2))
+    few = {"seed": 5, "max_iter": subject.few}
+    one, two = (subject.run(case, case.start, **few).answer for _ in range(2))
     assert np.array_equal(one.point, two.point)
     assert one.objective == two.objective
     assert one.residual == two.residual
@@ -90,12 +93,15 @@ def check_seed(subject, case):
 def check_callback(subject, case):
     """A callback ends the run at once, and sees what is returned."""
     seen = []
-    run = subject.run(
-        case, case.start, max_iter=20, callback=lambda theta: seen.append(theta.copy()) or True
-    )
+
+    def stop(theta):
+        seen.append(theta.copy())
+        return True
+
+    run = subject.run(case, case.start, max_iter=subject.few, callback=stop)
     assert run.result.status == "stopped"
     assert len(seen) == 1
-    assert run.result.n_iter <= subject.run(case, case.start, max_iter=20).result.n_iter
+    assert run.result.n_iter <= subject.run(case, case.start, max_iter=subject.few).result.n_iter
     go_on = subject.run(case, case.start, max_iter=3, callback=lambda theta: None)
     assert go_on.result.status != "stopped"
 
@@ -111,12 +117,12 @@ def check_one_iteration(subject, case):
 
 def check_shape(subject, case):
     """The result has the shape that estimators rely on."""
-    run = subject.run(case, case.start, max_iter=20)
+    run = subject.run(case, case.start, max_iter=subject.few)
     result = run.result
     assert run.answer.point.shape == case.solution.point.shape
     assert result.status in subject.statuses
     assert isinstance(result.n_iter, int)
-    assert result.n_iter <= 20
+    assert result.n_iter <= subject.few
     assert set(result.history) >= subject.columns
     assert len({column.shape for column in result.history.values()}) == 1
     assert np.isfinite(result.history["objective"]).all()

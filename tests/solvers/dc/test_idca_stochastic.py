@@ -1,5 +1,7 @@
 """Stochastic IDCA: its naive twin, unbiased batches, what each option does, networks."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,7 @@ def test_it_ends_near_the_optimum_of_a_convex_problem(seed):
     assert abs(problem.evaluate(found).objective - lowest) <= 0.01
 
 
+@cache
 def ends(**options):
     problem = convex_problem()
     solver = StochasticIDCA(**{"n_inner": 100, **options})
