@@ -74,7 +74,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     fit_intercept : bool, default=True
         Whether scores have an intercept.
     solver : str or solver object, default="auto"
-        - "auto": "al_newton" for linear models (1000 columns and more: "al_lbfgs"), else "alm".
+        - "auto": "al_newton" for linear models ("al_lbfgs" for some with 1000 dense columns and
+          more), else "alm".
         - "al_newton", "al_lbfgs": augmented Lagrangian, to full precision.
         - "plada", "ssg", "ipp_ssg", "ipp_conex": the full-batch methods of [1]_.
         - "plada_stochastic", "multiplier_model": for very many rules, on batches.

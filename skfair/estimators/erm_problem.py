@@ -37,7 +37,7 @@ from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.warn import warn_user
 
-# Newton steps need a matrix of n_features x n_features.
+# Up to so many columns Newton steps make a matrix of n_features x n_features, if need be.
 NEWTON_FEATURES = 1000
 
 Problem = RuledProblem
@@ -251,7 +251,8 @@ def default_solver(problem: Problem) -> str:
     """Return the name of the solver that suits a problem best."""
     if "hessian" not in problem.offers:
         return "alm"
-    return "al_newton" if problem.model.n_parameters <= NEWTON_FEATURES else "al_lbfgs"
+    is_fast = "products" in problem.offers or problem.model.n_parameters <= NEWTON_FEATURES
+    return "al_newton" if is_fast else "al_lbfgs"
 
 
 def choose_solver(solver: SolverChoice, default: str) -> Solver:

@@ -63,8 +63,8 @@ class GroupModels:
             else:
                 of_pairs = np.zeros((n, size * self.n_classes))
                 of_pairs[:, labels] = one
-                of_pairs = of_pairs.reshape(n, size, self.n_classes)
-                parts.append(_given_class(of_pairs) * chances[:, None, :])
+                known = _given_class(of_pairs.reshape(n, size, self.n_classes))
+                parts.append(known * chances[:, None, :])
         return np.concatenate(parts, axis=1)
 
 

@@ -124,9 +124,13 @@ def _decisions(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
     chances = _mean_chances(model.estimators_, model.classes_, rows, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
     if groups is not None and model.prices_.any():
-        # Numbers of pairs of group and class, group by group: as the prices lie.
+        # Pairs of group and class, group by group: as the prices lie.
         n_pairs = groups.sizes[0] * groups.n_classes
-        joint = _mean_chances(groups.models[0], np.arange(n_pairs), rows, ops)
+        pairs = _mean_chances(groups.models[0], np.arange(n_pairs), rows, ops)
+        of_class = np.tile(np.eye(groups.n_classes), (groups.sizes[0], 1))
+        alike = ops("MatMul", pairs, of_class @ of_class.T)  # P(class) by the models of pairs
+        known = ops("Div", pairs, ops("Max", alike, np.full(1, np.finfo(np.float32).tiny)))
+        joint = ops("Mul", known, ops("MatMul", chances, of_class.T))
         prices = np.float64(model.prices_).reshape(n_pairs, -1)
         margins = ops("Sub", margins, ops("MatMul", joint, prices))
     number = ops("ArgMax", margins, axis=1, keepdims=0)

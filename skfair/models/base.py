@@ -71,6 +71,11 @@ class ScoreModel(ABC):
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
         raise NotImplementedError
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether solving with products is less work than a Gram matrix and its factors."""
+        return False
+
     def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
         """Return the second derivative for curvatures by the scores: linear models have one."""
         raise NotImplementedError

@@ -19,6 +19,10 @@ from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
 
+# Operations on each entry of X that a Newton step takes with products: two passes for each of about
+# 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
+PRODUCTS_PER_STEP = 2000
+
 
 class LinearScore(ScoreModel):
     """Linear scores of fixed rows."""
@@ -55,6 +59,12 @@ class LinearScore(ScoreModel):
     def _transposed(self) -> Any:
         """The columns of a CSR matrix as rows: pull-backs become gathers instead of scatters."""
         return self.X.T.tocsr()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether solving with products is less work than a Gram matrix and its factors."""
+        p, n_entries = self.n_parameters, self.X.nnz if self.is_sparse else self.X.size
+        return bool(PRODUCTS_PER_STEP * n_entries < n_entries**2 / self.n_samples + p**3)
 
     def start(self, rng: np.random.RandomState) -> FloatArray:
         """Return zeros."""

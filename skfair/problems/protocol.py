@@ -14,15 +14,20 @@ Values and first derivatives are there for every problem. What only some have is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 
-# Second derivatives; random batches of rows; the convex parts that functions are differences of;
-# the same on some of the rows.
-Offer = Literal["hessian", "draw", "parts", "on_rows"]
+# Second derivatives; products with them that take less than the matrix; random batches of rows; the
+# convex parts that functions are differences of; the same on some of the rows.
+Offer = Literal["hessian", "products", "draw", "parts", "on_rows"]
+
+
+# A matrix times a vector.
+Product = Callable[[FloatArray], FloatArray]
 
 
 class Evaluation(Protocol):
@@ -54,6 +59,9 @@ class CurvedEvaluation(Evaluation, Protocol):
 
     def hessian(self, multipliers: FloatArray) -> FloatArray:
         """Return the second derivative of the Lagrangian, (n_parameters, n_parameters)."""
+
+    def hessian_product(self, multipliers: FloatArray) -> tuple[Product, FloatArray]:
+        """Return the same as a function, and a positive diagonal that is about its own."""
 
 
 class Problem(Protocol):

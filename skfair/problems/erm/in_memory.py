@@ -14,7 +14,7 @@ from skfair.losses import Loss
 from skfair.models.base import ScoreModel
 from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
-from skfair.problems.protocol import Batch, Offer
+from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell.
@@ -34,7 +34,7 @@ class MeasuredRows(Measured):
     scores: FloatArray  # (n_batch,)
     model: ScoreModel
     tape: Any  # what the model needs for a pull-back
-    is_batch: bool
+    rows: IntArray | None  # those of a batch; None for all
     cells: list[IntArray]  # of each rule, (n_batch,)
     loss_slope: FloatArray  # (n_batch,) weighted
     loss_curvature: FloatArray  # (n_batch,) weighted
@@ -52,18 +52,32 @@ class MeasuredRows(Measured):
         """Return the gradients of a matrix times the means of rule k, one per row."""
         cells, slopes = self.cells[k], self.moment_slopes[k]
         n_rows, n_cells = matrix.shape
-        if n_rows >= MANY_CONSTRAINTS and not self.is_batch and self.model.pulls_back_cells:
+        if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
             return np.asarray(matrix @ self.model.pullback_cells(cells, slopes, n_cells))
         rows = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         return np.stack([self.model.pullback(self.tape, slopes * row[cells]) for row in rows])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means: one Gram matrix."""
+        return self.model.gram(self._curvatures(pulls), self.tape)
+
+    def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
+        """Return the same as a function, and the mean size of the curvatures."""
+        weights = self._curvatures(pulls)
+
+        def product(vector: FloatArray) -> FloatArray:
+            scores, tape = self.model.forward(vector, self.rows)
+            return self.model.pullback(tape, weights * scores)
+
+        return product, float(np.abs(weights).sum())
+
+    def _curvatures(self, pulls: list[FloatArray]) -> FloatArray:
+        """Return the second derivative of mean loss + sum of pulls * means by the scores."""
         weights = self.loss_curvature
         for k, pull in enumerate(pulls):
             if pull.any():
                 weights = weights + self.moment_curvatures[k] * pull[self.cells[k]]
-        return self.model.gram(weights, self.tape)
+        return weights
 
 
 class ConstrainedERM(RuledProblem):
@@ -131,7 +145,7 @@ class ConstrainedERM(RuledProblem):
             scores=scores,
             model=self.model,
             tape=tape,
-            is_batch=rows is not None,
+            rows=rows,
             cells=of_rules,
             loss_slope=loss_slope,
             loss_curvature=loss_curvature,
@@ -183,7 +197,11 @@ class ConstrainedERM(RuledProblem):
 class LinearConstrainedERM(ConstrainedERM):
     """The problem for linear scores, which adds second derivatives and samples of itself."""
 
-    offers: ClassVar[frozenset[Offer]] = frozenset({"draw", "hessian"})
+    @property
+    def offers(self) -> frozenset[Offer]:  # type: ignore[override]
+        """Second derivatives, as products where the matrix would take longer."""
+        always: frozenset[Offer] = frozenset({"draw", "hessian"})
+        return always | {"products"} if self.model.is_wide else always
 
     @property
     def n_rows(self) -> int:

@@ -33,7 +33,7 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models.base import ScoreModel
 from skfair.problems.base import TwoSidedProblem
-from skfair.problems.protocol import Batch
+from skfair.problems.protocol import Batch, Product
 
 Matrix = FloatArray | sparse.csr_array
 
@@ -158,6 +158,10 @@ class Measured(ABC):
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means."""
 
+    def hessian_product(self, pulls: list[FloatArray]) -> tuple[Product, float]:
+        """Return the same as a function, and the mean size of the curvatures."""
+        raise NotImplementedError
+
 
 @dataclass(eq=False)
 class RiskEvaluation:
@@ -207,6 +211,24 @@ class RiskEvaluation:
         if self.alpha:
             out[np.arange(p), np.arange(p)] += self.alpha * self.model.penalty_curvature()
         return out
+
+    def hessian_product(self, multipliers: FloatArray) -> tuple[Product, FloatArray]:
+        """Return the second derivative of the Lagrangian as a function, and a diagonal like its.
+
+        That diagonal is positive, of standardised columns whose rows are all curved alike.
+        """
+        p = self.penalty_gradient.size
+        of_rows, curvature = self.measured.hessian_product(self.rows.pulls(multipliers))
+        penalty = self.alpha * self.model.penalty_curvature()
+
+        def product(vector: FloatArray) -> FloatArray:
+            out = np.zeros(vector.size)
+            out[:p] = of_rows(vector[:p]) + penalty * vector[:p]
+            return out
+
+        diagonal = np.full(self.theta.size, curvature)
+        diagonal[:p] += penalty
+        return product, diagonal
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from skfair.utils.threads import one_blas_thread
 TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than this first find their prices on a sample of so many.
 LARGE, SAMPLE = 20_000, 10_000
+# From so many multipliers on, those that nothing draws away from 0 are left there.
+MANY = 500
 
 
 @one_blas_thread
@@ -123,13 +126,40 @@ def maximise_dual(
 
     flat = (multipliers / unit).ravel()
     for temperature in temperatures:
-        flat = minimize(
-            negative_dual,
-            flat,
-            args=(temperature,),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * flat.size,
-            options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
-        ).x
+        flat = _minimised(negative_dual, flat, temperature, max_iter)
     return np.asarray(flat).reshape(shape) * unit
+
+
+def _minimised(
+    function: Callable[[FloatArray, float], tuple[float, FloatArray]],
+    start: FloatArray,
+    temperature: float,
+    max_iter: int,
+) -> FloatArray:
+    """Minimise over numbers >= 0; of very many, those that are 0 and tend below stay 0.
+
+    Groups are compared in pairs, and few pairs bind. The steps of L-BFGS go further among these,
+    and its set-up takes microseconds for each number.
+    """
+    is_free = np.ones(start.size, dtype=bool)
+    if start.size > MANY:
+        is_free = (start > 0) | (function(start, temperature)[1] < 0)
+    if not is_free.any():
+        return start
+    full = start.copy()
+
+    def of_free(values: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        full[is_free] = values
+        value, slope = function(full, temperature)
+        return value, slope[is_free]
+
+    full[is_free] = minimize(
+        of_free,
+        start[is_free],
+        args=(temperature,),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * np.count_nonzero(is_free),
+        options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
+    ).x
+    return full

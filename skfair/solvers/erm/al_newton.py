@@ -28,7 +28,6 @@ from itertools import count
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from skfair._typing import FloatArray
 from skfair.problems.protocol import (
@@ -39,6 +38,7 @@ from skfair.problems.protocol import (
     TwiceDifferentiable,
 )
 from skfair.solvers.base import SOLVERS, IterativeSolver, Step
+from skfair.solvers.erm.newton_system import FactorisedSystem, NewtonSystem, ProductSystem
 from skfair.solvers.parameters import NonNegative, Positive, PositiveOrInf
 
 # Below this many units of the last place of the objective, a descent cannot be seen.
@@ -46,13 +46,11 @@ _ROUNDING = 1e-13
 _HALVINGS = 10
 # Steps that may bring no progress. Bounds that cannot be kept drive parameters to infinity.
 _PATIENCE = 40
-# Curvatures below this are taken for it, so that nothing overflows.
-_FLAT = 1e-100
+# The largest relative error of a Newton step.
+_MOST_ERROR = 0.1
 # KKT residual from which on a sample of n rows shows the way, and the one it is solved to, as
 # multiples of 1 / sqrt(n): by about that much its gradient is off.
 _FAR, _NEAR = 5.0, 1.0
-# Factors on the penalty weight in the second derivative, near a solution.
-_STEEPER = (1.0, 10.0, 100.0, 1000.0)
 
 
 class Augmented(NamedTuple):
@@ -142,13 +140,18 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
                     rho = min(self.rho_growth * rho, self.rho_max)
                 here, last_gap = _point(problem, here.at, here.al.nu, rho), gap
             is_near = residual < self.joint_below
-            system = _NewtonSystem(here, rho, shift, is_near)
-            shift = system.shift
+            of_kind = ProductSystem if "products" in problem.offers else FactorisedSystem
+            error = min(max(residual, 0.1 * tol / residual), _MOST_ERROR)
+            system = of_kind(
+                here.at, here.al.nu, here.gradient, rho, shift, is_near=is_near, error=error
+            )
             joint = _joint_step(problem, here, rho, system, residual) if is_near else None
             if joint is not None:
+                shift = system.shift
                 here, last_gap = joint, gap_of(joint.al, joint.lam, rho)
                 continue
-            at, n_halvings = _search(problem, here, rho, -system.solve(here.gradient))
+            at, n_halvings = _search(problem, here, rho, system.step())
+            shift = system.shift
             n_stalled = n_stalled + 1 if at is here.at else 0
             if n_halvings > 2:  # the model is too bold, as where a hinge is flat
                 shift = max(16 * shift, here.stationarity)
@@ -189,79 +192,20 @@ def _point(problem: Problem, at: CurvedEvaluation, lam: FloatArray, rho: float) 
     return _Point(at, lam, al, at.gradient(al.nu))
 
 
-class _NewtonSystem:
-    """The second derivative of the augmented Lagrangian, factorised.
-
-    Where it is not positive definite a multiple of the identity is added. Near a solution, where it
-    often is so only along the active constraints, a larger penalty weight is tried before: it
-    does not change the joint step, which then still squares the error.
-    """
-
-    def __init__(self, here: _Point, rho: float, shift: float, is_near: bool) -> None:
-        hessian = here.at.hessian(here.al.nu)
-        self.active = np.flatnonzero(here.al.nu)
-        self.jacobian = np.empty((0, hessian.shape[0]))
-        self.rho, self.shift = rho, 0.0
-        if self.active.size:
-            self.jacobian = here.at.jacobian(self.active)  # (n_active, n_parameters)
-            along = self.jacobian.T @ self.jacobian
-            hessian += rho * along
-        if is_near and self.active.size:
-            for factor in _STEEPER:
-                self.rho = factor * rho
-                if self._factorise(hessian + (self.rho - rho) * along):
-                    return
-            self.rho = rho
-        self.shift = 0.0 if shift <= 1e-6 else 0.25 * shift
-        while not self._factorise(hessian):
-            self.shift = max(4 * self.shift, 1e-3)
-
-    def _factorise(self, hessian: FloatArray) -> bool:
-        """Factorise the shifted matrix; False if it is not positive definite."""
-        order = np.arange(hessian.shape[0])
-        matrix = hessian.copy()
-        matrix[order, order] += self.shift
-        # Parameters of very different curvature are made alike before the factorisation.
-        diagonal = np.abs(matrix[order, order])
-        largest = diagonal.max(initial=0.0) or 1.0  # all zero where a hinge is flat
-        self._unit = 1 / np.sqrt(np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
-        matrix *= np.outer(self._unit, self._unit)
-        matrix[order, order] += 1e-12
-        try:
-            self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return False
-        return True
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solve for one right side, or for several in columns."""
-        unit = self._unit if right.ndim == 1 else self._unit[:, None]
-        return np.asarray(unit * cho_solve(self._factor, unit * right, check_finite=False))
-
-
 def _joint_step(
-    problem: TwiceDifferentiable, here: _Point, rho: float, system: _NewtonSystem, residual: float
+    problem: TwiceDifferentiable, here: _Point, rho: float, system: NewtonSystem, residual: float
 ) -> _Point | None:
-    """Take the Newton step of parameters and multipliers together, if it pays.
+    """Take the Newton step of parameters and multipliers together, if it halves the residual.
 
-    It makes the active constraints, linearised, hold exactly:
-    M d + J' (mu - lam) = -gradient and J d = b - c, with M and rho those of the system and
-    lam = nu - rho (c - b). Near a solution this squares the error, where renewing the multipliers
-    alone divides it.
+    Near a solution it squares the error, where renewing the multipliers alone divides it.
     """
-    at, nu = here.at, here.al.nu
-    d, mu = -system.solve(here.gradient), np.zeros(problem.n_constraints)
-    if system.active.size:
-        values = at.constraints[system.active]
-        bounds = np.where(nu > 0, problem.upper, problem.lower)[system.active]
-        pulled = system.solve(system.jacobian.T)  # M^-1 J'
-        schur = system.jacobian @ pulled
-        try:
-            change = np.linalg.solve(schur, values - bounds + system.jacobian @ d)
-        except np.linalg.LinAlgError:
-            return None
-        d -= pulled @ change
-        mu[system.active] = nu[system.active] - system.rho * (values - bounds) + change
+    at, nu, active = here.at, here.al.nu, system.active
+    bounds = np.where(nu > 0, problem.upper, problem.lower)
+    step = system.joint_step((at.constraints - bounds)[active])
+    if step is None:
+        return None
+    d, mu = step[0], np.zeros(problem.n_constraints)
+    mu[active] = nu[active] + step[1]
     new = _point(problem, problem.evaluate(at.theta + d), mu, rho)
     return new if max(new.stationarity, gap_of(new.al, mu, rho)) <= 0.5 * residual else None
 

@@ -126,6 +126,26 @@ def test_derivatives_equal_finite_differences(loss, rule, is_sparse):
 
 
 @each_storage
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_products_are_those_of_the_second_derivative(is_sampled, is_sparse):
+    who = people(4, n=30_000 if is_sampled else 60, n_levels=(3, 2), weighted=True)
+    problem = build(who, ["demographic_parity", "loss_parity"], is_sparse=is_sparse)
+    problem = problem.sampled() if is_sampled else problem
+    at, multipliers = problem.evaluate(random_point(problem)), random_multipliers(problem)
+    product, diagonal = at.hessian_product(multipliers)
+    assert diagonal.min() > 0
+    hessian = at.hessian(multipliers)
+    found = np.stack([product(unit) for unit in np.eye(problem.n_parameters)])
+    assert found == pytest.approx(hessian, abs=1e-10 * np.abs(hessian).max())
+
+
+def test_products_are_offered_where_the_matrix_is_more_work():
+    assert "products" not in build(people(4, n=300, d=20), []).offers
+    wide = build(people(4, n=20, d=2500), [])
+    assert {"products", "hessian"} <= wide.offers
+
+
+@each_storage
 @pytest.mark.parametrize("in_batch", [False, True])
 def test_jacobian_is_the_gradient_with_unit_multipliers(is_sparse, in_batch):
     problem = build(people(4, n_levels=(5, 2)), SEVERAL, is_sparse=is_sparse)

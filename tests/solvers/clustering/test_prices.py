@@ -414,3 +414,29 @@ def test_too_many_groups_for_pairs():
     groups = encode_groups([f"g{i}" for i in range(400)])
     with pytest.raises(ValueError, match="needs 159600 rules per cluster. Use share_bounds"):
         balance_rules(groups, np.array([0.5]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leaving_prices_at_zero_costs_nothing(seed, monkeypatch):
+    """Rules are kept, and the assignment is no dearer but for noise."""
+    problem, centers = random_problem(seed, n=1200, n_clusters=4, n_groups=14, beta=0.6)
+    assert problem.no_multipliers().size > assignment.MANY
+    costs = []
+    for many in (assignment.MANY, 10**9):
+        monkeypatch.setattr(assignment, "MANY", many)
+        placed = assign(problem, centers)
+        assert placed.is_feasible
+        costs.append(problem.cost(placed.labels))
+    table = problem.distances(centers)
+    monkeypatch.setattr(assignment, "MANY", 0)
+    prices_ = maximise_dual(problem, table, problem.no_multipliers())
+    assert prices_.min() >= 0
+    assert (prices_ > 0).mean() < 0.6
+    assert costs[0] <= costs[1] * 1.005
+
+
+def test_where_nothing_binds_all_prices_stay_zero(monkeypatch):
+    problem, centers = random_problem(0, beta=0.0)
+    monkeypatch.setattr(assignment, "MANY", 0)
+    found = maximise_dual(problem, problem.distances(centers), problem.no_multipliers())
+    assert not found.any()
