@@ -62,7 +62,7 @@ MAY_IMPORT = {
     "classification": ENFORCEMENT | {"base", "enforcement", "estimators"},
     "regression": RULES | {"base", "estimators"},
     "ranking": ENFORCEMENT | {"base"},
-    "export": GROUND | {"classification", "cluster", "ranking", "regression"},
+    "export": GROUND | {"classification", "cluster", "estimators", "ranking", "regression"},
     # The shell: it sees what users see.
     "command": READING
     | {"metrics", "report", "datasets", "cluster", "classification", "regression"}

@@ -22,6 +22,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
+from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 
@@ -124,17 +125,26 @@ def _decisions(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
     chances = _mean_chances(model.estimators_, model.classes_, rows, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
     if groups is not None and model.prices_.any():
-        # Pairs of group and class, group by group: as the prices lie.
-        n_pairs = groups.sizes[0] * groups.n_classes
-        pairs = _mean_chances(groups.models[0], np.arange(n_pairs), rows, ops)
-        of_class = np.tile(np.eye(groups.n_classes), (groups.sizes[0], 1))
-        alike = ops("MatMul", pairs, of_class @ of_class.T)  # P(class) by the models of pairs
-        known = ops("Div", pairs, ops("Max", alike, np.full(1, np.finfo(np.float32).tiny)))
-        joint = ops("Mul", known, ops("MatMul", chances, of_class.T))
-        prices = np.float64(model.prices_).reshape(n_pairs, -1)
+        joint = _joint_chances(groups, chances, rows, ops)
+        prices = np.float64(model.prices_).reshape(-1, model.prices_.shape[-1])
         margins = ops("Sub", margins, ops("MatMul", joint, prices))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     return ops("Gather", _classes(model), number, axis=0), margins
+
+
+def _joint_chances(groups: GroupModels, chances: Any, rows: Any, ops: _Ops) -> Any:
+    """Return P(group and class | row) as one column a pair, group by group: as the prices lie."""
+    size, n_classes = groups.sizes[0], groups.n_classes
+    of_group = np.repeat(np.eye(size), n_classes, axis=1)
+    of_class = np.tile(np.eye(n_classes), (1, size))
+    if size * n_classes > MOST_PAIRS:
+        found = _mean_chances(groups.models[0], np.arange(size), rows, ops)
+        known = ops("MatMul", found, of_group)
+    else:
+        pairs = _mean_chances(groups.models[0], np.arange(size * n_classes), rows, ops)
+        alike = ops("MatMul", pairs, of_class.T @ of_class)  # P(class) by the models of pairs
+        known = ops("Div", pairs, ops("Max", alike, np.full(1, 1e-37)))
+    return ops("Mul", known, ops("MatMul", chances, of_class))
 
 
 def _mean_chances(models: list[BaseEstimator], classes: Any, rows: Any, ops: _Ops) -> Any:

@@ -74,12 +74,15 @@ def test_the_graph_predicts_as_the_model(name, dtype):
         assert np.array_equal(found["label"], model.predict(new))
 
 
-def test_prices_of_several_classes_are_in_the_graph():
-    X, y, sex = people()
+@pytest.mark.parametrize("n_groups", [2, 9])  # of many the group is estimated without the class
+def test_prices_of_several_classes_are_in_the_graph(n_groups):
+    X, y, sex = people(900)
+    sex = np.char.add(sex, (np.arange(900) % n_groups // 2).astype(str))
     three = np.array(list("abc"))[y.astype(int) + (X[:, 1] > 1)]
     model = FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False)
     model.fit(X, three, sensitive_features=sex)
     assert model.prices_.any()
+    assert model.groups_.size >= n_groups
     found = run(to_onnx(model, X), X)
     np.testing.assert_allclose(found["margins"], model.decision_function(X), atol=1e-10)
     assert np.array_equal(found["label"], model.predict(X))
