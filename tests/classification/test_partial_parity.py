@@ -406,13 +406,12 @@ def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
 
 @pytest.mark.skipif(not os.environ.get("SKFAIR_DATA"), reason="needs the folder of data sets")
 @pytest.mark.data
-@pytest.mark.parametrize(("seed", "share"), [(0, 0), (1, 0), *((s, 0.02) for s in range(2, 6))])
-def test_partial_auc_on_compas(seed, share):
-    """With a column for every charge, and for those alone that so many people have."""
+@pytest.mark.parametrize("seed", range(6))
+def test_partial_auc_on_compas(seed):
     data = load_local("compas")
     rows = np.random.default_rng(seed).choice(len(data.data), 2000, replace=False)
     X = pd.get_dummies(data.data).to_numpy(dtype=float)[rows]
-    X = StandardScaler().fit_transform(X[:, (X.std(axis=0) > 0) & (X.mean(axis=0) > share)])
+    X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
     check_partial_auc(X, data.target.to_numpy()[rows], data.sensitive_features["sex"].iloc[rows])
 
 
