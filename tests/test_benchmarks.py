@@ -125,12 +125,28 @@ def test_networks_are_trained_followed_and_compared():
     paper = harness.module_of("fairness_constrained_benchmark")
     rng = np.random.default_rng(0)
     X, is_white = rng.normal(size=(300, 4)), rng.random(300) < 0.7
-    everything = paper.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
+    everything = harness.module_of("_network_runs").Split(
+        X, (X[:, 0] + is_white > 0.5).astype(int), is_white
+    )
     splits = {seed: paper.parts(everything, seed) for seed in (0, 1)}
     results = paper.trained(paper.of_the_paper(), splits, paper.own_network, quick=True)
     for name, one in results.items():
         assert len(one["train loss"]["mean"]) == 3, name
         assert 0 <= one["test"]["Ina"][0] <= 1, name
+
+
+def test_two_constraints_bound_the_sum_of_absolute_differences():
+    """The third rule of the same paper's table 1, against its formula."""
+    rules, runs = (harness.module_of(f"_network_{part}") for part in ("rules", "runs"))
+    rng = np.random.default_rng(0)
+    X, is_white = rng.normal(size=(200, 3)), rng.random(200) < 0.6
+    rows = runs.Split(X, (X[:, 0] + is_white > 0.5).astype(int), is_white)
+    problem = rows.problem(rules.both_classes, 0.1, runs.own_network)
+    at = problem.evaluate(problem.start(np.random.RandomState(0)))
+    scores = problem.scores(problem.start(np.random.RandomState(0)))
+    losses = np.logaddexp(0, -np.where(rows.y, 1, -1) * scores)
+    means = [[losses[(rows.y == v) & (is_white == w)].mean() for w in (0, 1)] for v in (0, 1)]
+    assert np.abs(at.constraints).max() == pytest.approx(np.abs(np.diff(means)).sum(), rel=1e-5)
 
 
 def test_a_network_that_keeps_no_rows_keeps_the_contract_of_models():

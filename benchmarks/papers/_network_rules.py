@@ -1,0 +1,92 @@
+"""Table 1 of the benchmark ``fairness_constrained_benchmark``: a network under each of its rules.
+
+The third rule bounds a sum of absolute values, |a| + |b| for the differences of the mean losses in
+both classes. It is the larger one of |a + b| and |a - b|, so it is two constraints.
+"""
+
+from dataclasses import replace
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Table
+from benchmarks.papers._network_runs import (
+    BOUND,
+    LOSS_PARITY,
+    Rule,
+    Setting,
+    Split,
+    gap,
+    named,
+    own_network,
+    run,
+)
+from skfair.constraints import ClassLossParity
+from skfair.constraints.base import TrainingRows
+from skfair.constraints.bound import BoundConstraint
+from skfair.solvers import SOLVERS
+
+
+def both_classes(rows: TrainingRows, bound: float) -> list[BoundConstraint]:
+    """Return the third rule of the table, for two groups."""
+    added = ClassLossParity(sum_classes=True).prepare(rows, bound)
+    one, other = np.split(np.arange(4), 2)  # rates of both groups, class by class
+    rates = ClassLossParity().prepare(rows, bound).rates
+    return [added, replace(added, rates=rates[one] - rates[other])]
+
+
+ROWS: dict[str, Rule] = {
+    "demographic parity": LOSS_PARITY,
+    "equal opportunity": named("positive_loss_parity"),
+    "equalized odds": both_classes,
+}
+# What each row bounds, then errors, and the rates that its name speaks of.
+COLUMNS = (*ROWS, "Ina", "Ind", "Sp")
+
+
+def by_rule(splits: dict[int, tuple[Split, Split]], quick: bool) -> dict[str, Any]:
+    """Train by ALM without a rule and with each; means over splits."""
+    n_steps = 40 if quick else 1500
+    settings = {"no rule": Setting(SOLVERS["sgd"](), n_steps)}
+    settings |= {name: Setting(SOLVERS["alm"](), n_steps, rule) for name, rule in ROWS.items()}
+    results: dict[str, Any] = {}
+    for name, setting in settings.items():
+        runs = [
+            run(setting, *split, seed, n_steps, 2, own_network) for seed, split in splits.items()
+        ]
+        results[name] = {
+            part: measured([(one[part], one["scores"][k]) for one in runs], of_part)
+            for k, part in enumerate(("train", "test"))
+            for of_part in [[split[k] for split in splits.values()]]
+        }
+    return results
+
+
+def measured(runs: list[tuple[dict[str, float], Any]], rows: list[Split]) -> dict[str, float]:
+    """Return the means over runs of the rules, errors and rates."""
+    found = [
+        bounded(scores, one) | {key: metrics[key] for key in COLUMNS[len(ROWS) :]}
+        for (metrics, scores), one in zip(runs, rows, strict=True)
+    ]
+    return {key: round(mean(one[key] for one in found), 5) for key in COLUMNS}
+
+
+def bounded(scores: Any, rows: Split) -> dict[str, float]:
+    """Return the numbers that the rows of the table bound."""
+    is_positive = rows.y > 0
+    losses = np.logaddexp(0, -np.where(is_positive, 1, -1) * scores)
+    of_classes = [gap(losses, rows.is_white, is_positive == v) for v in (True, False)]
+    return dict(
+        zip(ROWS, (gap(losses, rows.is_white), of_classes[0], sum(of_classes)), strict=True)
+    )
+
+
+def table_1(results: dict[str, Any]) -> Table:
+    """Show what each rule does to itself, to the others, and to rates."""
+    rows = [
+        [name, *(one[part][key] for part in ("train", "test") for key in COLUMNS)]
+        for name, one in results.items()
+    ]
+    heads = [f"{key}, {part}" for part in ("train", "test") for key in COLUMNS]
+    return Table(f"table 1: ALM under each rule, bound {BOUND}", ["rule", *heads], rows)
