@@ -31,3 +31,10 @@ def _leave_no_trace():
     import matplotlib.pyplot as plt
 
     plt.close("all")
+
+
+def pytest_collection_modifyitems(items):
+    """Let other libraries warn on the pages about them."""
+    for item in items:
+        if item.path.parent.name == "how_to" and item.path.stem in NEEDS:
+            item.add_marker(pytest.mark.filterwarnings("ignore"))

@@ -30,6 +30,9 @@ FAULTS = """() => {
   }
   for (const image of document.images)
     if (image.complete && !image.naturalWidth) faults.push('picture missing: ' + image.src);
+  for (const formula of document.querySelectorAll('article math'))
+    if (/\\\\[a-zA-Z]/.test(formula.textContent) || !formula.getBoundingClientRect().width)
+      faults.push('formula not drawn: ' + formula.textContent.slice(0, 60));
   return faults;
 }"""
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"

@@ -6,7 +6,7 @@ from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 
 # What the converter does not know, in words that it knows.
-WORDS = {r"\arg\max": r"\operatorname{arg\,max}", r"\arg\min": r"\operatorname{arg\,min}"}
+WORDS = {r"\arg\max": r"\mathrm{argmax}", r"\arg\min": r"\mathrm{argmin}"}
 
 
 def as_mathml(text, **options):
