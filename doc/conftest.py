@@ -10,8 +10,6 @@ NEEDS = {
     "boosting": ("lightgbm", "xgboost"),
     "explain": ("shap",),
     "from_aif360": ("aif360",),
-    "from_other_libraries": ("fairlearn",),
-    "graphs": ("networkx",),
     "mlflow": ("mlflow",),
     "onnx": ("skl2onnx", "onnxruntime"),
     "polars": ("polars",),
