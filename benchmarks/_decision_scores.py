@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import OrdinalEncoder
 
 from benchmarks._erm_data import COMPAS_COLUMNS
+from benchmarks.harness import OUTPUT
 from skfair.datasets import load_local, make_loans
 
 # None of them was used while the method was made.
@@ -122,11 +124,25 @@ def split(name: str, seed: int, n_rows: int | None = None) -> tuple[Any, Any, An
 def scored(
     name: str, seed: int, n_rows: int | None = None, n_trees: int = 100
 ) -> tuple[Part, Part]:
-    """Return training rows and test rows with their probabilities."""
+    """Return training rows and test rows with their probabilities.
+
+    These take longer than all that is compared on them, so they are kept in a file.
+    """
     X, y, groups = people(name)
     train, test, kinds = split(name, seed, n_rows)
     n_classes, pairs = len(np.unique(y)), kinds.max() + 1
-    classes, pair_of = cross_fitted(X, y, kinds, train, test, seed, n_trees)
+    version = sklearn.__version__
+    path = OUTPUT / "scores" / f"{name}-{seed}-{n_rows or 'all'}-{n_trees}-{version}.npz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        found = cross_fitted(X, y, kinds, train, test, seed, n_trees)
+        np.savez(
+            path, own=np.hstack([own for own, _ in found]), new=np.hstack([n for _, n in found])
+        )
+    with np.load(path) as kept:
+        both = kept["own"], kept["new"]
+    classes = [part[:, :n_classes] for part in both]
+    pair_of = [part[:, n_classes:] for part in both]
     first, second = (
         Part(chances, pair.reshape(-1, pairs // n_classes, n_classes), y[part], groups[part])
         for chances, pair, part in zip(classes, pair_of, (train, test), strict=True)

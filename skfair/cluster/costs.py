@@ -47,6 +47,30 @@ def cost_function(clusterer: Any) -> CostFunction | None:
     return next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)
 
 
+def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
+    """Return what rows pay in each cluster, by a function or by what fits the clusterer."""
+    name = type(clusterer).__name__
+    function = cost_function(clusterer) if function is None else function
+    if function is None:
+        raise TypeError(
+            f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "
+            "known. Pass costs=, a function of the fitted clusterer and X."
+        )
+    try:
+        costs = np.asarray(function(clusterer, X), dtype=np.float64)
+    except TypeError as error:
+        raise TypeError(
+            f"costs must be a function of the fitted clusterer and X that returns numbers, got "
+            f"{function!r}: {error}"
+        ) from error
+    if costs.ndim != 2 or not np.isfinite(costs).all():
+        raise ValueError(
+            f"The costs of {name} must be finite numbers of shape (n_samples, n_clusters), got "
+            f"the shape {costs.shape}."
+        )
+    return costs
+
+
 def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> float:
     """Return the mean of what the rows pay in their clusters."""
     return float(np.average(costs[np.arange(labels.size), labels], weights=weights))

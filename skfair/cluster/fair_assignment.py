@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
-    COSTS,
     CostFunction,
     centers_of,
     cost_function,
+    cost_table,
     distances_to_centers,
     mean_cost,
     means_of,
@@ -301,28 +301,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         """Return what rows pay in each cluster."""
         if self._moved is not None:
             return np.asarray(euclidean_distances(X, self._moved, squared=True), dtype=np.float64)
-        name = type(self.clusterer_).__name__
-        function = self.costs
-        if function is None:
-            function = cost_function(self.clusterer_)
-        if function is None:
-            raise TypeError(
-                f"{name} has none of {', '.join(COSTS)}, so the cost of joining a cluster is not "
-                "known. Pass costs=, a function of the fitted clusterer and X."
-            )
-        try:
-            costs = np.asarray(function(self.clusterer_, X), dtype=np.float64)
-        except TypeError as error:
-            raise TypeError(
-                f"costs must be a function of the fitted clusterer and X that returns numbers, got "
-                f"{function!r}: {error}"
-            ) from error
-        if costs.ndim != 2 or not np.isfinite(costs).all():
-            raise ValueError(
-                f"The costs of {name} must be finite numbers of shape (n_samples, n_clusters), got "
-                f"the shape {costs.shape}."
-            )
-        return costs
+        return cost_table(self.clusterer_, X, self.costs)
 
     def _problem(
         self, groups: GroupEncoding, weights: FloatArray | None, n_clusters: int

@@ -7,6 +7,7 @@ prices are searched on the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -175,7 +176,16 @@ class DecisionFitting(InnerModels, DecisionPrediction):
             )
 
         if not self.is_group_aware_:
-            return choose(search(self._group_models), None, self.method)
+            chosen = choose(search(self._group_models), None, self.method)
+            is_convex = all(bound.quotients is None for bound in judge.bounds)
+            if self._group_models is None or (is_convex and chosen.verdict.is_feasible):
+                return chosen
+            # Where prices may be stuck, others are tried: the classes as the models of groups say.
+            models = replace(self._group_models, trusts_classifier=False)
+            other = choose(search(models), None, self.method)
+            if other.verdict.is_better_than(chosen.verdict):
+                self._group_models, chosen = models, other
+            return chosen
         is_partition = groups.n_attributes == 1 and n_strata == 1
         chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
         if self._group_models is not None:

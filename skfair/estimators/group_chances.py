@@ -32,6 +32,8 @@ class GroupModels:
         Number of classes.
     of_rows : list of ndarray
         Probabilities of the training rows.
+    trusts_classifier : bool, default=True
+        Whether the probabilities of classes are those of the classifier, or of the models of pairs.
     """
 
     models: list[list[Any]]
@@ -39,6 +41,7 @@ class GroupModels:
     sizes: tuple[int, ...]
     n_classes: int
     of_rows: list[FloatArray]
+    trusts_classifier: bool = True
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
@@ -63,8 +66,10 @@ class GroupModels:
             else:
                 of_pairs = np.zeros((n, size * self.n_classes))
                 of_pairs[:, labels] = one
-                known = _given_class(of_pairs.reshape(n, size, self.n_classes))
-                parts.append(known * chances[:, None, :])
+                joint = of_pairs.reshape(n, size, self.n_classes)
+                if self.trusts_classifier:
+                    joint = _given_class(joint) * chances[:, None, :]
+                parts.append(joint)
         return np.concatenate(parts, axis=1)
 
 
