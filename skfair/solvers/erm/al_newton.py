@@ -205,7 +205,7 @@ def _joint_step(
     if step is None:
         return None
     d, mu = step[0], np.zeros(problem.n_constraints)
-    mu[active] = nu[active] + step[1]
+    mu[active] = step[1]
     new = _point(problem, problem.evaluate(at.theta + d), mu, rho)
     return new if max(new.stationarity, gap_of(new.al, mu, rho)) <= 0.5 * residual else None
 

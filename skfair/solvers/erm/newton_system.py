@@ -51,6 +51,7 @@ class NewtonSystem(ABC):
         self.gradient, self.first_rho, self.last_shift = gradient, rho, shift
         self.is_near, self.error = is_near, max(error, _LEAST_ERROR)
         self.active = np.flatnonzero(nu)
+        self.nu = nu[self.active]
         self.jacobian = np.empty((0, gradient.size))
         if self.active.size:
             self.jacobian = at.jacobian(self.active)  # (n_active, n_parameters)
@@ -67,7 +68,7 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint step of parameters and active multipliers; None where there is none.
+        """Return the joint step of parameters, and the active multipliers; None if there is none.
 
         ``missed`` is c - b of the active constraints.
         """
@@ -94,7 +95,9 @@ class FactorisedSystem(NewtonSystem):
 
     def _prepare(self, at: CurvedEvaluation, nu: FloatArray) -> None:
         self._hessian = at.hessian(nu)
-        self._along = self.jacobian.T @ self.jacobian if self.active.size else None
+        if self.active.size:
+            self._along = self.jacobian.T @ self.jacobian
+            self._hessian += self.rho * self._along
         self._make_definite()
 
     def step(self) -> FloatArray:
@@ -103,24 +106,23 @@ class FactorisedSystem(NewtonSystem):
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         d = self.step()
         if not self.active.size:
-            return d, missed
+            return d, self.nu
         pulled = self._solve(self.jacobian.T)  # M^-1 J'
         try:
             change = np.linalg.solve(self.jacobian @ pulled, missed + self.jacobian @ d)
         except np.linalg.LinAlgError:
             return None
-        return d - pulled @ change, change - self.rho * missed
+        return d - pulled @ change, self.nu - self.rho * missed + change
 
     def _is_definite(self) -> bool:
         matrix = self._hessian.copy()
-        if self._along is not None:
-            matrix += self.rho * self._along
+        if self.rho != self.first_rho:
+            matrix += (self.rho - self.first_rho) * self._along
         diagonal = np.einsum("ii->i", matrix)  # a view
         diagonal += self.shift
         # Parameters of very different curvature are made alike before the factorisation.
-        self._unit = np.sqrt(_inverse(np.abs(diagonal)))
-        matrix *= self._unit
-        matrix *= self._unit[:, None]
+        self._unit = 1 / np.sqrt(_lifted(np.abs(diagonal)))
+        matrix *= np.outer(self._unit, self._unit)
         diagonal += 1e-12
         try:
             self._factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
@@ -151,14 +153,14 @@ class ProductSystem(NewtonSystem):
             out = self._product(vector) + shift * vector
             return out + (rho * (J @ vector)) @ J if self.active.size else out
 
-        inverse = _inverse(self._diagonal + rho * np.square(J).sum(axis=0) + shift)
+        inverse = 1 / _lifted(self._diagonal + rho * np.square(J).sum(axis=0) + shift)
         found = _conjugate_gradients(product, -self.gradient, lambda r: inverse * r, self.error)
         self._step = found.x
         return found.is_definite
 
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Conjugate gradients among the steps that keep the active constraints as they are."""
-        inverse = _inverse(self._diagonal)
+        inverse = 1 / _lifted(self._diagonal)
         J, back = self.jacobian, self.jacobian * inverse
         try:
             across = np.linalg.inv(J @ back.T)
@@ -180,13 +182,13 @@ class ProductSystem(NewtonSystem):
         if not found.is_definite:
             self.is_near = False  # no penalty weight mends what the constraints leave free
             return None
-        return first + found.x, change
+        return first + found.x, self.nu + change
 
 
-def _inverse(diagonal: FloatArray) -> FloatArray:
-    """Return one over a diagonal, large values where it vanishes."""
+def _lifted(diagonal: FloatArray) -> FloatArray:
+    """Return a diagonal that is positive: small values where it vanishes."""
     largest = float(diagonal.max(initial=0.0)) or 1.0  # all zero where a hinge is flat
-    return np.asarray(1 / np.maximum(diagonal, max(1e-12 * largest, _FLAT)))
+    return np.maximum(diagonal, max(1e-12 * largest, _FLAT))
 
 
 class _Solution(NamedTuple):
