@@ -1,9 +1,9 @@
-"""What rows pay in the clusters of any clusterer, and what assignments at such costs amount to."""
+"""What rows pay in the clusters of any clusterer, and centres that move after the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,13 @@ from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
 from skfair._typing import FloatArray, MatrixLike
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.placement import Placement
+from skfair.solvers.clustering.assignment import place
 
 _TINY = 1e-300
+# Centres move at most so often, and until the cost falls by less than this part of it.
+_MOST_ROUNDS, _SETTLED = 100, 1e-5
 CostFunction = Callable[[Any, Any], Any]
 
 
@@ -86,3 +91,30 @@ def means_of(
     )
     total = np.bincount(labels, weights, n_clusters)[:, None]
     return np.asarray(np.where(total > 0, shares @ X / np.where(total > 0, total, 1), empty))
+
+
+class Moved(NamedTuple):
+    """An assignment, what rows pay in it, its centres (None: those of before), and the rounds."""
+
+    placement: Placement
+    costs: FloatArray
+    centers: FloatArray | None
+    n_rounds: int
+
+
+def move_centers(
+    X: NDArray[Any], problem: CostProblem, found: Placement, costs: FloatArray, centers: FloatArray
+) -> Moved:
+    """Move centres to the means of their rows and assign again, until the cost settles."""
+    best, cost = Moved(found, costs, None, 0), mean_cost(costs, found.labels, problem.weights)
+    for n_rounds in range(1, _MOST_ROUNDS):
+        centers = means_of(X, found.labels, problem.weights, centers)
+        costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
+        found = place(problem, costs, found.multipliers)
+        before, cost = cost, mean_cost(costs, found.labels, problem.weights)
+        if found.violation > best.placement.violation or cost >= before:
+            return best._replace(n_rounds=n_rounds)
+        best = Moved(found, costs, centers, n_rounds)
+        if cost > (1 - _SETTLED) * before:
+            break
+    return best

@@ -30,7 +30,7 @@ from skfair.cluster.costs import (
     cost_table,
     distances_to_centers,
     mean_cost,
-    means_of,
+    move_centers,
 )
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.results import count_attributes
@@ -38,15 +38,13 @@ from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
-from skfair.solvers.clustering.assignment import assign, place
+from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
-# Centres move at most so often, and until the cost falls by less than this part of it.
-_MOST_ROUNDS, _SETTLED = 100, 1e-5
 # Steps on the prices of many rows, after those on a sample.
 _SETTLING_STEPS = 2
 
@@ -231,31 +229,16 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     def _move_centers(
         self, X: NDArray[Any], problem: CostProblem, found: Placement, costs: FloatArray
     ) -> tuple[Placement, FloatArray]:
-        """Move centres to the means of their rows and assign again, until the cost settles."""
         if self.costs is not None or cost_function(self.clusterer_) is not distances_to_centers:
             raise ValueError(
                 f"update_centers=True needs a clusterer with centres and costs=None; "
                 f"{type(self.clusterer_).__name__} is used with other costs."
             )
-        centers = centers_of(self.clusterer_)
-        best, best_costs = found, costs
-        while self.n_iter_ < _MOST_ROUNDS:
-            centers = means_of(X, found.labels, problem.weights, centers)
-            costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
-            found = place(problem, costs, found.multipliers)
-            self.n_iter_ += 1
-            before, now = (
-                mean_cost(table, one.labels, problem.weights)
-                for table, one in ((best_costs, best), (costs, found))
-            )
-            if found.violation > best.violation or now >= before:
-                break
-            best, best_costs, self._moved = found, costs, centers
-            if now > (1 - _SETTLED) * before:
-                break
-        if self._moved is not None:
-            self.cluster_centers_ = self._moved
-        return best, best_costs
+        moved = move_centers(X, problem, found, costs, centers_of(self.clusterer_))
+        self.n_iter_ += moved.n_rounds
+        if moved.centers is not None:
+            self.cluster_centers_ = self._moved = moved.centers
+        return moved.placement, moved.costs
 
     def _checks(self) -> dict[str, Any]:
         if self.costs is not None:
