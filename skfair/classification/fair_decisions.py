@@ -289,7 +289,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         others = {"sensitive_features": sensitive_features, "control_features": control_features}
         params = self._inner_params(data, fit_params, others)
         self._read_strata(X, control_features, data)
-        self.is_refitted_ = False
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         fair = class_rules(rules, rows, self.max_disparity)

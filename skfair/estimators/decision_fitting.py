@@ -24,6 +24,7 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import Models, certified_fit, check_certifiable
+from skfair.estimators.certified_split import Certified
 from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows
@@ -41,7 +42,7 @@ from skfair.utils.warn import warn_user
 CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
 
 
-class DecisionFitting(InnerModels, DecisionPrediction):
+class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     cv: Any
@@ -49,12 +50,14 @@ class DecisionFitting(InnerModels, DecisionPrediction):
     group_aware: bool | str
     min_rate: Any
     selection_rate: Any
-    confidence: float | None
     n_jobs: int | None
     random_state: Seed
     refit_with_prices: bool
 
     def _labelled(self, data: TrainingData) -> LabelledRows:
+        """Read classes and groups; nothing is left of the certificate of an earlier fit."""
+        self._forget()
+        self.is_refitted_ = False
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         if self.classes_.size < 2:

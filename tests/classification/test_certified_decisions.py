@@ -178,6 +178,14 @@ def test_too_few_people_are_told_how_many_more():
     assert not model.path_["is_certified"].all()
 
 
+def test_nothing_is_left_of_an_earlier_certificate():
+    model, X, y, groups = certified()
+    assert model.path_["accuracy"].size > 1
+    model.set_params(confidence=None).fit(X, y, sensitive_features=groups)
+    for name in ("path_", "p_value_", "certified_disparity_"):
+        assert not hasattr(model, name)
+
+
 def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certified():
     X, y, groups = people(400)
     model = FairDecisionClassifier(None, "demographic_parity", 0.1)
