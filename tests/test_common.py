@@ -22,6 +22,7 @@ from skfair.classification import PartialParityClassifier
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import takes_groups
 from tests.house import discover_estimators
+from tests.older import MIXED_UP, ROUTES_TO_SCORE
 from tests.prototypes import CentroidClassifier, SeedClusterer
 
 # Every estimator of the package is tested without editing this file. Settings that make a check
@@ -39,7 +40,13 @@ SEEDS = {
     "check_sample_weight_equivalence_on_dense_data": "seeds are drawn by weight, as in KMeans",
     "check_sample_weight_equivalence_on_sparse_data": "seeds are drawn by weight, as in KMeans",
 }
-EXPECTED_FAILURES = {"SeedClusterer": SEEDS, "FairKMeans": SEEDS, "FairAssignment": SEEDS}
+EXPECTED_FAILURES = {
+    "SeedClusterer": SEEDS,
+    "FairKMeans": SEEDS,
+    "FairAssignment": SEEDS,
+} | dict.fromkeys(
+    ("ConstrainedERMClassifier", "PartialParityClassifier", "PartialParityCalibrator"), MIXED_UP
+)
 
 DISCOVERED = discover_estimators()
 CLASSES = [*DISCOVERED.values(), CentroidClassifier, SeedClusterer]
@@ -66,6 +73,7 @@ def test_the_readme_lists_what_is_there():
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.MissingGroupsWarning")
+@pytest.mark.filterwarnings("ignore:The least populated class:UserWarning")  # before 1.8
 @parametrize_with_checks(
     [*(make(c) for c in CLASSES), *AS_THEY_ARE],
     expected_failed_checks=lambda e: EXPECTED_FAILURES.get(type(e).__name__, {}),
@@ -185,10 +193,11 @@ def test_routing_on_and_off(estimator_class, data):
         fit(pipeline, X, y, **{f"{step}__sensitive_features": groups})
         with config_context(enable_metadata_routing=True):
             fit(pipeline, X, y, sensitive_features=groups)
-            if is_classifier(pipeline):
+            needs_groups = getattr(pipeline[-1], "is_group_aware_", False)
+            if is_classifier(pipeline) and (ROUTES_TO_SCORE or not needs_groups):
                 GridSearchCV(pipeline, {}, cv=2).fit(X, y, sensitive_features=groups)
         if is_classifier(pipeline):
-            if not getattr(pipeline[-1], "is_group_aware_", False):  # score(X, y) has no groups
+            if not needs_groups:  # score(X, y) has no groups
                 GridSearchCV(seeded(estimator_class), {}, cv=2).fit(X, y, sensitive_features=groups)
             by_columns = seeded(estimator_class).set_params(sensitive_columns=["sex"])
             frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)

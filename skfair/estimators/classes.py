@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from skfair._typing import ColumnLike, MatrixLike
@@ -15,6 +14,7 @@ from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm_problem import LossChoice, Task
 from skfair.losses import gives_probabilities, make_loss
+from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 
 
@@ -63,9 +63,7 @@ def classification_task(
     """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
     weights, is_positive = data.sample_weight, data.y == classes[1]
     if class_weight is not None:
-        of_class = compute_class_weight(
-            class_weight, classes=classes, y=data.y, sample_weight=weights
-        )
+        of_class = weights_of_classes(class_weight, classes, data.y, weights)
         if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
             raise ValueError(
                 f"class_weight={class_weight!r} must give weights >= 0, not all of them 0."

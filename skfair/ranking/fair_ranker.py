@@ -187,7 +187,6 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     # With metadata routing on, meta-estimators deliver queries and groups without requests.
     __metadata_request__fit = {"sensitive_features": True, "query_id": True}
     __metadata_request__score = {"query_id": True}
-    __metadata_request__rank = {"query_id": True}
 
     _parameter_constraints: dict[str, Any] = {
         "max_disparity": [Interval(Real, 0, 1, closed="both"), dict],

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import compute_class_weight
+
+from skfair._typing import FloatArray
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn < 1.9
@@ -41,4 +47,15 @@ except ImportError:  # scikit-learn < 1.9 returns sparse matrices and knows no o
         return X
 
 
-__all__ = ["CallbackSupportMixin", "align_sparse", "with_callbacks"]
+def weights_of_classes(
+    class_weight: Any, classes: NDArray[Any], y: NDArray[Any], sample_weight: FloatArray | None
+) -> FloatArray:
+    """Return the weight of each class; "balanced" counts rows by their weights."""
+    if sample_weight is None or not isinstance(class_weight, str):
+        return np.asarray(compute_class_weight(class_weight, classes=classes, y=y))
+    # scikit-learn < 1.7 has no sample_weight here.
+    mass = np.array([sample_weight[y == one].sum() for one in classes])
+    return np.asarray(mass.sum() / (classes.size * mass))
+
+
+__all__ = ["CallbackSupportMixin", "align_sparse", "weights_of_classes", "with_callbacks"]

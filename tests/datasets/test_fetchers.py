@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 from skfair import datasets
 from skfair.datasets import _openml
 from skfair.datasets._openml_specs import SPECS
+from tests.older import needs_new_cache
 
 N = 24
 
@@ -299,6 +300,7 @@ def test_all_fetchers_take_the_same_arguments(name):
     assert all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values())
 
 
+@needs_new_cache
 def test_a_cached_copy_needs_no_network(monkeypatch, tmp_path):
     # scikit-learn ships the first rows of the true Adult for its own tests.
     try:

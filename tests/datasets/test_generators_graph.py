@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn import config_context
 
 from skfair.datasets import generators_graph, make_fair_sbm, make_random_laplacian
+from tests.older import needs_sparse_interface
 
 SMALL = {"n_samples": 240, "n_clusters": 4, "n_groups": 3}
 
@@ -129,6 +130,7 @@ def test_the_block_size_does_not_matter(monkeypatch, block):
     assert (adjacency[np.triu_indices(40, k=1)] > 0).all()
 
 
+@needs_sparse_interface
 def test_sparse_interface_of_scikit_learn_is_followed():
     for interface, kind in (("spmatrix", sp.csr_matrix), ("sparray", sp.csr_array)):
         with config_context(sparse_interface=interface):
