@@ -34,6 +34,7 @@ from skfair.models.plug_in import ScoreFunction
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.text import listed
+from skfair.utils.threads import one_blas_thread
 
 
 @documented
@@ -266,6 +267,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.certify = certify
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,
@@ -308,6 +310,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         return self._report(data, task, problem, solver, solved)
 
     @fit_method
+    @one_blas_thread
     def partial_fit(
         self,
         X: MatrixLike,

@@ -44,6 +44,7 @@ from skfair.problems.partial.objectives import Objective
 from skfair.solvers.base import Solver
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
+from skfair.utils.threads import one_blas_thread
 
 _CHECKS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -308,6 +309,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.confidence = confidence
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

@@ -41,6 +41,7 @@ from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_labels, check_numbers
 from skfair.utils.warn import warn_user
 
@@ -246,6 +247,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.drop_sensitive = drop_sensitive
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

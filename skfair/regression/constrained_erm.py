@@ -31,6 +31,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.losses import make_loss
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_numbers
 
 
@@ -191,6 +192,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.confidence = confidence
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

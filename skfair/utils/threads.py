@@ -23,7 +23,8 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     Threads of a product that takes less than a millisecond wait for each other longer than they
     work, and where other programs run they wait for those: clustering 300,000 rows on two busy
-    cores took 40 to 56 s instead of 12.
+    cores took 40 to 56 s instead of 12, a constrained classifier of 140 columns 3.0 s instead of
+    0.4. On two idle cores one thread was no slower either, from 10 to 800 columns.
 
     Examples
     --------

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.losses import LogLoss
+from skfair.ranking import FairRanker
 from skfair.solvers.clustering import assignment
 from skfair.utils.threads import one_blas_thread
 
@@ -41,6 +44,26 @@ def test_clustering_is_done_on_one_thread(kind, two_threads, monkeypatch):
 
     monkeypatch.setattr(assignment, "maximise_dual", watched)
     kind(3, random_state=0).fit(X, sensitive_features=sex)
+    assert seen
+    assert all(found == {1} for found in seen)
+    assert threads() == {2}
+
+
+@pytest.mark.parametrize(
+    "model", [ConstrainedERMClassifier(), PartialParityClassifier(max_disparity=0.3), FairRanker()]
+)
+def test_limits_are_enforced_on_one_thread(model, two_threads):
+    seen = []
+
+    class Watched(LogLoss):
+        def parts(self, *args, **kwargs):
+            seen.append(threads())
+            return super().parts(*args, **kwargs)
+
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(300, 2)), rng.choice(["f", "m"], 300)
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    model.set_params(loss=Watched()).fit(X, y, sensitive_features=sex)
     assert seen
     assert all(found == {1} for found in seen)
     assert threads() == {2}
