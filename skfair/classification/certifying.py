@@ -81,6 +81,15 @@ def certified(
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
+def refuse_parts(estimator: Any) -> None:
+    """Raise if rows come in parts: there is nothing to certify before the last of them."""
+    if estimator.confidence is not None:
+        raise ValueError(
+            "confidence= is for fit, which sees all rows; partial_fit certifies nothing. Set "
+            "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
+        )
+
+
 def _priced(
     estimator: Any, data: TrainingData, groups: ColumnsLike | None
 ) -> FairDecisionClassifier:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.classification.certifying import certified
+from skfair.classification.certifying import certified, refuse_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
 from skfair.estimators.classes import (
     accuracy_in_blocks,
@@ -298,11 +298,10 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             **ROW_CHECKS,
         )
         self.classes_ = read_classes(data.y)
-        self._forget("decisions_")
+        self._forget()
         given = (sensitive_features, control_features, sample_weight)
         if self.confidence is not None and (found := certified(self, data, X, *given)):
-            self._store_model(found)
-            return self
+            return self._store_certified(found)
         task = classification_task(data, self.classes_, self.loss, self.class_weight)
         problem = self._build(data, task)
         solver = self._choose(problem)
@@ -335,6 +334,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         classes : array-like of shape (2,), default=None
             All classes; needed in the first call if the first chunk lacks one.
         """
+        refuse_parts(self)
+        self._forget()
         if hasattr(self, "_stream"):
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:

@@ -295,6 +295,11 @@ def certified_interval(
             f"{estimator.rank_within!r}. Use rank_within='class' and a rule on scores or decisions "
             "within an interval, such as 'statistical_parity'."
         )
+    if isinstance(estimator.max_disparity, Mapping):
+        raise ValueError(
+            "confidence= needs one max_disparity for all attributes here, got "
+            f"{estimator.max_disparity!r}. Use the smallest one."
+        )
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
     halves = Halves.of(X, data.y, given, kinds, seed)

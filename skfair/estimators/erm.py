@@ -223,6 +223,12 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
 
+    def _store_certified(self, attributes: dict[str, object]) -> Self:
+        """Store what was certified; nothing is left of a problem that was solved before."""
+        self._forget(*erm_report.SOLUTION_ATTRIBUTES)
+        self._store_model(attributes)
+        return self
+
     def _raw_scores(self, rows: Rows) -> FloatArray:
         """Return the scores of validated rows."""
         if hasattr(self, "coef_"):

@@ -22,7 +22,12 @@ NEARLY_CONSTANT = 0.05
 Attributes = dict[str, object]
 MODEL_ATTRIBUTES = (
     *("coef_", "intercept_", "coefs_", "intercepts_"),
-    *("model_", "parameters_", "score_scale_", "score_shift_"),
+    *("model_", "parameters_", "score_scale_", "score_shift_", "decisions_"),
+)
+# What a solved problem leaves behind besides its model.
+SOLUTION_ATTRIBUTES = (
+    *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_"),
+    *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),
 )
 
 

@@ -7,7 +7,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
 from tests.estimators.test_certified_judges import EVERYBODY, OPTIONS, fitted
 
 
@@ -54,3 +58,24 @@ def test_what_has_no_prices_is_split(options):
     assert not hasattr(model, "decisions_")
     with pytest.raises(ValueError, match="Use certify='split'"):
         fitted(ConstrainedERMClassifier(certify="cross", **OPTIONS, **options))
+
+
+def test_no_certificate_outlives_what_it_is_about():
+    X, y, sex = (part[:3000] for part in EVERYBODY)
+    fresh = ConstrainedERMClassifier(max_disparity=0.15, confidence=0.95)
+    fresh.fit(X, y, sensitive_features=sex)
+    model = ConstrainedERMClassifier(max_disparity=0.15).fit(X, y, sensitive_features=sex)
+    model.set_params(confidence=0.95).fit(X, y, sensitive_features=sex)
+    assert set(vars(model)) == set(vars(fresh))
+    with pytest.raises(ValueError, match="partial_fit certifies nothing"):
+        model.partial_fit(X, y, sensitive_features=sex)
+    model.set_params(confidence=None).partial_fit(X, y, sensitive_features=sex)
+    assert not {"decisions_", "path_", "p_value_", "certified_disparity_"} & set(vars(model))
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_[0] + model.intercept_[0])
+
+
+def test_one_limit_for_all_attributes_within_intervals():
+    X, y, sex = (part[:600] for part in EVERYBODY)
+    model = PartialParityClassifier(max_disparity={"sensitive_feature": 0.2}, confidence=0.95)
+    with pytest.raises(ValueError, match="one max_disparity for all attributes"):
+        model.fit(X, y, sensitive_features=sex)
