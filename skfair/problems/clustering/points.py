@@ -233,12 +233,11 @@ class RepresentationProblem(CostedRows):
         """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""
         return self.means_and_cost(labels)[:2]
 
-    def reseeded_means(self, labels: Any, centers: FloatArray) -> FloatArray:
-        """Return the means; an empty cluster gets a row that is far from its own centre."""
-        means, mass = self.means(labels)
-        empty = np.flatnonzero(mass <= 0)
-        if empty.size:
-            means[empty] = self.farthest_points(labels, centers, empty.size)[1]
+    def reseeded_means(self, labels: Any, centers: FloatArray, empty: IntArray) -> FloatArray:
+        """Return the means; each empty cluster gets a row that is far from its own centre."""
+        seeds = self.farthest_points(labels, centers, empty.size)[1] if empty.size else 0.0
+        means, _ = self.means(labels)
+        means[empty] = seeds
         return means
 
     def farthest_points(

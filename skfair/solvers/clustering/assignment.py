@@ -26,7 +26,11 @@ from skfair._typing import FloatArray
 from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
+from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
+from skfair.solvers.base import Status
+from skfair.solvers.clustering.base import Clustering
+from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
 
 # Temperatures of the soft minimum, in units of the mean distance to the nearest centre.
@@ -35,6 +39,8 @@ TEMPERATURES = (3e-2, 3e-3)
 LARGE, SAMPLE = 20_000, 10_000
 # From so many multipliers on, those that nothing draws away from 0 are left there.
 MANY = 500
+# By what share a round of placing whole rows and moving the centres has to lower the cost.
+_WORTH_A_ROUND = 1e-5
 
 
 @one_blas_thread
@@ -87,6 +93,44 @@ def place(
             placed.move_to(wanted)
     placed.improve()
     return placed
+
+
+def placed_rows(
+    problem: RepresentationProblem,
+    centers: FloatArray,
+    multipliers: FloatArray,
+    n_iter: int,  # of the rounds that led here
+    status: Status,  # how they ended
+    *,
+    rounds: int,
+    first_iter: int,  # steps on the dual in the first round
+    dual_iter: int,  # and in the others
+    search_counts: bool,
+    history: History,
+) -> Clustering:
+    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
+    inf = np.inf  # there are no labels yet: any are better
+    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
+    for number in range(rounds):
+        max_iter = first_iter if number == 0 else dual_iter
+        placed = place(
+            problem, best.centers, best.multipliers, TEMPERATURES[-1:], max_iter, search_counts
+        )
+        search_counts = search_counts and placed.is_feasible  # once in vain is enough
+        means, mass, cost = problem.means_and_cost(placed.labels)
+        history.record(objective=cost, max_violation=placed.violation)
+        if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
+            break
+        best = best._replace(
+            labels=placed.labels,
+            centers=np.where(mass[:, None] > 0, means, best.centers),
+            multipliers=placed.multipliers,
+            cost=cost,
+            cost_at_bound=placed.cost,
+            lower_bound=placed.lower_bound,
+            violation=placed.violation,
+        )
+    return best._replace(history=history.as_dict())
 
 
 def at_best_prices(

@@ -7,7 +7,7 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, place
+from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, placed_rows
 from skfair.solvers.clustering.base import Clustering, go_on
 from skfair.utils.history import History
 
@@ -16,8 +16,6 @@ from skfair.utils.history import History
 _PATIENCE, _PROGRESS = 6, 1e-4
 # How many rounds of repair and improvement may follow.
 _FINISHING_ROUNDS = 10
-# By what share a round of repair and improvement has to lower the cost.
-_WORTH_A_ROUND = 1e-5
 
 
 def fair_lloyd(
@@ -54,7 +52,8 @@ def fair_lloyd(
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
         placed = at_best_prices(problem, centers, multipliers, temperatures, dual_iter)
-        means = problem.reseeded_means(placed.labels, centers)
+        empty = np.flatnonzero(placed.counts.sum(axis=1) <= 0)
+        means = problem.reseeded_means(placed.labels, centers, empty)
         shift = float(((means - centers) ** 2).sum())
         centers, multipliers, temperatures = means, placed.multipliers, TEMPERATURES[-1:]
         n_iter += 1
@@ -74,48 +73,9 @@ def fair_lloyd(
         n_iter,
         status,
         rounds=1 if status == "stopped" else finishing_rounds,
-        dual_iter=2 * dual_iter,
         # Prices that grew in these rounds are rough when there are many rules; given ones are not.
         first_iter=(2 if is_warm else 6) * dual_iter,
+        dual_iter=2 * dual_iter,
         search_counts=search_counts,
         history=history,
     )
-
-
-def placed_rows(
-    problem: RepresentationProblem,
-    centers: FloatArray,
-    multipliers: FloatArray,
-    n_iter: int,  # of the rounds that led here
-    status: Status,  # how they ended
-    *,
-    rounds: int = 1,
-    dual_iter: int = 30,
-    first_iter: int = 90,
-    search_counts: bool = True,
-    history: History | None = None,
-) -> Clustering:
-    """Repair and improve the assignment, and move the centres after it, while the cost falls."""
-    history = History() if history is None else history
-    inf = np.inf  # there are no labels yet: any are better
-    best = Clustering(None, centers, multipliers, inf, inf, inf, inf, n_iter, status, {})
-    for number in range(rounds):
-        max_iter = first_iter if number == 0 else dual_iter
-        placed = place(
-            problem, best.centers, best.multipliers, TEMPERATURES[-1:], max_iter, search_counts
-        )
-        search_counts = search_counts and placed.is_feasible  # once in vain is enough
-        means, mass, cost = problem.means_and_cost(placed.labels)
-        history.record(objective=cost, max_violation=placed.violation)
-        if (placed.violation, cost) >= (best.violation, best.cost * (1 - _WORTH_A_ROUND)):
-            break
-        best = best._replace(
-            labels=placed.labels,
-            centers=np.where(mass[:, None] > 0, means, best.centers),
-            multipliers=placed.multipliers,
-            cost=cost,
-            cost_at_bound=placed.cost,
-            lower_bound=placed.lower_bound,
-            violation=placed.violation,
-        )
-    return best._replace(history=history.as_dict())

@@ -22,7 +22,7 @@ from skfair.solvers.clustering.base import (
     Starts,
     register,
 )
-from skfair.solvers.clustering.lloyd import fair_lloyd, placed_rows
+from skfair.solvers.clustering.lloyd import fair_lloyd
 from skfair.solvers.clustering.price_front import on_all_points, sweep
 
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
@@ -107,18 +107,19 @@ class Prices(ClusteringSolver):
             for start in starts
         ]
         best = min(runs, key=lambda run: run.standing)
-        if best.status == "stopped":
-            return placed_rows(problem, best.centers, best.multipliers, best.n_iter, best.status)
-        return fair_lloyd(
+        # A stop among the starts leaves whole rows to be placed, and no further rounds.
+        rounds = 0 if best.status == "stopped" else _FULL_ROUNDS
+        found = fair_lloyd(
             problem,
             best.centers,
             multipliers=best.multipliers,
-            max_iter=min(max_iter, _FULL_ROUNDS),
+            max_iter=min(max_iter, rounds),
             tol=tol,
             dual_iter=_FULL_DUAL_STEPS,
-            finishing_rounds=_FULL_ROUNDS,
+            finishing_rounds=max(rounds, 1),
             callback=callback,
-        )._replace(status=best.status)
+        )
+        return found._replace(status=best.status, n_iter=found.n_iter or best.n_iter)
 
     def front(
         self,
