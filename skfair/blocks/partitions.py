@@ -24,22 +24,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair.blocks.running import (
     Sealed,
+    add,
     clear_errors,
+    combined,
     compute,
     current_client,
+    even_runs,
+    has_default_scheduler,
     homes_of,
     run_blocks,
+    run_here,
     size_of,
+    visited,
 )
 from skfair.utils.history import count_bytes
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# How many results are added up at a time.
-FAN_IN = 8
 # Blocks of at most this many bytes in all are kept in the memory of this process; more are read
 # again in every pass.
 KEPT_BYTES = 1 << 30
+# Passes over so few bytes of this process take one thread.
+FEW_BYTES = 1 << 20
 # Blocks that lie together are visited by one task, which costs the scheduler about a millisecond.
 # Where a thread holds more than the first number of bytes, they are parted into lists of the second
 # number, so that workers that run out of memory spill part of them; but not into many more tasks.
@@ -87,11 +93,16 @@ class Partitions:
         # Number of lists that each thread holds; by default they are not held, and each
         # is a run
         runs: Sequence[int] | None = None,
+        # The lists themselves, where they are held in the memory of this process
+        values: list[list[Any]] | None = None,
     ) -> None:
         self._lists = list(lists) if lengths is not None else [[block] for block in lists]
         self._lengths = [1] * len(self._lists) if lengths is None else list(lengths)
         self._runs = [1] * len(self._lists) if runs is None else list(runs)
         self._is_held = runs is not None
+        self._values = values
+        # Threads take tenths of a millisecond to start.
+        self._in_threads = values is not None and size_of(values) > FEW_BYTES
 
     def __len__(self) -> int:
         return sum(self._lengths)
@@ -111,7 +122,7 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """Run a function on every block and return what it returns, in the order of the blocks."""
-        found = [one for part in compute(self._chains(function, shared, each)) for one in part]
+        found = [one for part in self._results(function, shared, each) for one in part]
         self._count_bytes(shared, each, size_of(found))
         return found
 
@@ -127,16 +138,8 @@ class Partitions:
         ``combine`` makes one result of a list of them, if they are not to be added. What a thread
         holds is added up where it is, so the bytes that travel depend on the number of threads.
         """
-        from dask import delayed
-
         combine = add if combine is None else combine
-        tasks = self._chains(function, shared, each, combine)
-        while len(tasks) > FAN_IN:
-            tasks = [
-                delayed(combine, pure=False)(tasks[start : start + FAN_IN])
-                for start in range(0, len(tasks), FAN_IN)
-            ]
-        found = combine(compute(tasks))
+        found = combine(self._results(function, shared, each, combine))
         self._count_bytes(shared, each, len(self._runs) * size_of(found))
         return found
 
@@ -154,7 +157,7 @@ class Partitions:
         if client is None and sum(self.collect(size_of)) > KEPT_BYTES:
             return self
         homes = homes_of(client)
-        return self._settled(homes, _even_runs(np.ones(len(self._lists)), len(homes)))
+        return self._settled(homes, even_runs(np.ones(len(self._lists)), len(homes)))
 
     def pack(self) -> Partitions:
         """Put blocks that are held, or made of such, into lists: the second half of :meth:`keep`.
@@ -170,10 +173,10 @@ class Partitions:
         sizes = self.collect(size_of)
         lengths: list[int] = []
         runs = []
-        for n_blocks in _even_runs(sizes, len(homes)):
+        for n_blocks in even_runs(sizes, len(homes)):
             own = sizes[sum(lengths) :][:n_blocks]
             n_lists = min(-(-sum(own) // LIST_BYTES), MOST_LISTS) if sum(own) > LARGE_BYTES else 1
-            found = [n for n in _even_runs(own, n_lists) if n]
+            found = [n for n in even_runs(own, n_lists) if n]
             lengths += found
             runs.append(len(found))
         blocks, starts = self._single(), np.cumsum([0, *lengths]).tolist()
@@ -182,18 +185,22 @@ class Partitions:
 
     def _settled(self, homes: list[str], runs: Sequence[int]) -> Partitions:
         """Compute the lists and hold them, a run of neighbours at each home."""
-        from dask import persist
+        from dask import delayed, persist
 
         ends = np.cumsum([0, *runs]).tolist()
         lists: list[Any] = []
+        values = None
         with clear_errors():
-            if not homes[0]:
+            if not homes[0] and has_default_scheduler():
+                values = compute(self._lists)
+                lists = [delayed(value, traverse=False, pure=False) for value in values]
+            elif not homes[0]:
                 lists += persist(*self._lists)
             else:
                 for home, (i, j) in zip(homes, pairwise(ends), strict=True):
                     own = self._lists[i:j]
                     lists += persist(*own, workers=home, allow_other_workers=True) if own else ()
-        return Partitions(lists, self._lengths, [run for run in runs if run])
+        return Partitions(lists, self._lengths, [run for run in runs if run], values)
 
     def to_array(
         self,
@@ -232,6 +239,34 @@ class Partitions:
             for i in range(length)
         ]
 
+    def _results(
+        self,
+        function: Callable[..., Any],
+        shared: tuple[Any, ...],
+        each: Sequence[Any] | None,
+        combine: Callable[[list[Any]], Any] | None = None,
+    ) -> list[Any]:
+        """Return what the runs found: the results of their blocks, combined if so wanted."""
+        if self._values is not None:
+            message = Sealed((function, shared, combine))
+            found = run_here(message, self._visits(self._values, each), self._in_threads)
+            return found if combine is None else combined(found, combine)
+        from dask import delayed
+
+        tasks = self._chains(function, shared, each, combine)
+        return compute(tasks if combine is None else combined(tasks, delayed(combine, pure=False)))
+
+    def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
+        """Return (number of the first block, list, what its blocks alone get), run by run."""
+        own = [()] * len(self) if each is None else [(one,) for one in each]
+        blocks = np.cumsum([0, *self._lengths]).tolist()
+        visits = [
+            (i, part, Sealed(own[i:j]))
+            for part, (i, j) in zip(lists, pairwise(blocks), strict=True)
+        ]
+        runs = np.cumsum([0, *self._runs]).tolist()
+        return [visits[i:j] for i, j in pairwise(runs)]
+
     def _chains(
         self,
         function: Callable[..., Any],
@@ -253,30 +288,12 @@ class Partitions:
         message: Any = Sealed((function, shared, combine))
         if size_of(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
             message = delayed(message, traverse=False, pure=False)
-        own = [()] * len(self) if each is None else [(one,) for one in each]
-        blocks = np.cumsum([0, *self._lengths]).tolist()
-        lists = np.cumsum([0, *self._runs]).tolist()
-        tasks = []
-        for first, end in pairwise(lists):
-            task = None
-            for k in range(first, end):
-                more = Sealed(own[blocks[k] : blocks[k + 1]])
-                task = run(blocks[k], message, self._lists[k], more, task)
-            tasks.append(task)
-        return tasks
+        return [visited(run, message, visits) for visits in self._visits(self._lists, each)]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
         """Count what a call has sent and got back, one message for each thread with blocks."""
         sent = len(self._runs) * size_of(shared) + (0 if each is None else size_of(list(each)))
         count_bytes(sent + n_back)
-
-
-def _even_runs(sizes: Any, n_runs: int) -> list[int]:
-    """Return the lengths of so many runs of neighbours, of about the same size each."""
-    middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
-    run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
-    lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
-    return lengths
 
 
 def align(**columns: Any) -> Partitions:
@@ -368,15 +385,6 @@ def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any)
     if not _n_rows(block["X"]):
         return nothing
     return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)
-
-
-def add(results: list[Any]) -> Any:
-    """Add numbers, arrays, or tuples and lists of them entry by entry."""
-    first = results[0]
-    if isinstance(first, tuple | list):
-        entries = [add(list(column)) for column in zip(*results, strict=True)]
-        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
-    return sum(results[1:], start=first)
 
 
 def meta_of(X: Any) -> Any:

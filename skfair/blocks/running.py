@@ -7,10 +7,15 @@ this is what a task does, and where Dask computes it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+# How many results are added up at a time.
+FAN_IN = 8
 
 
 class Sealed:
@@ -40,6 +45,23 @@ def run_blocks(first: int, message: Any, blocks: list[Any], more: Any, before: A
     if combine is None:
         return results if before is None else before + results
     return combine(results if before is None else [before, *results])
+
+
+def visited(run: Callable[..., Any], message: Any, visits: list[Any]) -> Any:
+    """Run on lists of blocks one after the other, and hand on what was found so far."""
+    found = None
+    for first, blocks, more in visits:
+        found = run(first, message, blocks, more, found)
+    return found
+
+
+def run_here(message: Any, runs: list[list[Any]], in_threads: bool) -> list[Any]:
+    """Run on blocks in the memory of this process; Dask would take milliseconds for a pass."""
+    run = partial(visited, run_blocks, message)
+    if not in_threads:
+        return list(map(run, runs))
+    with ThreadPoolExecutor(max_workers=len(runs)) as pool:
+        return list(pool.map(run, runs))
 
 
 def _aligned(block: Any) -> Any:
@@ -73,6 +95,13 @@ def current_client() -> Any:
         return get_client()
     except ValueError:
         return None
+
+
+def has_default_scheduler() -> bool:
+    """Whether Dask would compute in the threads of this process because nothing else was chosen."""
+    from dask.base import get_scheduler
+
+    return get_scheduler() is None
 
 
 def homes_of(client: Any) -> list[str]:
@@ -119,6 +148,30 @@ def clear_errors() -> Iterator[None]:
                 "likely for want of memory. Use smaller partitions or more memory per worker."
             ) from error
         raise
+
+
+def add(results: list[Any]) -> Any:
+    """Add numbers, arrays, or tuples and lists of them entry by entry."""
+    first = results[0]
+    if isinstance(first, tuple | list):
+        entries = [add(list(column)) for column in zip(*results, strict=True)]
+        return type(first)(*entries) if hasattr(first, "_fields") else type(first)(entries)
+    return sum(results[1:], start=first)
+
+
+def combined(found: list[Any], combine: Callable[[list[Any]], Any]) -> list[Any]:
+    """Combine results until there are few."""
+    while len(found) > FAN_IN:
+        found = [combine(found[i : i + FAN_IN]) for i in range(0, len(found), FAN_IN)]
+    return found
+
+
+def even_runs(sizes: Any, n_runs: int) -> list[int]:
+    """Return the lengths of so many runs of neighbours, of about the same size each."""
+    middles = np.cumsum(sizes) - 0.5 * np.asarray(sizes)
+    run = np.minimum(middles * n_runs / max(np.sum(sizes), 1), n_runs - 1).astype(np.int64)
+    lengths: list[int] = np.bincount(run, minlength=n_runs).tolist()
+    return lengths
 
 
 def size_of(value: Any) -> int:
