@@ -155,7 +155,9 @@ def show(name: str, results: Any, folder: Path, *, say: Callable[[str], None] = 
         table.write_csv(folder / f"{name}-{slug}.csv")
     if hasattr(module, "pictures") and not lacks("matplotlib"):
         for slug, figure in module.pictures(results).items():
-            figure.savefig(folder / f"{name}-{slug}.png", dpi=110, bbox_inches="tight")
+            # Cutting off what is empty draws a picture twice; with a layout nothing is.
+            box = "tight" if figure.get_layout_engine() is None else None
+            figure.savefig(folder / f"{name}-{slug}.png", dpi=110, bbox_inches=box)
 
 
 def module_of(name: str) -> Any:
