@@ -12,6 +12,59 @@ from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)
+def centred_rows(X, mean, out):
+    """Write the rows of X relative to the mean, in their precision."""
+    n, d = X.shape
+    for i in range(n):
+        for j in range(d):
+            out[i, j] = X[i, j] - mean[j]
+
+
+@njit(cache=True)
+def complete_distances(block, center_norms, row_norms):
+    """Turn minus twice the products of rows and centres, in place, into squared distances.
+
+    Rounding may leave a point that sits on its centre at -1e-17: it is put at 0.
+    """
+    zero = block.dtype.type(0)
+    n, n_clusters = block.shape
+    for i in range(n):
+        row, own = block[i], row_norms[i]
+        for k in range(n_clusters):
+            v = row[k] + center_norms[k] + own
+            row[k] = v if v > zero else zero
+
+
+@njit(cache=True)
+def sum_of_minima(distances, weights):
+    """Return the weighted sum of the smallest distance of each row."""
+    n, n_clusters = distances.shape
+    in_fours = n_clusters - n_clusters % 4
+    total = 0.0
+    for i in range(n):
+        row = distances[i]
+        a = b = c = d = row[0]
+        for k in range(0, in_fours, 4):
+            a = row[k] if row[k] < a else a
+            b = row[k + 1] if row[k + 1] < b else b
+            c = row[k + 2] if row[k + 2] < c else c
+            d = row[k + 3] if row[k + 3] < d else d
+        for k in range(in_fours, n_clusters):
+            a = row[k] if row[k] < a else a
+        total += weights[i] * min(min(a, b), min(c, d))
+    return total
+
+
+@njit(cache=True)
+def sum_of_own(distances, labels, weights):
+    """Return the weighted sum of the distance of each row to its own cluster."""
+    total = 0.0
+    for i in range(distances.shape[0]):
+        total += weights[i] * distances[i, labels[i]]
+    return total
+
+
+@njit(cache=True)
 def soft_assign(distances, price, cells, weights, temperature, counts):
     """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
 

@@ -18,10 +18,13 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
 from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
+from skfair.utils.threads import over_blocks
 
 # Operations on each entry of X that a Newton step takes with products: two passes for each of about
 # 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
 PRODUCTS_PER_STEP = 2000
+# Parts of the rows of which threads make Gram matrices.
+_PARTS = 24
 
 
 class LinearScore(ScoreModel):
@@ -185,13 +188,21 @@ class LinearScore(ScoreModel):
     def _dense_gram(self, X: Rows, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import signed_rows
 
-        n = X.shape[0]
+        n, p = X.shape[0], self.n_parameters
         mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
-        buffer = np.empty((min(BLOCK_ROWS, n), self.n_parameters), X.dtype)
-        for start in range(0, n, BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            rows = buffer[: X[block].shape[0]]
-            front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
-            above, below = rows[:front], rows[back:]
-            out += above.T @ above  # recognised as symmetric rank updates
-            out -= below.T @ below
+
+        def of_part(start: int, stop: int) -> FloatArray:
+            total = np.zeros((p, p))
+            buffer = np.empty((min(BLOCK_ROWS, stop - start), p), X.dtype)
+            for first in range(start, stop, BLOCK_ROWS):
+                block = slice(first, min(first + BLOCK_ROWS, stop))
+                rows = buffer[: X[block].shape[0]]
+                front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
+                above, below = rows[:front], rows[back:]
+                total += above.T @ above  # recognised as symmetric rank updates
+                total -= below.T @ below
+            return total
+
+        # Few parts, since each has a matrix of its own.
+        for part in over_blocks(of_part, n, max(BLOCK_ROWS, -(-n // _PARTS))):
+            out += part

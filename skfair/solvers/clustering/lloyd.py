@@ -8,8 +8,8 @@ from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, place
-from skfair.solvers.clustering.base import Clustering, go_on
-from skfair.utils.history import History
+from skfair.solvers.clustering.base import Clustering
+from skfair.utils.history import History, go_on
 
 # Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
 # with many rules the multipliers are never quite at rest, and the centres tremble with them.

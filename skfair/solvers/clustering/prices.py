@@ -20,6 +20,7 @@ from skfair.solvers.clustering.base import (
     FrontPoint,
     RulesOf,
     Starts,
+    for_each,
     register,
 )
 from skfair.solvers.clustering.lloyd import fair_lloyd, placed_rows
@@ -82,31 +83,18 @@ class Prices(ClusteringSolver):
         random_state: np.random.RandomState,
         callback: Callback,
     ) -> Clustering:
-        if problem.n_samples <= LARGE:
-            return super().cluster(
-                problem,
-                starts,
-                max_iter=max_iter,
-                tol=tol,
-                random_state=random_state,
-                callback=callback,
-            )
         # The starts of a large problem compete on a sample, where it only has to be seen which is
         # better; the winner goes on with a few rounds over all rows.
-        sample = problem.sample(SAMPLE, random_state)
-        runs = [
-            fair_lloyd(
-                sample,
-                start,
-                max_iter=max_iter,
-                tol=tol,
-                finishing_rounds=1,
-                search_counts=False,
-                callback=callback,
-            )
-            for start in starts
-        ]
-        best = min(runs, key=lambda run: run.standing)
+        is_large = problem.n_samples > LARGE
+        part = problem.sample(SAMPLE, random_state) if is_large else problem
+        roughly = {"finishing_rounds": 1, "search_counts": False} if is_large else {}
+
+        def run(start: FloatArray) -> Clustering:
+            return fair_lloyd(part, start, max_iter=max_iter, tol=tol, callback=callback, **roughly)
+
+        best = min(for_each(run, starts, callback), key=lambda run: run.standing)
+        if not is_large:
+            return best
         if best.status == "stopped":
             return placed_rows(problem, best.centers, best.multipliers, best.n_iter, best.status)
         return fair_lloyd(
@@ -136,4 +124,5 @@ class Prices(ClusteringSolver):
         if problem.n_samples <= LARGE:
             return sweep(problem, rules_of, targets, first, callback)
         sample = problem.sample(SAMPLE, random_state)
-        return on_all_points(problem, sweep(sample, rules_of, targets, first, callback))
+        points = sweep(sample, rules_of, targets, first, callback)
+        return on_all_points(problem, points, callback)
