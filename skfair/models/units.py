@@ -41,7 +41,7 @@ def product(X: Rows, vector: FloatArray) -> FloatArray:
     apart the scores of millions of rows.
     """
     if isinstance(X, np.ndarray):
-        return _row_sums(X.T, vector) if X.flags.f_contiguous else _row_scores(X, vector)
+        return row_sums(X.T, vector) if X.flags.f_contiguous else _row_scores(X, vector)
     if X.dtype == np.float64:
         return np.asarray(X @ vector)
     from skfair._kernels.linear import sparse_scores
@@ -67,20 +67,22 @@ def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
     return out
 
 
-def _row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
-    """Return the sum of the rows, each times its slope."""
+def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
+    """Return the sum of the rows, each times its slope; one for each line of slopes."""
 
     def of_block(start: int, stop: int) -> FloatArray:
         if X.dtype == np.float64:
-            return np.asarray(slopes[start:stop] @ X[start:stop])
+            return np.asarray(slopes[..., start:stop] @ X[start:stop])
         from skfair._kernels.linear import dense_row_sums
 
-        out = np.zeros(X.shape[1])
-        dense_row_sums(X[start:stop], slopes[start:stop], out)
+        out = np.zeros(shape)
+        for own, total in zip(np.atleast_2d(slopes), np.atleast_2d(out), strict=True):
+            dense_row_sums(X[start:stop], own[start:stop], total)
         return out
 
+    shape = (*slopes.shape[:-1], X.shape[1])
     parts = over_blocks(of_block, X.shape[0], _THREAD_ROWS)
-    return np.asarray(sum(parts, start=np.zeros(X.shape[1])))
+    return np.asarray(sum(parts, start=np.zeros(shape)))
 
 
 class Units(NamedTuple):

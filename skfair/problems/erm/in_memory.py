@@ -56,7 +56,15 @@ class MeasuredRows(Measured):
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
             return np.asarray(matrix @ self.model.pullback_cells(cells, slopes, n_cells))
         rows = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        return np.stack([self.model.pullback(self.tape, slopes * row[cells]) for row in rows])
+        pulled = np.empty((n_rows, slopes.size))
+
+        def of_block(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            for row, out in zip(rows, pulled, strict=True):
+                np.multiply(slopes[part], row[cells[part]], out=out[part])
+
+        over_blocks(of_block, slopes.size, BLOCK_ROWS)
+        return self.model.pullbacks(self.tape, pulled)
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means: one Gram matrix."""
