@@ -255,6 +255,7 @@ class FairKMeans(
         self.drop_sensitive = drop_sensitive
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

@@ -132,7 +132,8 @@ def _made_by_threads(
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which libraries use one thread, so that sums do not depend on threads."""
-    return _controller().limit(limits=1)
+    context: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return context
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:

@@ -149,7 +149,7 @@ class RepresentationProblem(CostedRows):
     @property
     def step(self) -> int:
         """How many rows have numbers that stay in the cache."""
-        return max(1, _BLOCK // max(self.n_clusters, self.X.shape[1]))
+        return max(1, _BLOCK // max(self.n_clusters, int(self.X.shape[1])))
 
     def row_slices(self) -> Iterator[slice]:
         """Yield slices of rows whose numbers stay in the cache."""

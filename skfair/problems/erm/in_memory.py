@@ -161,8 +161,8 @@ class ConstrainedERM(RuledProblem):
                 value, slope, curvature = rule.moment.parts(scores[part], self.temperature, own)
                 np.multiply(slope, weights[part], out=slopes[k, part])
                 np.multiply(curvature, weights[part], out=curvatures[k, part])
-                value = weights[part] * value
-                sums.append(np.bincount(cells[k][part], value, rule.n_cells))
+                of_cells = np.bincount(cells[k][part], weights[part] * value, rule.n_cells)
+                sums.append(np.asarray(of_cells, dtype=np.float64))
             return float(loss_weights[part] @ loss.value), sums
 
         mean_loss, means = 0.0, [np.zeros(rule.n_cells) for rule in self.rules]

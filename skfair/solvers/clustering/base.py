@@ -31,7 +31,8 @@ from skfair.utils.registry import Registry
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
     "clustering solver", "skfair.solvers.clustering"

@@ -15,7 +15,7 @@ from skfair.utils.history import History, go_on
 # with many rules the multipliers are never quite at rest, and the centres tremble with them.
 _PATIENCE, _PROGRESS = 6, 1e-4
 # How many rounds of repair and improvement may follow.
-_FINISHING_ROUNDS = 10
+FINISHING_ROUNDS = 10
 # By what share a round of repair and improvement has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -32,7 +32,7 @@ def fair_lloyd(
     tol: float = 1e-4,
     dual_iter: int = 15,  # steps on the dual per round
     # Largest number of rounds with repair and improvement
-    finishing_rounds: int = _FINISHING_ROUNDS,
+    finishing_rounds: int = FINISHING_ROUNDS,
     search_counts: bool = True,  # whether an integer programme helps where single moves get stuck
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:

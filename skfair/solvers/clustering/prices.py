@@ -23,7 +23,7 @@ from skfair.solvers.clustering.base import (
     for_each,
     register,
 )
-from skfair.solvers.clustering.lloyd import fair_lloyd, placed_rows
+from skfair.solvers.clustering.lloyd import FINISHING_ROUNDS, fair_lloyd, placed_rows
 from skfair.solvers.clustering.price_front import on_all_points, sweep
 
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
@@ -87,10 +87,17 @@ class Prices(ClusteringSolver):
         # better; the winner goes on with a few rounds over all rows.
         is_large = problem.n_samples > LARGE
         part = problem.sample(SAMPLE, random_state) if is_large else problem
-        roughly = {"finishing_rounds": 1, "search_counts": False} if is_large else {}
 
         def run(start: FloatArray) -> Clustering:
-            return fair_lloyd(part, start, max_iter=max_iter, tol=tol, callback=callback, **roughly)
+            return fair_lloyd(
+                part,
+                start,
+                max_iter=max_iter,
+                tol=tol,
+                finishing_rounds=1 if is_large else FINISHING_ROUNDS,
+                search_counts=not is_large,
+                callback=callback,
+            )
 
         best = min(for_each(run, starts, callback), key=lambda run: run.standing)
         if not is_large:
