@@ -322,9 +322,8 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
         tabulate_changes(rules, counted, values, k, unit, leave, join)
     gain = 0.0
     for _ in range(max_steps):
-        best = -1e-12
+        best, is_swap = -1e-12, False
         best_k = best_t = best_s = -1
-        is_swap = False
         for k in range(n_clusters):
             for t in range(n_clusters):
                 for s in range(n_cells):
@@ -365,9 +364,8 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
             labels[row[best_t, best_k, best_s, first[best_t, best_k, best_s]]] = best_k
             labels[i] = best_t
         else:
-            move_point(
-                rules, counted, values, counts, labels, i, best_k, best_t, best_s, weights[i]
-            )
+            w = weights[i]
+            move_point(rules, counted, values, counts, labels, i, best_k, best_t, best_s, w)
             tabulate_changes(rules, counted, values, best_k, unit, leave, join)
             tabulate_changes(rules, counted, values, best_t, unit, leave, join)
         gain -= best
