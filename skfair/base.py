@@ -37,6 +37,7 @@ from skfair.groups.foreign_tables import refuse_lazy_frame
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.groups.strata import read_strata
+from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
@@ -130,7 +131,7 @@ def report_iterations(
         return bool(stop)
 
     if not getattr(estimator, "_skl_callbacks", None):
-        yield lambda state: False
+        yield go_on
     else:
         begin()
         yield callback

@@ -77,18 +77,19 @@ _TILE = 32
 
 
 @njit(cache=True)
-def read_symmetric(weights, out):
-    """Return (smallest, largest, largest asymmetry, number of NaN) of a matrix in one pass.
+def read_symmetric(weights, begin, end, out):
+    """Return (smallest, largest, largest asymmetry, number of NaN) of rows and columns of a matrix.
 
-    The matrix is copied to ``out``, which may have another precision, unless that is empty.
+    They are those from ``begin`` to ``end``, from the diagonal on. They are copied to ``out``,
+    which may have another precision, unless that is empty.
     """
     n = weights.shape[0]
     is_copied = out.shape[0] == n
-    smallest = largest = weights[0, 0]
+    smallest = largest = weights[begin, begin]
     asymmetry = smallest - smallest
     n_nan = 0
-    for first in range(0, n, _TILE):
-        last = min(n, first + _TILE)
+    for first in range(begin, end, _TILE):
+        last = min(end, first + _TILE)
         for start in range(first, n, _TILE):
             stop = min(n, start + _TILE)
             for i in range(first, last):

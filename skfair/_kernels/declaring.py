@@ -4,6 +4,9 @@ numba writes compiled code beside the package, into the user's cache, or into ``
 If it can write to none of them, as in a container whose files are read-only, it refuses to declare
 a cached kernel. Kernels are then kept in a temporary folder for as long as the process lives. What
 was compiled before, when the image was built, is used from where it is.
+
+A kernel lets other threads of Python run while it does, so that passes over the rows may be shared
+among threads (``utils/threads.py``). It has no threads of its own.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
 
     def declare(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=cache)(function)
+            return numba.njit(cache=cache, nogil=True)(function)
         except RuntimeError:  # numba has no place to keep the compiled code
             folder = _temporary_folder()
         if folder is None:
-            return numba.njit(function)
+            return numba.njit(nogil=True)(function)
         given, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
         try:  # the place is chosen here, once; kernels of other packages are left alone
-            return numba.njit(cache=cache)(function)
+            return numba.njit(cache=cache, nogil=True)(function)
         finally:
             _CONFIG.CACHE_DIR = given
 

@@ -12,6 +12,59 @@ from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)
+def centred_rows(X, mean, out):
+    """Write the rows of X relative to the mean, in their precision."""
+    n, d = X.shape
+    for i in range(n):
+        for j in range(d):
+            out[i, j] = X[i, j] - mean[j]
+
+
+@njit(cache=True)
+def complete_distances(block, center_norms, row_norms):
+    """Turn minus twice the products of rows and centres, in place, into squared distances.
+
+    Rounding may leave a point that sits on its centre at -1e-17: it is put at 0.
+    """
+    zero = block.dtype.type(0)
+    n, n_clusters = block.shape
+    for i in range(n):
+        row, own = block[i], row_norms[i]
+        for k in range(n_clusters):
+            v = row[k] + center_norms[k] + own
+            row[k] = v if v > zero else zero
+
+
+@njit(cache=True)
+def sum_of_minima(distances, weights):
+    """Return the weighted sum of the smallest distance of each row."""
+    n, n_clusters = distances.shape
+    in_fours = n_clusters - n_clusters % 4
+    total = 0.0
+    for i in range(n):
+        row = distances[i]
+        a = b = c = d = row[0]
+        for k in range(0, in_fours, 4):
+            a = row[k] if row[k] < a else a
+            b = row[k + 1] if row[k + 1] < b else b
+            c = row[k + 2] if row[k + 2] < c else c
+            d = row[k + 3] if row[k + 3] < d else d
+        for k in range(in_fours, n_clusters):
+            a = row[k] if row[k] < a else a
+        total += weights[i] * min(min(a, b), min(c, d))
+    return total
+
+
+@njit(cache=True)
+def sum_of_own(distances, labels, weights):
+    """Return the weighted sum of the distance of each row to its own cluster."""
+    total = 0.0
+    for i in range(distances.shape[0]):
+        total += weights[i] * distances[i, labels[i]]
+    return total
+
+
+@njit(cache=True)
 def soft_assign(distances, price, cells, weights, temperature, counts):
     """Return the sum of soft minima of distance plus price; add the soft counts to ``counts``.
 
@@ -134,10 +187,28 @@ def rule_values(rules, slack, counts, values):
 
 
 @njit(cache=True)
-def violation_change(rules, values_of_cluster, s, w):
+def rules_of_cells(rules):
+    """Return which rules count each cell, one cell after the other, and where each begins."""
+    n_rules, n_cells = rules.shape
+    starts = np.zeros(n_cells + 1, np.int64)
+    which = np.empty(np.count_nonzero(rules), np.int64)
+    for s in range(n_cells):
+        m = starts[s]
+        for r in range(n_rules):
+            if rules[r, s] != 0.0:
+                which[m] = r
+                m += 1
+        starts[s + 1] = m
+    return starts, which
+
+
+@njit(cache=True)
+def violation_change(rules, counted, values_of_cluster, s, w):
     """Return how the violation of a cluster changes when weight w of cell s comes (or goes)."""
+    starts, which = counted
     change = 0.0
-    for r in range(rules.shape[0]):
+    for m in range(starts[s], starts[s + 1]):
+        r = which[m]
         before = values_of_cluster[r]
         after = before + w * rules[r, s]
         if before < -1e-9:
@@ -148,20 +219,22 @@ def violation_change(rules, values_of_cluster, s, w):
 
 
 @njit(cache=True)
-def tabulate_changes(rules, values, k, unit, leave, join):
+def tabulate_changes(rules, counted, values, k, unit, leave, join):
     """Write how the violation of cluster k changes when a point of weight unit leaves or joins."""
     for s in range(rules.shape[1]):
-        leave[k, s] = violation_change(rules, values[k], s, -unit)
-        join[k, s] = violation_change(rules, values[k], s, unit)
+        leave[k, s] = violation_change(rules, counted, values[k], s, -unit)
+        join[k, s] = violation_change(rules, counted, values[k], s, unit)
 
 
 @njit(cache=True)
-def move_point(rules, values, counts, labels, i, k, t, s, w):
+def move_point(rules, counted, values, counts, labels, i, k, t, s, w):
     """Move point i of cell s and weight w from cluster k to t, in labels, counts and values."""
     labels[i] = t
     counts[k, s] -= w
     counts[t, s] += w
-    for r in range(rules.shape[0]):
+    starts, which = counted
+    for m in range(starts[s], starts[s + 1]):
+        r = which[m]
         values[k, r] -= w * rules[r, s]
         values[t, r] += w * rules[r, s]
 
@@ -189,10 +262,11 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
     first = np.zeros((n_clusters, n_clusters, n_cells), np.int64)
     values = np.empty((n_clusters, rules.shape[0]))
     rule_values(rules, slack, counts, values)
+    counted = rules_of_cells(rules)
     unit = weights[0]
     leave, join = np.empty((n_clusters, n_cells)), np.empty((n_clusters, n_cells))
     for k in range(n_clusters):
-        tabulate_changes(rules, values, k, unit, leave, join)
+        tabulate_changes(rules, counted, values, k, unit, leave, join)
     steps = 0
     while steps < max_steps:
         best = np.inf
@@ -212,8 +286,8 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
                     if w == unit:
                         change = leave[k, s] + join[t, s]
                     else:
-                        change = violation_change(rules, values[k], s, -w)
-                        change += violation_change(rules, values[t], s, w)
+                        change = violation_change(rules, counted, values[k], s, -w)
+                        change += violation_change(rules, counted, values[t], s, w)
                     if change < -1e-9:
                         price = w * cost[k, t, s, m] / -change
                         if price < best:
@@ -222,9 +296,9 @@ def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
         if best_k < 0:
             break
         i = row[best_k, best_t, best_s, first[best_k, best_t, best_s]]
-        move_point(rules, values, counts, labels, i, best_k, best_t, best_s, weights[i])
-        tabulate_changes(rules, values, best_k, unit, leave, join)
-        tabulate_changes(rules, values, best_t, unit, leave, join)
+        move_point(rules, counted, values, counts, labels, i, best_k, best_t, best_s, weights[i])
+        tabulate_changes(rules, counted, values, best_k, unit, leave, join)
+        tabulate_changes(rules, counted, values, best_t, unit, leave, join)
         steps += 1
     rule_values(rules, slack, counts, values)  # without the rounding of many steps
     return steps, total_violation(values)
@@ -241,15 +315,15 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
     first = np.zeros((n_clusters, n_clusters, n_cells), np.int64)
     values = np.empty((n_clusters, rules.shape[0]))
     rule_values(rules, slack, counts, values)
+    counted = rules_of_cells(rules)
     unit = weights[0]
     leave, join = np.empty((n_clusters, n_cells)), np.empty((n_clusters, n_cells))
     for k in range(n_clusters):
-        tabulate_changes(rules, values, k, unit, leave, join)
+        tabulate_changes(rules, counted, values, k, unit, leave, join)
     gain = 0.0
     for _ in range(max_steps):
-        best = -1e-12
+        best, is_swap = -1e-12, False
         best_k = best_t = best_s = -1
-        is_swap = False
         for k in range(n_clusters):
             for t in range(n_clusters):
                 for s in range(n_cells):
@@ -266,8 +340,8 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
                         if w == unit:
                             is_allowed = leave[k, s] <= 0.0 and join[t, s] <= 0.0
                         else:
-                            is_allowed = violation_change(rules, values[k], s, -w) <= 0.0
-                            is_allowed &= violation_change(rules, values[t], s, w) <= 0.0
+                            is_allowed = violation_change(rules, counted, values[k], s, -w) <= 0.0
+                            is_allowed &= violation_change(rules, counted, values[t], s, w) <= 0.0
                         if is_allowed:
                             best = c
                             best_k, best_t, best_s = k, t, s
@@ -290,9 +364,10 @@ def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
             labels[row[best_t, best_k, best_s, first[best_t, best_k, best_s]]] = best_k
             labels[i] = best_t
         else:
-            move_point(rules, values, counts, labels, i, best_k, best_t, best_s, weights[i])
-            tabulate_changes(rules, values, best_k, unit, leave, join)
-            tabulate_changes(rules, values, best_t, unit, leave, join)
+            w = weights[i]
+            move_point(rules, counted, values, counts, labels, i, best_k, best_t, best_s, w)
+            tabulate_changes(rules, counted, values, best_k, unit, leave, join)
+            tabulate_changes(rules, counted, values, best_t, unit, leave, join)
         gain -= best
     return gain
 

@@ -1,4 +1,4 @@
-"""A symmetric matrix times a few columns, on one thread.
+"""A symmetric matrix times a few columns.
 
 A library's general product first packs the large matrix into another layout, which pays for many
 columns only. Here every entry is read once and used for all columns: measured for n = 5000 in
@@ -12,15 +12,15 @@ _COLUMNS = 5120
 
 
 @njit(cache=True)
-def add_narrow_product(weights, rows, out):
-    """Add ``rows @ weights`` to ``out``, for rows in fours and weights with rows in eights.
+def add_narrow_product(weights, rows, first, last, out):
+    """Add columns of ``rows @ weights`` to ``out``, for rows in fours, weights with rows in eights.
 
     Eight rows of the weights meet four of ``rows`` at a time, so that each number that is loaded is
     used often enough. Weights beyond the last eight, and rows beyond the last four, are left out.
     """
-    b, n = rows.shape[0], weights.shape[1]
-    for start in range(0, n, _COLUMNS):
-        stop = min(n, start + _COLUMNS)
+    b = rows.shape[0]
+    for start in range(first, last, _COLUMNS):
+        stop = min(last, start + _COLUMNS)
         for i in range(0, weights.shape[0] - 7, 8):
             w0, w1 = weights[i, start:stop], weights[i + 1, start:stop]
             w2, w3 = weights[i + 2, start:stop], weights[i + 3, start:stop]

@@ -30,6 +30,7 @@ from sklearn.utils import _safe_indexing
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks import score_bins
+from skfair.blocks.counted_rows import counted, is_long
 from skfair.blocks.kinds import Kinds, distinct_rows, encode_kinds, join_columns
 from skfair.blocks.partitions import align, is_lazy
 from skfair.blocks.score_bins import (
@@ -234,6 +235,8 @@ def accepts_dask(
 ) -> Callable[[Function], Function]:
     """Decorate a metric: Dask collections become few weighted rows, and the metric is that of them.
 
+    So do long arrays of integers in memory, of metrics that read labels only.
+
     ``labels`` are the arguments whose distinct values count; ``mean_of`` numbers of which it needs
     the mean over groups and labels; ``binned`` scores. Other arguments are not looked at.
     """
@@ -243,12 +246,16 @@ def accepts_dask(
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if not is_lazy(*args, *kwargs.values()):
+            number = mean_of or binned
+            is_here = not is_lazy(*args, *kwargs.values())
+            if is_here and (number or not any(map(is_long, (*args, *kwargs.values())))):
                 return function(*args, **kwargs)
             call = signature.bind(*args, **kwargs)
             call.apply_defaults()
             given = call.arguments
-            number = mean_of or binned
+            if is_here:
+                given |= counted(given, labels) or {}
+                return function(*call.args, **call.kwargs)
             rows = LazyRows(
                 {name: given[name] for name in labels},
                 {} if number is None else {number: given[number]},

@@ -44,9 +44,9 @@ from skfair.solvers.clustering.base import (
     ClusteringSolver,
     check_limits,
     check_rows_here,
-    go_on,
 )
 from skfair.utils.docs import documented
+from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
@@ -255,6 +255,7 @@ class FairKMeans(
         self.drop_sensitive = drop_sensitive
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

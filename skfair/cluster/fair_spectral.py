@@ -36,6 +36,7 @@ from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 
@@ -292,6 +293,7 @@ class FairSpectralClustering(
         return tags
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,

@@ -164,6 +164,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.drop_sensitive = drop_sensitive
 
     @fit_method
+    @one_blas_thread
     def fit(
         self,
         X: MatrixLike,
@@ -215,7 +216,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            points = one_blas_thread(solver.front)(
+            points = solver.front(
                 problem,
                 rules_of,
                 targets,

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 
 from skfair._typing import FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.utils.threads import one_thread
 
 # Starting centres are sought on at most this many points.
 _START_SAMPLE = 10_000
@@ -32,7 +33,10 @@ def starting_centers(
     part = problem.sample(_START_SAMPLE, rng)
     points, weights, cells = part.scaled(slice(None)), part.weights, part.cells
     kmeans = KMeans(problem.n_clusters, init=init, n_init=n_trials, max_iter=50, random_state=rng)
-    with warnings.catch_warnings():  # fewer distinct points than clusters are no reason to warn
+    with (
+        one_thread(),
+        warnings.catch_warnings(),
+    ):  # fewer distinct points than clusters are no reason to warn
         warnings.simplefilter("ignore", ConvergenceWarning)
         starts = [kmeans.fit(points, sample_weight=weights).cluster_centers_]
         if problem.rules.matrix.size:

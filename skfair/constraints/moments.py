@@ -30,7 +30,7 @@ class Moment(ABC):
 
     @abstractmethod
     def parts(
-        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+        self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows.
 
@@ -55,7 +55,7 @@ class Rate(Moment):
         self.signs = signs
 
     def parts(
-        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+        self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
         factor: float | FloatArray = temperature
@@ -87,7 +87,7 @@ class MeanLoss(Moment):
         self.is_quadratic = loss.is_quadratic
 
     def parts(
-        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+        self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
         parts = self.loss.parts(scores, self.targets if rows is None else self.targets[rows])
@@ -105,7 +105,7 @@ class MeanScore(Moment):
     is_quadratic = True
 
     def parts(
-        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+        self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of the smooth moment; ``rows`` says which rows."""
         return scores, np.ones_like(scores), np.zeros_like(scores)

@@ -63,6 +63,10 @@ class ScoreModel(ABC):
     def pullback(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return the gradient of a function whose derivatives by the scores are ``slopes``."""
 
+    def pullbacks(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return one gradient for each line of slopes."""
+        return np.stack([self.pullback(tape, of_one) for of_one in slopes])
+
     @abstractmethod
     def penalty_parts(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return half the squared norm of the weights (not of intercepts), and its gradient."""

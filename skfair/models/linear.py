@@ -17,11 +17,14 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray, Rows
 from skfair.models.base import ScoreModel
-from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product
+from skfair.models.units import BLOCK_ROWS, Units, compact_rows, product, row_sums
+from skfair.utils.threads import over_blocks
 
 # Operations on each entry of X that a Newton step takes with products: two passes for each of about
 # 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
 PRODUCTS_PER_STEP = 2000
+# Parts of the rows of which threads make matrices.
+_PARTS = 24
 
 
 class LinearScore(ScoreModel):
@@ -110,6 +113,13 @@ class LinearScore(ScoreModel):
             sparse_row_sums(X.data, X.indices, X.indptr, tape, slopes, sums)
         return self._standardised_sums(sums, slopes.sum())
 
+    def pullbacks(self, tape: Any, slopes: FloatArray) -> FloatArray:
+        """Return one gradient for each line of slopes: dense rows are read once for all."""
+        if self.is_sparse:
+            return super().pullbacks(tape, slopes)
+        sums = row_sums(self.X if tape is None else tape, slopes)
+        return self._standardised_sums(sums, slopes.sum(axis=1))
+
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
         from skfair._kernels.linear import dense_cell_sums, sparse_cell_sums
@@ -119,7 +129,16 @@ class LinearScore(ScoreModel):
             X = self.X
             sparse_cell_sums(X.data, X.indices, X.indptr, cells, slopes, sums)
         else:
-            dense_cell_sums(self.X, cells, slopes, sums)
+
+            def of_part(start: int, stop: int) -> FloatArray:
+                part, own = slice(start, stop), np.zeros_like(sums)
+                dense_cell_sums(self.X[part], cells[part], slopes[part], own)
+                return own
+
+            for own in over_blocks(
+                of_part, self.n_samples, max(BLOCK_ROWS, -(-self.n_samples // _PARTS))
+            ):
+                sums += own
         totals = np.bincount(cells, weights=slopes, minlength=n_cells)
         return self._standardised_sums(sums, totals)
 
@@ -167,6 +186,11 @@ class LinearScore(ScoreModel):
             return gradient
         return np.concatenate([gradient, np.expand_dims(totals, -1)], axis=-1)
 
+    @staticmethod
+    def _part_rows(n: int) -> int:
+        """Return the rows of a part: there are few, since each makes a matrix of its own."""
+        return max(BLOCK_ROWS, -(-n // _PARTS))
+
     def _sparse_gram(self, X: Any, first: Any, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import sparse_gram
 
@@ -185,13 +209,20 @@ class LinearScore(ScoreModel):
     def _dense_gram(self, X: Rows, weights: FloatArray, out: FloatArray) -> None:
         from skfair._kernels.linear import signed_rows
 
-        n = X.shape[0]
+        n, p = X.shape[0], self.n_parameters
         mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
-        buffer = np.empty((min(BLOCK_ROWS, n), self.n_parameters), X.dtype)
-        for start in range(0, n, BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            rows = buffer[: X[block].shape[0]]
-            front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
-            above, below = rows[:front], rows[back:]
-            out += above.T @ above  # recognised as symmetric rank updates
-            out -= below.T @ below
+
+        def of_part(start: int, stop: int) -> FloatArray:
+            total = np.zeros((p, p))
+            buffer = np.empty((min(BLOCK_ROWS, stop - start), p), X.dtype)
+            for first in range(start, stop, BLOCK_ROWS):
+                block = slice(first, min(first + BLOCK_ROWS, stop))
+                rows = buffer[: X[block].shape[0]]
+                front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
+                above, below = rows[:front], rows[back:]
+                total += above.T @ above  # recognised as symmetric rank updates
+                total -= below.T @ below
+            return total
+
+        for part in over_blocks(of_part, n, self._part_rows(n)):
+            out += part

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skfair._typing import FloatArray, Rows
+from skfair.utils.threads import over_blocks
 
-# Rows per block of passes that need a copy of the rows.
-BLOCK_ROWS = 4096
+# Rows per block of passes that need a copy of the rows, and of those that do not.
+BLOCK_ROWS, _THREAD_ROWS = 4096, 1 << 14
 
 
 # Dense data of at most this share of nonzeros are kept as CSR.
@@ -39,18 +40,49 @@ def product(X: Rows, vector: FloatArray) -> FloatArray:
     Vectors or sums of single precision are too coarse to find where gradients vanish, and to tell
     apart the scores of millions of rows.
     """
+    if isinstance(X, np.ndarray):
+        return row_sums(X.T, vector) if X.flags.f_contiguous else _row_scores(X, vector)
     if X.dtype == np.float64:
         return np.asarray(X @ vector)
-    from skfair._kernels.linear import dense_row_scores, dense_row_sums, sparse_scores
+    from skfair._kernels.linear import sparse_scores
 
     out = np.zeros(X.shape[0])
-    if not isinstance(X, np.ndarray):
-        sparse_scores(X.data, X.indices, X.indptr, vector, out)
-    elif X.flags.f_contiguous:
-        dense_row_sums(X.T, vector, out)
-    else:
-        dense_row_scores(np.ascontiguousarray(X), vector, out)
+    sparse_scores(X.data, X.indices, X.indptr, vector, out)
     return out
+
+
+def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
+    """Return each row times a vector."""
+    out = np.empty(X.shape[0])
+
+    def of_block(start: int, stop: int) -> None:
+        if X.dtype == np.float64:
+            np.matmul(X[start:stop], coef, out=out[start:stop])
+        else:
+            from skfair._kernels.linear import dense_row_scores
+
+            dense_row_scores(np.ascontiguousarray(X[start:stop]), coef, out[start:stop])
+
+    over_blocks(of_block, X.shape[0], _THREAD_ROWS)
+    return out
+
+
+def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
+    """Return the sum of the rows, each times its slope; one for each line of slopes."""
+
+    def of_block(start: int, stop: int) -> FloatArray:
+        if X.dtype == np.float64:
+            return np.asarray(slopes[..., start:stop] @ X[start:stop])
+        from skfair._kernels.linear import dense_row_sums
+
+        out = np.zeros(shape)
+        for own, total in zip(np.atleast_2d(slopes), np.atleast_2d(out), strict=True):
+            dense_row_sums(X[start:stop], own[start:stop], total)
+        return out
+
+    shape = (*slopes.shape[:-1], X.shape[1])
+    parts = over_blocks(of_block, X.shape[0], _THREAD_ROWS)
+    return np.asarray(sum(parts, start=np.zeros(shape)))
 
 
 class Units(NamedTuple):
@@ -148,13 +180,13 @@ def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[Float
 def _dense_sums(
     X: NDArray[Any], weights: FloatArray, origin: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    first, second = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, X.shape[0], BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        apart = X[block] - origin
-        first += weights[block] @ apart
-        second += weights[block] @ np.square(apart, out=apart)
-    return first, second
+    def of_block(start: int, stop: int) -> FloatArray:
+        apart = X[start:stop] - origin
+        first = weights[start:stop] @ apart
+        return np.stack([first, weights[start:stop] @ np.square(apart, out=apart)])
+
+    sums = sum(over_blocks(of_block, X.shape[0], BLOCK_ROWS), start=np.zeros((2, X.shape[1])))
+    return sums[0], sums[1]
 
 
 def _sparse_sums(X: Any, weights: FloatArray, origin: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ class PairErrors(Moment):
     is_rate = True
 
     def parts(
-        self, scores: FloatArray, temperature: float, rows: IntArray | None = None
+        self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of sigmoid(-T z)."""
         value = expit(-temperature * scores)

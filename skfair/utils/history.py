@@ -28,6 +28,11 @@ def count_passes(share: float) -> None:
     _passes.set(_passes.get() + share)
 
 
+def go_on(state: object) -> bool:
+    """Be a callback that never stops."""
+    return False
+
+
 class History:
     """Records named numbers per iteration together with the CPU seconds so far.
 

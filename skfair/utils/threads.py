@@ -1,21 +1,139 @@
-"""Threads of the linear algebra library, where they do harm."""
+"""Threads: where passes over the rows use them, and where those of the linear algebra library harm.
+
+Passes are cut into blocks of rows whose size does not depend on the number of threads. Each thread
+takes the next block; what blocks return is put together in the order of the blocks. So results are
+the same bits with any number of threads, and a thread that another program holds up delays no more
+than its block.
+"""
 
 from __future__ import annotations
 
+import contextvars
 import functools
+import os
+import sys
+import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Rows per block, if a row takes about a nanosecond or ten.
+BLOCK = 1 << 16
+# Fewer blocks than this for each thread are not worth its start, about 0.1 ms.
+LEAST_BLOCKS = 3
+# How many threads were allowed before the library was limited to one, in the thread that limits it.
+_allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
+
+
+def _controller() -> ThreadpoolController:
+    """Return what sets the threads of the libraries that are loaded."""
+    return _found("sklearn.utils._openmp_helpers" in sys.modules)
+
 
 @functools.cache
-def _controller() -> ThreadpoolController:
-    """Find the libraries that are loaded, once: it takes milliseconds."""
+def _found(has_openmp: bool) -> ThreadpoolController:
+    """Find the libraries, once, and again with those of scikit-learn: it takes milliseconds."""
     return ThreadpoolController()
+
+
+@functools.cache
+def _n_processors() -> int:
+    """Count the processors that this process may use, by its container too."""
+    return int(joblib.cpu_count())
+
+
+def allowed_threads() -> int:
+    """Return how many threads a pass may use.
+
+    As many as ``OMP_NUM_THREADS``, ``NUMBA_NUM_THREADS``, threadpoolctl and the processors allow;
+    one inside the workers of joblib, and wherever the caller is a thread of its own, as with Dask:
+    their number was chosen to fill the processors.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or joblib.parallel.get_active_backend()[0].nesting_level:
+        return 1
+    given = _allowed.get()
+    if given is not None:
+        return given
+    named = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OMP", "NUMBA"))
+    limits = [int(number) for number in named if number.isdecimal()]
+    limits += [library.num_threads for library in _controller().lib_controllers]
+    return max(1, min([_n_processors(), *limits]))
+
+
+def over_blocks(
+    function: Callable[[int, int], R], n_rows: int, block: int = BLOCK, least: int = LEAST_BLOCKS
+) -> list[R]:
+    """Return ``function(start, stop)`` for each block of rows, in their order, made by threads.
+
+    A thread more is used for every ``least`` blocks. The function should spend its time where
+    Python lets other threads run: in kernels, products and numpy's operations on arrays. Inside it
+    nothing uses more than one thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.utils.threads import over_blocks
+    >>> values = np.arange(10.0)
+    >>> over_blocks(lambda start, stop: float(values[start:stop].sum()), 10, block=4)
+    [6.0, 22.0, 17.0]
+    """
+    starts = range(0, n_rows, block)
+    n_threads = len(starts) // least
+    if n_threads > 1:
+        n_threads = min(n_threads, allowed_threads())
+    if n_threads < 2:
+        return [function(start, min(start + block, n_rows)) for start in starts]
+    return _made_by_threads(function, starts, n_rows, n_threads)
+
+
+def _made_by_threads(
+    function: Callable[[int, int], R], starts: range, n_rows: int, n_threads: int
+) -> list[R]:
+    """Let this thread and others take blocks until none is left; raise what one of them raised.
+
+    Threads live as long as the call: none is left to a fork, or spins beside other programs.
+    """
+    made: dict[int, R] = {}
+    errors: list[BaseException] = []
+    waiting, lock = iter(starts), threading.Lock()
+
+    def work() -> None:
+        _allowed.set(1)
+        try:
+            while not errors:
+                with lock:
+                    start = next(waiting, None)
+                if start is None:
+                    return
+                made[start] = function(start, min(start + starts.step, n_rows))
+        except BaseException as error:
+            errors.append(error)
+
+    # Each thread gets the settings of numpy's errors that hold here.
+    own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
+    others = [threading.Thread(target=one.run, args=(work,), daemon=True) for one in contexts]
+    with _controller().limit(limits=1, user_api="blas"):
+        for thread in others:
+            thread.start()
+        own.run(work)
+        for thread in others:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return [made[start] for start in starts]
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which libraries use one thread, so that sums do not depend on threads."""
+    context: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return context
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -24,7 +142,8 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     Threads of a product that takes less than a millisecond wait for each other longer than they
     work, and where other programs run they wait for those: clustering 300,000 rows on two busy
     cores took 40 to 56 s instead of 12, a constrained classifier of 140 columns 3.0 s instead of
-    0.4. On two idle cores one thread was no slower either, from 10 to 800 columns.
+    0.4. On two idle cores one thread was no slower either, from 10 to 800 columns. Passes over the
+    rows still use threads, see :func:`over_blocks`.
 
     Examples
     --------
@@ -39,7 +158,11 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _controller().limit(limits=1, user_api="blas"):
-            return function(*args, **kwargs)
+        token = _allowed.set(allowed_threads())
+        try:
+            with _controller().limit(limits=1, user_api="blas"):
+                return function(*args, **kwargs)
+        finally:
+            _allowed.reset(token)
 
     return limited

@@ -1,15 +1,25 @@
-"""Small products use one thread, and what was set before comes back."""
+"""Small products use one thread, passes over rows as many as allowed; the bits are the same."""
+
+import threading
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
+from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.losses import LogLoss
+from skfair.metrics import equalized_odds_difference
+from skfair.models import units
+from skfair.problems.clustering import points
+from skfair.problems.erm import in_memory
 from skfair.ranking import FairRanker
-from skfair.solvers.clustering import assignment
-from skfair.utils.threads import one_blas_thread
+from skfair.regression import ConstrainedERMRegressor
+from skfair.solvers.clustering import assignment, prices
+from skfair.utils import threads as module
+from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
 
 
 def threads():
@@ -67,3 +77,113 @@ def test_limits_are_enforced_on_one_thread(model, two_threads):
     assert seen
     assert all(found == {1} for found in seen)
     assert threads() == {2}
+
+
+def test_blocks_come_in_order_whatever_thread_makes_them(monkeypatch):
+    seen = set()
+
+    def of_block(start, stop):
+        seen.add(threading.get_ident())
+        return start, stop
+
+    for n_threads in (1, 3):
+        monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
+        made = over_blocks(of_block, 95, 10)
+        assert made == [(i, min(i + 10, 95)) for i in range(0, 95, 10)]
+        assert over_blocks(of_block, 0) == []
+    assert threading.get_ident() in seen
+
+
+def test_threads_work_at_the_same_time_and_do_not_nest(monkeypatch):
+    monkeypatch.setattr(module, "_n_processors", lambda: 2)
+    monkeypatch.setattr(module._controller(), "lib_controllers", [])
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    together = threading.Barrier(2, timeout=30)
+
+    def of_block(start, stop):
+        together.wait()  # a single thread would wait for ever
+        return allowed_threads()
+
+    assert allowed_threads() == 2
+    assert over_blocks(of_block, 2, 1, 1) == [1, 1]
+    assert allowed_threads() == 2
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    assert allowed_threads() == 1
+
+
+def test_a_limit_of_threadpoolctl_holds_inside_decorated_functions_too(two_threads, monkeypatch):
+    monkeypatch.setattr(module, "_n_processors", lambda: 2)
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    with threadpool_limits(2):
+        assert one_blas_thread(allowed_threads)() == 2
+        with threadpool_limits(1, user_api="blas"):
+            assert one_blas_thread(allowed_threads)() == allowed_threads() == 1
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_workers_of_joblib_use_one_thread(backend, monkeypatch):
+    monkeypatch.setattr(module, "_n_processors", lambda: 8)
+    used = Parallel(n_jobs=2, backend=backend)(delayed(allowed_threads)() for _ in range(4))
+    assert used == [1] * 4
+
+
+def test_errors_and_settings_of_numpy_reach_every_thread(monkeypatch):
+    monkeypatch.setattr(module, "allowed_threads", lambda: 3)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        over_blocks(lambda start, stop: np.ones(1) / np.zeros(1), 40, 4)
+    with np.errstate(divide="ignore"):
+        over_blocks(lambda start, stop: np.ones(1) / np.zeros(1), 40, 4)
+
+
+def model_cases():
+    limit = {"max_disparity": 0.05}
+    yield "k-means", FairKMeans(3, random_state=0)
+    yield "swap", FairKMeans(3, solver="swap", random_state=0)
+    yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
+    yield "swap front", ParetoFairKMeans(3, solver="swap", max_iter=4, random_state=0)
+    yield "spectral", FairSpectralClustering(3, random_state=0)
+    yield "classifier", ConstrainedERMClassifier("equalized_odds", **limit)
+    yield "regressor", ConstrainedERMRegressor("bounded_group_loss", max_disparity=2.0)
+    yield "partial", PartialParityClassifier(max_disparity=0.3)
+    yield "ranker", FairRanker(random_state=0)
+
+
+@pytest.mark.parametrize(("name", "model"), model_cases())
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype, monkeypatch):
+    # Blocks are small, so that there are many of them.
+    monkeypatch.setattr(points, "_BLOCK", 400)
+    monkeypatch.setattr(points, "_MAX_KEPT", 500)
+    monkeypatch.setattr(prices, "LARGE", 500)
+    monkeypatch.setattr(prices, "SAMPLE", 300)
+    for where in (units, in_memory):
+        monkeypatch.setattr(where, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(units, "_THREAD_ROWS", 64)
+    rng = np.random.default_rng(0)
+    n = 1100 if name == "spectral" else 600
+    X, sex = rng.normal(size=(n, 4)).astype(dtype), rng.choice(["f", "m"], n)
+    X[rng.random(n) < 0.3] = X[0]  # equal rows: ties
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    fitted = []
+    for n_threads in (1, 2, 5):
+        monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
+        fitted.append(vars(model.fit(X, y, sensitive_features=sex)).copy())
+    compared = 0
+    for attribute, value in fitted[0].items():
+        if attribute.endswith("_") and isinstance(value, (np.ndarray, float, int)):
+            compared += 1
+            for other in fitted[1:]:
+                assert_array_equal(other[attribute], value, err_msg=attribute)
+    assert compared > 3
+
+
+def test_metrics_are_the_same_bits_with_any_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, predicted, sex = rng.integers(2, size=(3, 1 << 20))
+    values = []
+    for n_threads in (1, 4):
+        monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
+        values.append(equalized_odds_difference(y, predicted, sensitive_features=sex))
+    assert values[0] == values[1]

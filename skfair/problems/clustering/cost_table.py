@@ -8,16 +8,20 @@ cache; where they are elsewhere, the same methods run on pieces of them and the 
 
 from __future__ import annotations
 
+import copy
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows
+from skfair.utils.threads import BLOCK, over_blocks
 
+R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
 
 # How many entries the lists of cheapest moves may have in all, and how many per list.
@@ -54,47 +58,98 @@ class Moves:
     def apply(self) -> None:
         """Write changed labels back; in memory they are the labels themselves."""
 
+    def empty_twin(self) -> Moves:
+        """Return empty lists of the same length, of other rows."""
+        twin = copy.copy(self)
+        twin.row, twin.cost = np.empty_like(self.row), np.empty_like(self.cost)
+        twin.size = np.zeros_like(self.size)
+        return twin
+
+    def take(self, other: Moves) -> None:
+        """Keep what is cheapest of these lists and others, of equal costs the first row."""
+        n_kept = self.row.shape[3]
+        cost, row = (
+            np.concatenate([mine, theirs], axis=3)
+            for mine, theirs in ((self.cost, other.cost), (self.row, other.row))
+        )
+        cost[~np.concatenate([self.is_listed, other.is_listed], axis=3)] = np.inf
+        order = np.lexsort((row, cost))[..., :n_kept]
+        self.cost[:] = np.take_along_axis(cost, order, axis=3)
+        self.row[:] = np.take_along_axis(row, order, axis=3)
+        np.minimum(self.size + other.size, n_kept, out=self.size)
+
 
 class CostTable(ABC):
-    """What rows pay in each cluster."""
+    """What rows pay in each cluster.
+
+    Attributes
+    ----------
+    step : int
+        Rows per block: those that are computed at a time, by one thread.
+    """
+
+    step = BLOCK
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
 
     @abstractmethod
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+
+    def each(self, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
+        """Return ``function(rows, costs)`` for each block, on the threads that are allowed."""
+
+        def of_block(start: int, stop: int) -> R:
+            rows = slice(start, stop)
+            return function(rows, self.costs(rows))
+
+        return over_blocks(of_block, self.rows.cells.size, self.step)
+
     def blocks(self) -> Iterator[Block]:
         """Yield (rows, costs of these rows in all clusters)."""
+        for start in range(0, self.rows.cells.size, self.step):
+            rows = slice(start, min(start + self.step, self.rows.cells.size))
+            yield rows, self.costs(rows)
 
     def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
         from skfair._kernels.prices import soft_assign
 
         cells, weights = self.rows.cells, self.rows.weights
-        value, counts = 0.0, self._no_counts()
-        for part, block in self.blocks():
-            value += soft_assign(block, price, cells[part], weights[part], temperature, counts)
-        return value, counts
+
+        def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
+            counts = self._no_counts()
+            value = soft_assign(costs, price, cells[part], weights[part], temperature, counts)
+            return value, counts
+
+        return self._added(self.each(of_block))
 
     def mean_nearest(self) -> float:
         """Return the mean cost of the cheapest clusters: the unit of prices."""
-        nearest = sum(
-            float(self.rows.weights[part] @ block.min(axis=1)) for part, block in self.blocks()
-        )
-        return nearest / self.rows.total_weight
+        from skfair._kernels.prices import sum_of_minima
+
+        weights = self.rows.weights
+        sums = self.each(lambda part, costs: sum_of_minima(costs, weights[part]))
+        return float(sum(sums)) / self.rows.total_weight
 
     def nearest(self) -> IntArray:
         """Return the cheapest cluster of each row."""
-        return np.concatenate([block.argmin(axis=1) for _, block in self.blocks()])
+        return np.concatenate(self.each(lambda part, costs: costs.argmin(axis=1)))
 
     def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
         from skfair._kernels.prices import hard_assign
 
         cells, weights = self.rows.cells, self.rows.weights
-        value, counts = 0.0, self._no_counts()
         labels = np.empty(cells.size, np.int64)
-        for part, block in self.blocks():
-            value += hard_assign(block, price, cells[part], weights[part], labels[part], counts)
+
+        def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
+            counts = self._no_counts()
+            value = hard_assign(costs, price, cells[part], weights[part], labels[part], counts)
+            return value, counts
+
+        value, counts = self._added(self.each(of_block))
         return labels, counts, value
 
     def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
@@ -109,32 +164,47 @@ class CostTable(ABC):
         return int(np.clip(_LIST_BUDGET // n_lists, shortest, longest))
 
     def list_moves(self, labels: IntArray, moves: Moves, start: int = 0) -> None:
-        """Enter moves into lists; the first row has the number ``start``."""
+        """Enter moves into lists; the first row has the number ``start``.
+
+        Each thread fills lists of its own. What they keep together does not depend on which rows
+        it saw: the cheapest, and of equally cheap ones the first.
+        """
         from skfair._kernels.prices import cheapest_moves
 
-        rows = self.rows
-        for part, block in self.blocks():
-            cheapest_moves(
-                block,
-                labels[part],
-                rows.cells[part],
-                rows.weights[part],
-                start + part.start,
-                moves.row,
-                moves.cost,
-                moves.size,
-            )
+        rows, me = self.rows, threading.get_ident()
+        lists = {me: moves}
+
+        def of_block(part: slice, costs: NDArray[Any]) -> None:
+            thread = threading.get_ident()
+            if thread not in lists:
+                lists[thread] = moves.empty_twin()
+            own, cells, weights = lists[thread], rows.cells[part], rows.weights[part]
+            first = start + part.start
+            cheapest_moves(costs, labels[part], cells, weights, first, own.row, own.cost, own.size)
+
+        self.each(of_block)
+        for thread, other in lists.items():
+            if thread != me:
+                moves.take(other)
 
     def cost(self, labels: Any) -> float:
         """Return the mean of what the rows pay in their clusters."""
-        total = 0.0
-        for part, block in self.blocks():
-            own = np.take_along_axis(block, labels[part, None], axis=1)[:, 0]
-            total += float(self.rows.weights[part] @ own)
-        return total / self.rows.total_weight
+        from skfair._kernels.prices import sum_of_own
+
+        weights = self.rows.weights
+        sums = self.each(lambda part, costs: sum_of_own(costs, labels[part], weights[part]))
+        return float(sum(sums)) / self.rows.total_weight
 
     def _no_counts(self) -> FloatArray:
         return np.zeros((self.rows.n_clusters, self.rows.n_cells))
+
+    def _added(self, parts: list[tuple[float, FloatArray]]) -> tuple[float, FloatArray]:
+        """Add up values and counts, in the order of the blocks."""
+        value, counts = 0.0, self._no_counts()
+        for of_block, counted in parts:
+            value += of_block
+            counts += counted
+        return value, counts
 
 
 class CostedRows(GroupedRows, ABC):
@@ -174,6 +244,6 @@ class Costs(CostTable):
         above += above.mean() or 1.0
         self._above = above
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, costs of these rows in all clusters)."""
-        yield slice(0, self._above.shape[0]), self._above
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+        return self._above[rows]

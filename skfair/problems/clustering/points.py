@@ -7,16 +7,19 @@ offsets nor tiny or huge scales cost digits; the data themselves are never copie
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.cost_table import Block, CostedRows, CostTable
+from skfair.problems.clustering.cost_table import CostedRows, CostTable
 from skfair.problems.clustering.counts import Rules
+from skfair.utils.threads import over_blocks
+
+R = TypeVar("R")
 
 # Numbers per block: what stays in the cache of one core.
 _BLOCK = 1 << 17
@@ -128,15 +131,14 @@ class RepresentationProblem(CostedRows):
         self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
-        self.norms: NDArray[Any] | None = np.empty(X.shape[0], dtype)
-        for rows in self.row_slices():
-            self.norms[rows] = squared_norms(self.scaled(rows))
+        self.norms: NDArray[Any] | None = None
+        parts = self.each(lambda rows: squared_norms(self.scaled(rows)))
+        self.norms = np.concatenate([np.empty(0, dtype), *parts], dtype=dtype)
 
     def _measured(self) -> Units:
         """Find the mean and the spread of the data without copying them."""
-        return Spread.merged(
-            [Spread.of(self.X[rows], self.weights[rows]) for rows in self.row_slices()]
-        ).units()
+        parts = self.each(lambda rows: Spread.of(self.X[rows], self.weights[rows]))
+        return Spread.merged(parts).units()
 
     @property
     def masses(self) -> FloatArray:
@@ -144,18 +146,30 @@ class RepresentationProblem(CostedRows):
         masses = self.weights / self.weights.max()
         return np.asarray(masses / masses.sum())
 
+    @property
+    def step(self) -> int:
+        """How many rows have numbers that stay in the cache."""
+        return max(1, _BLOCK // max(self.n_clusters, int(self.X.shape[1])))
+
     def row_slices(self) -> Iterator[slice]:
         """Yield slices of rows whose numbers stay in the cache."""
-        step = max(1, _BLOCK // max(self.n_clusters, self.X.shape[1]))
-        for start in range(0, self.X.shape[0], step):
-            yield slice(start, min(start + step, self.X.shape[0]))
+        for start in range(0, self.X.shape[0], self.step):
+            yield slice(start, min(start + self.step, self.X.shape[0]))
+
+    def each(self, function: Callable[[slice], R]) -> list[R]:
+        """Return ``function(rows)`` for each slice of rows, on the threads that are allowed."""
+        return over_blocks(
+            lambda start, stop: function(slice(start, stop)), self.X.shape[0], self.step
+        )
 
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
+        from skfair._kernels.prices import centred_rows
+
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
         given = self.X[rows]
         part = self.room("scaled", given.shape, self.X.dtype, is_new=not isinstance(rows, slice))
-        np.subtract(given, self.units.mean.astype(part.dtype), out=part)
+        centred_rows(given, self.units.mean.astype(part.dtype), part)
         part /= part.dtype.type(self.units.scale)
         return part.astype(dtype, copy=False)
 
@@ -210,13 +224,18 @@ class RepresentationProblem(CostedRows):
         """Return sum (scaled) and weight of each cluster, and the sum of squared norms."""
         from skfair._kernels.prices import cluster_sums
 
-        sums = np.zeros((self.n_clusters, self.X.shape[1]))
-        mass = np.zeros(self.n_clusters)
+        def of_block(rows: slice) -> tuple[FloatArray, FloatArray, float]:
+            scaled, weights = self.scaled(rows), self.weights[rows]
+            sums, mass = np.zeros((self.n_clusters, self.X.shape[1])), np.zeros(self.n_clusters)
+            cluster_sums(scaled, labels[rows], weights, sums, mass)
+            return sums, mass, float(np.dot(weights, self.norms_of(rows, scaled)))
+
+        sums, mass = np.zeros((self.n_clusters, self.X.shape[1])), np.zeros(self.n_clusters)
         squares = 0.0
-        for rows in self.row_slices():
-            scaled = self.scaled(rows)
-            cluster_sums(scaled, labels[rows], self.weights[rows], sums, mass)
-            squares += float(np.dot(self.weights[rows], self.norms_of(rows, scaled)))
+        for part in self.each(of_block):
+            sums += part[0]
+            mass += part[1]
+            squares += part[2]
         return sums, mass, squares
 
     def means_and_cost(self, labels: Any) -> tuple[FloatArray, FloatArray, float]:
@@ -244,10 +263,11 @@ class RepresentationProblem(CostedRows):
         self, labels: Any, centers: FloatArray, n_points: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the largest weighted distances to own centres, and the (scaled) points."""
-        own = [
-            np.take_along_axis(distances, labels[rows, None], axis=1)[:, 0] * self.weights[rows]
-            for rows, distances in self.distances(centers).blocks()
-        ]
+        own = self.distances(centers).each(
+            lambda rows, costs: (
+                np.take_along_axis(costs, labels[rows, None], axis=1)[:, 0] * self.weights[rows]
+            )
+        )
         cost = np.concatenate(own)
         rows = largest(cost, n_points)
         return cost[rows], self.scaled(rows)
@@ -267,26 +287,26 @@ class Distances(CostTable):
         dtype = np.float32 if problem.is_large else np.float64
         self._minus_two = np.ascontiguousarray(-2 * centers.T, dtype=dtype)
         self._norms = np.einsum("ij,ij->i", centers, centers).astype(dtype)
-        self._kept: list[Block] | None = None
-        if problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT:
-            self._kept = list(self._computed())
+        self.step = problem.step
+        self._kept: dict[int, NDArray[Any]] = {}
+        self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield (rows, distances of these rows to all centres)."""
-        yield from self._computed() if self._kept is None else self._kept
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return the distances of some rows to all centres; of few rows they are kept."""
+        kept = self._kept.get(rows.start)
+        if kept is not None:
+            return kept
+        from skfair._kernels.prices import complete_distances
 
-    def _computed(self) -> Iterator[Block]:
-        problem = self.rows
-        for rows in problem.row_slices():
-            scaled = problem.scaled(rows)
-            shape, dtype = (scaled.shape[0], self._norms.size), self._norms.dtype
-            block = problem.room("distances", shape, dtype, is_new=False)
-            np.matmul(scaled.astype(dtype, copy=False), self._minus_two, out=block)
-            block += self._norms
-            block += problem.norms_of(rows, scaled)[:, None]
-            # Rounding may leave a point that sits on its centre at -1e-17.
-            np.maximum(block, 0, out=block)
-            yield rows, block
+        problem, norms = self.rows, self._norms
+        scaled = problem.scaled(rows)
+        shape = scaled.shape[0], norms.size
+        costs = problem.room("distances", shape, norms.dtype, is_new=False)
+        np.matmul(scaled.astype(norms.dtype, copy=False), self._minus_two, out=costs)
+        complete_distances(costs, norms, problem.norms_of(rows, scaled))
+        if self._is_kept:
+            self._kept[rows.start] = costs
+        return costs
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:

@@ -12,9 +12,12 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from skfair._typing import Rows
+from skfair.utils.threads import over_blocks
 
 # Weights and their mirror images may differ by this, relative to the largest weight.
 _ASYMMETRY = 1e-5
+# Rows and columns that one thread reads at a time.
+_ROWS = 128
 
 
 def check_memory(n: int, bytes_per_weight: int) -> None:
@@ -65,7 +68,10 @@ def check_dense(weights: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     is_same = weights.dtype == dtype
     read = weights if is_same else np.empty(weights.shape, dtype)
     nowhere = np.empty((0, 0), weights.dtype)
-    lowest, largest, asymmetry, n_nan = read_symmetric(weights, nowhere if is_same else read)
+    out = nowhere if is_same else read
+    found = over_blocks(lambda i, j: read_symmetric(weights, i, j, out), weights.shape[0], _ROWS)
+    lowest, largest = min(part[0] for part in found), max(part[1] for part in found)
+    asymmetry, n_nan = max(part[2] for part in found), sum(part[3] for part in found)
     if n_nan or not np.isfinite([lowest, largest]).all():
         raise ValueError("The affinity has entries that are NaN or infinite.")
     if lowest < 0:

@@ -18,22 +18,16 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from skfair._typing import FloatArray, Rows
+from skfair.utils.threads import over_blocks
 
 # Rows of X to their weights with the rows of the fit, or to rows of a factor.
 NewRows: TypeAlias = Callable[[Rows], Rows]
 
-# Up to this many columns our own product of a dense matrix is faster on one thread.
-_NARROW = 24
+# Up to this many columns our own product of a dense matrix is faster; columns of the matrix that
+# one thread takes at a time.
+_NARROW, _COLUMNS = 24, 1024
 # Rows of a factor that are handled at a time.
 _ROWS = 1 << 14
-
-
-def _library_threads() -> int:
-    """Return the number of threads that the linear algebra library may use."""
-    from threadpoolctl import threadpool_info
-
-    threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return max(threads, default=1)
 
 
 class Entries(NamedTuple):
@@ -105,11 +99,12 @@ class DenseWeights(Weights):
         self.n_entries = matrix.size
         self.is_psd = is_psd
         self.new_rows = new_rows
-        # On several threads the product of the linear algebra library is faster.
-        self.is_fast_when_narrow = matrix.dtype == np.float32 and _library_threads() == 1
+        self.is_fast_when_narrow = matrix.dtype == np.float32
         # Summed block by block in float64: numpy would convert the whole matrix.
-        blocks = (matrix[i : i + 256] for i in range(0, self.n_samples, 256))
-        self.degrees = np.concatenate([block.sum(axis=1, dtype=np.float64) for block in blocks])
+        sums = over_blocks(
+            lambda i, j: self.matrix[i:j].sum(axis=1, dtype=np.float64), self.n_samples, 256
+        )
+        self.degrees = np.concatenate(sums)
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
@@ -125,7 +120,8 @@ class DenseWeights(Weights):
             rows = np.concatenate([rows, np.zeros((-b % 4, n), rows.dtype)])
         whole = n - n % 8
         out = rows[:, whole:] @ self.matrix[whole:]
-        add_narrow_product(self.matrix[:whole], rows, out)
+        weights = self.matrix[:whole]
+        over_blocks(lambda i, j: add_narrow_product(weights, rows, i, j, out), n, _COLUMNS)
         product = out[:b].T
         return product
 

@@ -16,11 +16,14 @@ from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
+from skfair.utils.threads import over_blocks
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell.
 SAMPLE_ROWS = 2000
 SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
+# Rows per block: what is computed of them stays in the second cache.
+BLOCK_ROWS = 1 << 14
 # From this many constraints on, gradients of all cells are cheaper than one pull-back for each.
 MANY_CONSTRAINTS = 4
 
@@ -43,9 +46,7 @@ class MeasuredRows(Measured):
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means: one pull-back."""
-        slopes = objective * self.loss_slope
-        for slope, pull, cells in zip(self.moment_slopes, pulls or [], self.cells, strict=False):
-            slopes = slopes + slope * pull[cells]
+        slopes = self._pulled(objective, self.loss_slope, self.moment_slopes, pulls or [])
         return self.model.pullback(self.tape, slopes)
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
@@ -55,7 +56,15 @@ class MeasuredRows(Measured):
         if n_rows >= MANY_CONSTRAINTS and self.rows is None and self.model.pulls_back_cells:
             return np.asarray(matrix @ self.model.pullback_cells(cells, slopes, n_cells))
         rows = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        return np.stack([self.model.pullback(self.tape, slopes * row[cells]) for row in rows])
+        pulled = np.empty((n_rows, slopes.size))
+
+        def of_block(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            for row, out in zip(rows, pulled, strict=True):
+                np.multiply(slopes[part], row[cells[part]], out=out[part])
+
+        over_blocks(of_block, slopes.size, BLOCK_ROWS)
+        return self.model.pullbacks(self.tape, pulled)
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means: one Gram matrix."""
@@ -73,11 +82,27 @@ class MeasuredRows(Measured):
 
     def _curvatures(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means by the scores."""
-        weights = self.loss_curvature
-        for k, pull in enumerate(pulls):
-            if pull.any():
-                weights = weights + self.moment_curvatures[k] * pull[self.cells[k]]
-        return weights
+        return self._pulled(1.0, self.loss_curvature, self.moment_curvatures, pulls)
+
+    def _pulled(
+        self,
+        objective: float,
+        of_loss: FloatArray,
+        of_moments: list[FloatArray],
+        pulls: list[FloatArray],
+    ) -> FloatArray:
+        """Return objective * what belongs to the loss + sum of pulls * that of the moments."""
+        out = np.empty_like(of_loss)
+
+        def of_block(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            np.multiply(objective, of_loss[part], out=out[part])
+            for of_rule, pull, cells in zip(of_moments, pulls, self.cells, strict=False):
+                if pull.any():
+                    out[part] += of_rule[part] * pull[cells[part]]
+
+        over_blocks(of_block, out.size, BLOCK_ROWS)
+        return out
 
 
 class ConstrainedERM(RuledProblem):
@@ -121,24 +146,30 @@ class ConstrainedERM(RuledProblem):
         rows, loss_weights, cell_weights = self.everything if batch is None else batch
         count_passes(1.0 if rows is None else rows.size / self.targets.size)
         scores, tape = self.model.forward(w, rows)
-        # Parts are new arrays, so they are weighted in place: memory counts with a million rows.
-        targets = self.targets if rows is None else self.targets[rows]
-        loss, loss_slope, loss_curvature = self.loss.parts(scores, targets)
-        mean_loss = float(loss_weights @ loss)
-        loss_slope *= loss_weights
-        loss_curvature *= loss_weights
-        del loss
-        means, slopes, curvatures, of_rules = [], [], [], []
-        for rule, weights in zip(self.rules, cell_weights, strict=True):
-            value, slope, curvature = rule.moment.parts(scores, self.temperature, rows)
-            cells = rule.cells if rows is None else rule.cells[rows]
-            slope *= weights
-            curvature *= weights
-            mean = np.bincount(cells, weights=weights * value, minlength=rule.n_cells)
-            means.append(np.asarray(mean, dtype=np.float64))
-            slopes.append(slope)
-            curvatures.append(curvature)
-            of_rules.append(cells)
+        cells = [rule.cells if rows is None else rule.cells[rows] for rule in self.rules]
+        # One line per rule, and the last one for the loss.
+        slopes, curvatures = np.empty((2, len(self.rules) + 1, scores.size))
+
+        def of_block(start: int, stop: int) -> tuple[float, list[FloatArray]]:
+            part = slice(start, stop)
+            own = part if rows is None else rows[part]
+            loss = self.loss.parts(scores[part], self.targets[own])
+            np.multiply(loss.slope, loss_weights[part], out=slopes[-1, part])
+            np.multiply(loss.curvature, loss_weights[part], out=curvatures[-1, part])
+            sums = []
+            for k, (rule, weights) in enumerate(zip(self.rules, cell_weights, strict=True)):
+                value, slope, curvature = rule.moment.parts(scores[part], self.temperature, own)
+                np.multiply(slope, weights[part], out=slopes[k, part])
+                np.multiply(curvature, weights[part], out=curvatures[k, part])
+                of_cells = np.bincount(cells[k][part], weights[part] * value, rule.n_cells)
+                sums.append(np.asarray(of_cells, dtype=np.float64))
+            return float(loss_weights[part] @ loss.value), sums
+
+        mean_loss, means = 0.0, [np.zeros(rule.n_cells) for rule in self.rules]
+        for of_loss, of_rules in over_blocks(of_block, scores.size, BLOCK_ROWS):
+            mean_loss += of_loss
+            for total, of_rule in zip(means, of_rules, strict=True):
+                total += of_rule
         return MeasuredRows(
             mean_loss=mean_loss,
             means=means,
@@ -146,11 +177,11 @@ class ConstrainedERM(RuledProblem):
             model=self.model,
             tape=tape,
             rows=rows,
-            cells=of_rules,
-            loss_slope=loss_slope,
-            loss_curvature=loss_curvature,
-            moment_slopes=slopes,
-            moment_curvatures=curvatures,
+            cells=cells,
+            loss_slope=slopes[-1],
+            loss_curvature=curvatures[-1],
+            moment_slopes=list(slopes[:-1]),
+            moment_curvatures=list(curvatures[:-1]),
         )
 
     def scores(self, theta: FloatArray) -> FloatArray:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import minimize
 
 from skfair._typing import FloatArray
@@ -39,6 +40,8 @@ TEMPERATURES = (3e-2, 3e-3)
 LARGE, SAMPLE = 20_000, 10_000
 # From so many multipliers on, those that nothing draws away from 0 are left there.
 MANY = 500
+# Entries of the rules' matrix beyond which it is multiplied as a sparse one.
+_LARGE_MATRIX = 50_000
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -155,6 +158,9 @@ def maximise_dual(
 ) -> FloatArray:
     """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
     rules, total, shape = problem.rules, problem.total_weight, multipliers.shape
+    matrix: Any = rules.matrix
+    if matrix.size > _LARGE_MATRIX:  # groups are compared in pairs: nearly all entries are 0
+        matrix = sparse.csr_array(matrix)
     if not multipliers.size:
         return multipliers
     unit = table.mean_nearest()
@@ -163,8 +169,9 @@ def maximise_dual(
 
     def negative_dual(flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         lam = flat.reshape(shape) * unit
-        value, counts = table.soft_counts(rules.prices(lam), temperature * unit)
-        slope = (counts @ rules.matrix.T + rules.slack) / total
+        price = np.ascontiguousarray(-(matrix.T @ lam.T))
+        value, counts = table.soft_counts(price, temperature * unit)
+        slope = ((matrix @ counts.T).T + rules.slack) / total
         value = value / unit - float((flat.reshape(shape) * rules.slack).sum())
         return -value / total, slope.ravel()
 

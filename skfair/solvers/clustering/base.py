@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,13 @@ from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
+from skfair.utils.history import go_on
 from skfair.utils.registry import Registry
 from skfair.utils.text import listed
+from skfair.utils.threads import over_blocks
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 CLUSTERING_SOLVERS: Registry[type[ClusteringSolver]] = Registry(
     "clustering solver", "skfair.solvers.clustering"
@@ -242,9 +247,11 @@ def check_limits(
         )
 
 
-def go_on(state: object) -> bool:
-    """Be a callback that never stops."""
-    return False
+def for_each(function: Callable[[T], R], items: Sequence[T], callback: Callback) -> list[R]:
+    """Return a function of each item, made by threads unless a callback follows what is done."""
+    if callback is not go_on:
+        return [function(item) for item in items]
+    return over_blocks(lambda i, _: function(items[i]), len(items), 1, 1)
 
 
 def register(solver: type[ClusteringSolver]) -> type[ClusteringSolver]:

@@ -8,14 +8,14 @@ from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.base import Status
 from skfair.solvers.clustering.assignment import TEMPERATURES, at_best_prices, placed_rows
-from skfair.solvers.clustering.base import Clustering, go_on
-from skfair.utils.history import History
+from skfair.solvers.clustering.base import Clustering
+from skfair.utils.history import History, go_on
 
 # Rounds end when this many of them have not lowered the value of the dual by one in ten thousand:
 # with many rules the multipliers are never quite at rest, and the centres tremble with them.
 _PATIENCE, _PROGRESS = 6, 1e-4
 # How many rounds of repair and improvement may follow.
-_FINISHING_ROUNDS = 10
+FINISHING_ROUNDS = 10
 
 
 def fair_lloyd(
@@ -30,7 +30,7 @@ def fair_lloyd(
     tol: float = 1e-4,
     dual_iter: int = 15,  # steps on the dual per round
     # Largest number of rounds with repair and improvement
-    finishing_rounds: int = _FINISHING_ROUNDS,
+    finishing_rounds: int = FINISHING_ROUNDS,
     search_counts: bool = True,  # whether an integer programme helps where single moves get stuck
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:

@@ -15,7 +15,7 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import TEMPERATURES, place
-from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf
+from skfair.solvers.clustering.base import Clustering, FrontPoint, RulesOf, for_each
 from skfair.solvers.clustering.lloyd import fair_lloyd
 
 # Steps on the dual per balance: prices move little from one balance to the next.
@@ -34,15 +34,23 @@ def sweep(
     The second of every pair of starts begins at the fair end. Points come in the order in which
     they were found; dominated ones are included.
     """
-    points: list[FrontPoint] = []
-    for number, centers in enumerate(starts):
+    is_stopped = False
+
+    def follow(number: int) -> list[FrontPoint]:
+        nonlocal is_stopped
         up, down = list(targets), list(targets[::-1])
         order = up + down[1:] if number % 2 == 0 else down + up[1:]
-        for point in _follow(problem, rules_of, order, centers):
-            points.append(point)
-            if callback(point.clustering.centers):
-                return points
-    return points
+        found: list[FrontPoint] = []
+        if not is_stopped:
+            for point in _follow(problem, rules_of, order, starts[number]):
+                found.append(point)
+                is_stopped = callback(point.clustering.centers)
+                if is_stopped:
+                    break
+        return found
+
+    found = for_each(follow, range(len(starts)), callback)
+    return [point for of_start in found for point in of_start]
 
 
 def _follow(
@@ -80,23 +88,25 @@ def _follow(
         yield FrontPoint(target, rules, clustering)
 
 
-def on_all_points(problem: RepresentationProblem, points: Sequence[FrontPoint]) -> list[FrontPoint]:
+def on_all_points(
+    problem: RepresentationProblem, points: Sequence[FrontPoint], callback: Callback
+) -> list[FrontPoint]:
     """Carry the cheapest clustering of each target from a sample to all points."""
     best: dict[float, FrontPoint] = {}
     for point in points:
         other = best.get(point.target)
         if other is None or point.clustering.cost < other.clustering.cost:
             best[point.target] = point
-    return [
-        point._replace(
-            clustering=fair_lloyd(
-                problem.with_rules(point.rules),
-                point.clustering.centers,
-                multipliers=point.clustering.multipliers,
-                max_iter=1,
-                dual_iter=4,
-                search_counts=False,
-            )
+
+    def carry(point: FrontPoint) -> FrontPoint:
+        clustering = fair_lloyd(
+            problem.with_rules(point.rules),
+            point.clustering.centers,
+            multipliers=point.clustering.multipliers,
+            max_iter=1,
+            dual_iter=4,
+            search_counts=False,
         )
-        for point in best.values()
-    ]
+        return point._replace(clustering=clustering)
+
+    return for_each(carry, list(best.values()), callback)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from skfair.solvers.clustering.base import (
     FrontPoint,
     RulesOf,
     Starts,
+    for_each,
     register,
 )
-from skfair.solvers.clustering.lloyd import fair_lloyd
+from skfair.solvers.clustering.lloyd import FINISHING_ROUNDS, fair_lloyd
 from skfair.solvers.clustering.price_front import on_all_points, sweep
 
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
@@ -82,31 +84,22 @@ class Prices(ClusteringSolver):
         random_state: np.random.RandomState,
         callback: Callback,
     ) -> Clustering:
-        if problem.n_samples <= LARGE:
-            return super().cluster(
-                problem,
-                starts,
-                max_iter=max_iter,
-                tol=tol,
-                random_state=random_state,
-                callback=callback,
-            )
         # The starts of a large problem compete on a sample, where it only has to be seen which is
         # better; the winner goes on with a few rounds over all rows.
-        sample = problem.sample(SAMPLE, random_state)
-        runs = [
-            fair_lloyd(
-                sample,
-                start,
-                max_iter=max_iter,
-                tol=tol,
-                finishing_rounds=1,
-                search_counts=False,
-                callback=callback,
-            )
-            for start in starts
-        ]
-        best = min(runs, key=lambda run: run.standing)
+        is_large = problem.n_samples > LARGE
+        part = problem.sample(SAMPLE, random_state) if is_large else problem
+        run = partial(
+            fair_lloyd,
+            part,
+            max_iter=max_iter,
+            tol=tol,
+            finishing_rounds=1 if is_large else FINISHING_ROUNDS,
+            search_counts=not is_large,
+            callback=callback,
+        )
+        best = min(for_each(run, starts, callback), key=lambda run: run.standing)
+        if not is_large:
+            return best
         # A stop among the starts leaves whole rows to be placed, and no further rounds.
         rounds = 0 if best.status == "stopped" else _FULL_ROUNDS
         found = fair_lloyd(
@@ -137,4 +130,5 @@ class Prices(ClusteringSolver):
         if problem.n_samples <= LARGE:
             return sweep(problem, rules_of, targets, first, callback)
         sample = problem.sample(SAMPLE, random_state)
-        return on_all_points(problem, sweep(sample, rules_of, targets, first, callback))
+        points = sweep(sample, rules_of, targets, first, callback)
+        return on_all_points(problem, points, callback)

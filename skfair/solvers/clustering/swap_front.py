@@ -30,6 +30,7 @@ from skfair.solvers.clustering.swap_sample import (
     new_log,
 )
 from skfair.utils.history import History
+from skfair.utils.threads import over_blocks
 
 # The four pairs (n_a, n_b) of the paper's experiments on real data.
 PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
@@ -37,6 +38,8 @@ PAIRS = ((25, 0), (20, 4), (15, 3), (5, 2))
 _SEED_ROWS = 100
 # Rows whose closest seeds are found at a time.
 _BLOCK = 256
+# Labellings whose children one thread makes at a time.
+_PARENTS = 4
 # Candidates per row of a swap grow by one in so many iterations.
 _ITERATIONS_PER_CANDIDATE = 16
 
@@ -194,21 +197,26 @@ class SwapArchive:
         costs, balances, lengths = np.empty(shape), np.empty(shape), np.empty(shape, np.int64)
         log = new_log((*shape, int((pairs @ [1, 2]).max())))
         n_clusters, n_groups, n_features = self._sample.shape
-        swaps.breed(
-            self._sample.data,
-            self._cells,
-            (self._labels, self._counts, self._sums),
-            self._slots,
-            self._sample.total,
-            pairs,
-            (batches, draws),
-            n_candidates,
-            rule,
-            self._sample.scratch(int(pairs[:, 0].max())),
-            (np.empty((n_clusters, n_groups), np.int64), np.empty((n_clusters, n_features))),
-            log,
-            (costs, balances, lengths),
-        )
+
+        def of_parents(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            swaps.breed(
+                self._sample.data,
+                self._cells,
+                (self._labels, self._counts, self._sums),
+                self._slots[part],
+                self._sample.total,
+                pairs,
+                (batches[part], draws[part]),
+                n_candidates,
+                rule,
+                self._sample.scratch(int(pairs[:, 0].max())),
+                (np.empty((n_clusters, n_groups), np.int64), np.empty((n_clusters, n_features))),
+                tuple(moves[part] for moves in log),
+                (costs[part], balances[part], lengths[part]),
+            )
+
+        over_blocks(of_parents, n_parents, _PARENTS)
         costs = np.concatenate((self._costs, costs.ravel()))
         balances = np.concatenate((self._balances, balances.ravel()))
         keep = self._select(costs, balances)

@@ -62,12 +62,11 @@ from skfair.solvers.clustering.base import (
     FrontPoint,
     RulesOf,
     Starts,
-    go_on,
     of_labels,
     register,
 )
 from skfair.solvers.clustering.soft_assignment import SoftAssignment
-from skfair.utils.history import History
+from skfair.utils.history import History, go_on
 from skfair.utils.validation import check_numbers
 
 # Objectives settle before centres do: the share of ``tol`` that an iteration has to gain.

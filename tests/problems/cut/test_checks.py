@@ -14,11 +14,17 @@ def test_one_pass_finds_what_numpy_finds(n, dtype):
     W = np.random.default_rng(n).normal(size=(n, n))
     out = np.zeros((n, n), dtype)
     expected = W.min(), W.max(), np.abs(W - W.T).max(), 0
-    assert read_symmetric(W, out) == expected
+    assert read_symmetric(W, 0, n, out) == expected
     assert_array_equal(out, W.astype(dtype))
-    assert read_symmetric(W, np.empty((0, 0))) == expected
+    assert read_symmetric(W, 0, n, np.empty((0, 0))) == expected
+    parts = [read_symmetric(W, i, min(i + 32, n), out) for i in range(0, n, 32)]
+    found = [
+        function(column)
+        for function, column in zip((min, max, max, sum), zip(*parts, strict=True), strict=True)
+    ]
+    assert tuple(found) == expected
     W[n - 1, 0] = W[0, 1] = np.nan
-    assert read_symmetric(W, out)[3] == 2 if n == 2 else 4
+    assert read_symmetric(W, 0, n, out)[3] == 2 if n == 2 else 4
 
 
 def test_the_same_precision_is_not_copied():

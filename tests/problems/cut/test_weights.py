@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from skfair._kernels import products
 from skfair.problems.cut import weights as module
 from skfair.problems.cut.weights import DenseWeights, FactoredWeights, SparseWeights
+from skfair.utils import threads
 from tests.python_kernels import as_python
 
 
@@ -53,24 +55,29 @@ def test_narrow_product(compiled, shape, monkeypatch):
     rng = np.random.default_rng(0)
     weights, rows, out = rng.normal(size=(n_rows, n)), rng.normal(size=(b, n)), np.ones((b, n))
     kernel = products.add_narrow_product
-    (kernel if compiled else as_python(kernel))(weights, rows, out)
+    kernel = kernel if compiled else as_python(kernel)
+    kernel(weights, rows, 0, 3, out)  # columns are added part by part
+    kernel(weights, rows, 3, n, out)
     assert np.allclose(out, 1 + rows[:, :n_rows] @ weights)
 
 
-@pytest.mark.parametrize("n_threads", [1, 4])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [5, 8, 43])
-def test_products_do_not_depend_on_threads(n, order, n_threads, monkeypatch):
-    monkeypatch.setattr(module, "_library_threads", lambda: n_threads)
+def test_products_do_not_depend_on_threads(n, order, monkeypatch):
     rng = np.random.default_rng(0)
     W = rng.random((n, n)).astype(np.float32)
     W += W.T
-    form = DenseWeights(W)
-    assert form.is_fast_when_narrow == (n_threads == 1)
+    monkeypatch.setattr(module, "_COLUMNS", 5)
     for b in (1, 4, 12, 33):
         columns = np.asarray(rng.normal(size=(n, b)), np.float32, order=order)
-        assert np.allclose(form.times(columns), W @ columns, atol=1e-4)
-    assert module._library_threads() >= 1
+        products_of = []
+        for n_threads in (1, 4):
+            monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
+            form = DenseWeights(W)
+            assert form.is_fast_when_narrow
+            assert np.allclose(form.times(columns), W @ columns, atol=1e-4)
+            products_of.append(form.times(columns))
+        assert_array_equal(*products_of)
 
 
 def test_components_of_a_graph_that_have_edges():

@@ -17,6 +17,7 @@ from skfair._typing import Rows
 from skfair.problems.cut.affinity import AFFINITIES, Affinity, KernelFunction
 from skfair.problems.cut.checks import check_dense, check_memory
 from skfair.problems.cut.weights import DenseWeights
+from skfair.utils.threads import over_blocks
 
 # Rows of a kernel matrix that are computed at a time.
 _ROWS = 64
@@ -101,12 +102,14 @@ class RbfKernel:
 
         n = scaled.shape[0]
         out = np.empty((n, self._columns.shape[1]), self._dtype)
-        for start in range(0, n, _ROWS):
-            stop = min(start + _ROWS, n)
+
+        def of_block(start: int, stop: int) -> None:
             first = start if is_mirrored else 0
             part = out[start:stop]
             minus_squared_distances(scaled[start:stop], self._columns, first, part)
             np.exp(part[:, first:], out=part[:, first:])
             if is_mirrored:
                 out[stop:, start:stop] = part[:, stop:].T
+
+        over_blocks(of_block, n, _ROWS)
         return out

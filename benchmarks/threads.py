@@ -1,0 +1,195 @@
+"""What a second thread saves, and what keeps more threads from saving as much.
+
+Each job runs with one and with two threads in turn, and both results must be the same bits. The
+*serial share* is the CPU time outside of passes over the rows that threads share, divided by all
+CPU time: with so many threads as one likes, no job ends sooner than in this share of its time
+(Amdahl). Passes that only read and write are limited by the memory, so that is measured too: the
+speed of adding two long arrays.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_blobs
+from threadpoolctl import threadpool_limits
+
+from benchmarks.harness import THREAD_VARIABLES, Table, in_new_process
+from skfair.classification import ConstrainedERMClassifier
+from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.metrics import equalized_odds_difference
+from skfair.utils import threads
+
+SEED = 7001
+ROUNDS = 2
+Job = Callable[[], Any]
+
+
+@contextmanager
+def allowed(n_threads: int) -> Iterator[None]:
+    """Let libraries and passes over the rows use so many threads."""
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(n_threads)))
+    try:
+        with threadpool_limits(n_threads):
+            yield
+    finally:
+        os.environ.update({name: value for name, value in before.items() if value is not None})
+
+
+def points(n: int, d: int, dtype: type) -> tuple[Any, Any]:
+    """Return blobs, and three groups of which one is more frequent on one side."""
+    X, _ = make_blobs(n, d, centers=20, cluster_std=3, random_state=SEED)
+    rng = np.random.default_rng(SEED)
+    groups = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    groups[(X[:, 0] > 0) & (rng.random(n) < 0.5)] = 0
+    return X.astype(dtype), groups
+
+
+def k_means(n: int) -> Job:
+    X, groups = points(n, 10, np.float32)
+    model = FairKMeans(20, random_state=0)
+    return lambda: model.fit(X, sensitive_features=groups).labels_
+
+
+def front(n: int) -> Job:
+    X, groups = points(n, 10, np.float64)
+    model = ParetoFairKMeans(10, balances=21, n_init=1, random_state=0)
+    return lambda: model.fit(X, sensitive_features=groups).costs_
+
+
+def swap_front(n: int) -> Job:
+    X, groups = points(n, 10, np.float64)
+    model = ParetoFairKMeans(10, solver="swap", max_iter=40, random_state=0)
+    return lambda: model.fit(X, sensitive_features=groups).costs_
+
+
+def spectral(n: int) -> Job:
+    X, groups = points(n, 10, np.float64)
+    model = FairSpectralClustering(10, gamma=0.01, random_state=0)
+    return lambda: model.fit(X, sensitive_features=groups).embedding_
+
+
+def classifier(n: int) -> Job:
+    rng = np.random.default_rng(SEED)
+    groups, X = rng.integers(3, size=n), rng.standard_normal((n, 50))
+    X[:, 0] += groups / 3
+    y = (X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0).astype(int)
+    model = ConstrainedERMClassifier(max_disparity=0.02)
+    return lambda: model.fit(X, y, sensitive_features=groups).coef_
+
+
+def metric(n: int) -> Job:
+    rng = np.random.default_rng(SEED)
+    y, predicted, groups = rng.integers(2, size=(3, n))
+    return lambda: equalized_odds_difference(y, predicted, sensitive_features=groups)
+
+
+def addition(n: int) -> Job:
+    """Add two arrays of n numbers into a third one."""
+    first, second, out = np.ones((3, n))
+
+    def add() -> float:
+        threads.over_blocks(
+            lambda i, j: np.add(first[i:j], second[i:j], out=out[i:j]), n, threads.BLOCK
+        )
+        return float(out[-1])
+
+    return add
+
+
+JOBS: dict[str, tuple[Callable[[int], Job], int]] = {
+    "FairKMeans, K=20, d=10": (k_means, 1_000_000),
+    "ConstrainedERMClassifier, d=50": (classifier, 500_000),
+    "FairSpectralClustering, rbf": (spectral, 10_000),
+    "ParetoFairKMeans, prices": (front, 40_000),
+    "ParetoFairKMeans, swaps": (swap_front, 40_000),
+    "equalized_odds_difference": (metric, 10_000_000),
+    "addition of two arrays": (addition, 20_000_000),
+}
+
+
+def run(name: str, quick: bool) -> dict[str, Any]:
+    """Time one job with one and two threads; in a process of its own."""
+    make, n = JOBS[name]
+    make(n // 50)()  # loads compiled code
+    job = make(n // 50 if quick else n)
+    shared = 0.0
+    made_by_threads = threads._made_by_threads
+
+    def timed(*given: Any) -> Any:
+        nonlocal shared
+        start = time.process_time()
+        made = made_by_threads(*given)
+        shared += time.process_time() - start
+        return made
+
+    threads._made_by_threads = timed
+    walls: dict[int, list[float]] = {1: [], 2: []}
+    cpu, results = 0.0, []
+    for _ in range(1 if quick else ROUNDS):
+        for n_threads, times in walls.items():
+            with allowed(n_threads):
+                wall, start = time.perf_counter(), time.process_time()
+                results.append(job())
+                times.append(time.perf_counter() - wall)
+                cpu += (time.process_time() - start) * (n_threads > 1)
+    return {
+        "rows": n // 50 if quick else n,
+        "one": median(walls[1]),
+        "two": median(walls[2]),
+        "serial": 1 - shared / cpu,
+        "is_same": all(np.array_equal(results[0], other) for other in results[1:]),
+    }
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    found = {}
+    for name in JOBS:
+        found[name] = in_new_process(run, name=name, quick=quick)
+        print(f"   {name} done", flush=True)
+    return found
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Show wall time, the ratio, the serial share and what 16 threads could save by it."""
+    lines = [
+        [
+            name,
+            row["rows"],
+            f"{row['one']:.3f}",
+            f"{row['two']:.3f}",
+            f"{row['one'] / row['two']:.2f}",
+            f"{row['serial']:.0%}",
+            f"{1 / (row['serial'] + (1 - row['serial']) / 16):.1f}",
+            "yes" if row["is_same"] else "no",
+        ]
+        for name, row in results.items()
+    ]
+    columns = ["job", "rows", "1 thread, s", "2 threads, s", "ratio", "serial share"]
+    columns += ["most at 16 threads", "same bits"]
+    return {"speed": Table("wall time with one and two threads", columns, lines)}
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Draw the ratios that were measured, and what the serial shares allow beyond."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axis = figure.subplots()
+    n_threads = np.array([1, 2, 4, 8, 16, 32, 64])
+    for k, (name, row) in enumerate(results.items()):
+        bound = 1 / (row["serial"] + (1 - row["serial"]) / n_threads)
+        axis.loglog(n_threads, bound, "-", color=f"C{k}", label=name)
+        axis.loglog([2], [row["one"] / row["two"]], "o", color=f"C{k}")
+    axis.set_xticks(n_threads, [str(n) for n in n_threads])
+    axis.set_yticks(n_threads, [str(n) for n in n_threads])
+    axis.minorticks_off()
+    axis.set_xlabel("threads")
+    axis.set_ylabel("times as fast")
+    axis.legend(frameon=False, fontsize=7)
+    return {"speed": figure}
