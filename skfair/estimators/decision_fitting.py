@@ -185,7 +185,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
 
         if not self.is_group_aware_:
-            chosen = choose(search(self._group_models), None, self.method)
+            known = self._group_models
+            guessed = None if known is None or n_strata > 1 else known.guess(chances)
+            chosen = choose(search(known), None, self.method, guessed)
             is_convex = all(bound.quotients is None for bound in judge.bounds)
             if self._group_models is None or (is_convex and chosen.verdict.is_feasible):
                 return chosen

@@ -440,3 +440,21 @@ def test_fewer_rules_than_needed_change_nothing():
     assert fitted.method_ == "none"
     assert fitted.price_of_fairness_ == 0
     assert np.array_equal(fitted.predict(X), fitted.predict_proba(X).argmax(axis=1))
+
+
+@pytest.mark.parametrize("rule", ["demographic_parity", "equalized_odds"])
+def test_groups_that_the_columns_tell_decide_like_known_ones(rule):
+    X, y, groups = people(1200, seed=20)
+    X = np.column_stack([X, groups == "a"])
+    given = {"sensitive_features": groups}
+    params = {"group_estimator": DecisionTreeClassifier(max_depth=2), "cv": 3}
+    right = {
+        aware: np.mean(
+            model(rule, 0.02, group_aware=aware, **params if not aware else {})
+            .fit(X, y, **given)
+            .train_predictions_
+            == y
+        )
+        for aware in (True, False)
+    }
+    assert right[False] >= right[True] - 0.005
