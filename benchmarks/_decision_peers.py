@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.frozen import FrozenEstimator
 
 from benchmarks._decision_scores import SEEDS, Part, Stored, stored
-from skfair.classification import FairDecisionClassifier
+from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 
 Predictor = Callable[[Part], Any]
 # Classes whose rates a rule compares; None stands for all rows.
@@ -58,6 +59,18 @@ def threshold_optimizer(train: Part, rule: str, limit: float) -> Predictor:
         estimator=base, constraints=name, prefit=True, predict_method="predict_proba"
     ).fit(train.table(), train.y, sensitive_features=train.groups)
     return lambda part: model._pmf_predict(part.table(), sensitive_features=part.groups)[:, 1]
+
+
+def calibrated(train: Part, rule: str, limit: float) -> Predictor:
+    """Skfair's maps of scores over all ranks, with the group."""
+    base = FrozenEstimator(Stored().fit(None, train.y))
+    model = PartialParityCalibrator(base, (0, 1), rule, limit, threshold="accuracy")
+    model.fit(_clipped(train), train.y, sensitive_features=train.groups)
+    return lambda part: model.predict(_clipped(part), sensitive_features=part.groups)
+
+
+def _clipped(part: Part) -> Any:
+    return np.clip(part.chances, 1e-9, 1 - 1e-9)
 
 
 def grid_of_thresholds(aware: bool) -> Any:

@@ -5,6 +5,8 @@ on five folds of the training rows. Training rows have the probabilities of a mo
 seen them, test rows the mean over the five models.
 """
 
+import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,9 +22,24 @@ from benchmarks._erm_data import COMPAS_COLUMNS
 from benchmarks.harness import OUTPUT
 from skfair.datasets import load_local, make_loans
 
-# None of them was used while the method was made.
-SEEDS = (2201, 2202, 2203, 2204, 2205)
+# The numbers of the method were chosen on other splits.
+SEEDS = (3301, 3302, 3303, 3304, 3305)
 N_FOLDS = 5
+
+
+def kept(piece: str, measure: Callable[[], Any], *, quick: bool = False) -> Any:
+    """Return a piece of results from its file in output/pieces, or measure and write it.
+
+    A run that was cut off goes on where it was. Remove the folder to measure anew.
+    """
+    if quick:
+        return measure()
+    path = OUTPUT / "pieces" / f"{piece}.json"
+    if not path.exists():
+        found = measure()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found))
+    return json.loads(path.read_text())
 
 
 class People(NamedTuple):

@@ -5,6 +5,7 @@ Every rule is kept with and without the group at prediction; so are floors, budg
 two attributes that overlap. Disparities are counted here, not by the code that enforced them.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._decision_scores import SEEDS, Part, people, scored, split, stored
+from benchmarks._decision_scores import SEEDS, Part, kept, people, scored, split, stored
 from benchmarks.harness import Table, data_folder, quiet, timed
 from skfair.classification import FairDecisionClassifier
 
@@ -120,14 +121,21 @@ def overlapping(name: str, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def piece(name: str, seed: int, *, quick: bool) -> dict[str, list[dict[str, Any]]]:
+    """Return all fits of a data set and split."""
+    train, _ = scored(name, seed, 1500 if quick else N_ROWS, N_TREES)
+    return {"rules": fits(train), "overlapping": overlapping(name, seed)}
+
+
 def main(*, quick: bool = False) -> dict[str, Any]:
     names = NAMES if data_folder() is not None else ("loans",)
     results: dict[str, Any] = {}
     with quiet():
         for seed in SEEDS[: 1 if quick else 4]:
             for name in names:
-                train, _ = scored(name, seed, 1500 if quick else N_ROWS, N_TREES)
-                found = {"rules": fits(train), "overlapping": overlapping(name, seed)}
+                found = kept(
+                    f"promise-{name}-{seed}", partial(piece, name, seed, quick=quick), quick=quick
+                )
                 for kind, rows in found.items():
                     results.setdefault(name, {}).setdefault(kind, []).extend(rows)
             print(f"   split {seed} done", flush=True)

@@ -5,6 +5,7 @@ by mean disparity on test rows. At a given disparity a way has the accuracy of i
 that one that keeps its limit less well on new rows gains nothing by it.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from benchmarks._decision_peers import (
+    calibrated,
     grid_of_thresholds,
     linear_programme,
     measured,
@@ -20,7 +22,7 @@ from benchmarks._decision_peers import (
     reweighted,
     threshold_optimizer,
 )
-from benchmarks._decision_scores import SEEDS, people, scored, split
+from benchmarks._decision_scores import SEEDS, kept, people, scored, split
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference
@@ -37,6 +39,7 @@ AWARE = {
     "ThresholdOptimizer (random)": threshold_optimizer,
     "grid of thresholds, group": grid_of_thresholds(True),
     "linear programme, group": linear_programme(True),
+    "PartialParityCalibrator": calibrated,
 }
 BLIND = {
     "without the group": ours(False),
@@ -127,13 +130,17 @@ def main(*, quick: bool = False) -> dict[str, Any]:
         for name in names:
             own = runs.setdefault(name, {})
             for seed in SEEDS[:1] if quick else SEEDS:
-                for key, values in points(name, seed, quick=quick).items():
+                measure = partial(points, name, seed, quick=quick)
+                for key, values in kept(f"decisions-{name}-{seed}", measure, quick=quick).items():
                     own.setdefault(key, []).extend(values)
                 print(f"   {name} {seed} done", flush=True)
-        jobs = {}
+        jobs: dict[str, list[dict[str, float]]] = {}
         if data_folder() is not None:
             for name, aware in zip(OURS, (True, False), strict=True):
-                jobs[name] = [bank_job(s, aware, quick=quick) for s in SEEDS[: 1 if quick else 3]]
+                for seed in SEEDS[: 1 if quick else 3]:
+                    measure = partial(bank_job, seed, aware, quick=quick)
+                    found = kept(f"decisions-job-{aware}-{seed}", measure, quick=quick)
+                    jobs.setdefault(name, []).append(found)
     return {"runs": runs, "jobs": jobs}
 
 

@@ -27,7 +27,7 @@ from skfair.estimators.certified import Models, certified_fit, check_certifiable
 from skfair.estimators.certified_split import Certified
 from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
 from skfair.estimators.decision_prediction import DecisionPrediction
-from skfair.estimators.decisions import LabelledRows
+from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.inner_models import InnerModels
 from skfair.groups.attributes import CONTROL
@@ -161,7 +161,13 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     def _choose(
         self, judge: Judge, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
     ) -> Chosen:
-        """Search the prices: of known or of estimated groups, or of both if that is better."""
+        """Search the prices: of known or of estimated groups, or of both if that is better.
+
+        With known groups decisions are compared by expected worth, which overfits less.
+        """
+        counted = judge
+        if self.is_group_aware_:
+            judge = judge.expecting(chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
         strata = None if rows.strata is None else rows.strata.codes
@@ -179,7 +185,9 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
             )
 
         if not self.is_group_aware_:
-            chosen = choose(search(self._group_models), None, self.method)
+            known = self._group_models
+            guessed = None if known is None or n_strata > 1 else known.guess(chances)
+            chosen = choose(search(known), None, self.method, guessed)
             is_convex = all(bound.quotients is None for bound in judge.bounds)
             if self._group_models is None or (is_convex and chosen.verdict.is_feasible):
                 return chosen
@@ -194,9 +202,11 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         if self._group_models is not None:
             mixed = choose(search(self._group_models), None, "prices")
             if mixed.verdict.is_better_than(chosen.verdict):
-                return mixed._replace(method="mixed")
-            self._group_models, self.group_estimators_ = None, []
-        return chosen
+                chosen = mixed._replace(method="mixed")
+            else:
+                self._group_models, self.group_estimators_ = None, []
+        free = free_decisions(chances @ judge.worth)
+        return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))
 
     def _is_refit_asked(self, chosen: Chosen) -> bool:
         """Whether to fit again: prices are not 0, and the fit takes weights; warn if it cannot."""

@@ -13,6 +13,8 @@ from skfair.groups.encoding import GroupEncoding
 
 # With more pairs of group and class than this, the group is estimated by itself.
 MOST_PAIRS = 20
+# Groups count as known if the most likely one has this probability, in the mean over rows.
+SURE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,14 @@ class GroupModels:
     def joint_of_rows(self, chances: FloatArray) -> FloatArray:
         """Return the same of the training rows, by models that have not seen them."""
         return self._together(self.of_rows, chances)
+
+    def guess(self, chances: FloatArray) -> IntArray | None:
+        """Return the most likely groups of the training rows, None if these are far from sure."""
+        if len(self.models) > 1:
+            return None
+        of_groups = self.joint_of_rows(chances).sum(axis=2)
+        is_sure = of_groups.max(axis=1).mean() >= SURE
+        return np.asarray(of_groups.argmax(axis=1)) if is_sure else None
 
     def _together(self, found: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []

@@ -29,7 +29,9 @@ class Chosen(NamedTuple):
         return np.asarray(np.exp(-((self.leads / width) ** 2)))
 
 
-def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
+def choose(
+    search: PriceSearch, groups: IntArray | None, method: str, guessed: IntArray | None = None
+) -> Chosen:
     """Return the best decisions.
 
     Parameters
@@ -40,6 +42,9 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
         The groups of the rows if decisions may use them and they do not overlap.
     method : {"auto", "prices", "windows"}
         What is tried.
+    guessed : ndarray of shape (n_samples,), default=None
+        The groups that rows are most likely in, where that is nearly sure: the windows of these are
+        a further start for prices.
 
     Returns
     -------
@@ -65,6 +70,10 @@ def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
         )
     if method != "windows" and not is_exact:
         found.append(("prices", search.run()))
+        if method == "auto" and guessed is not None and search.judge.n_classes == 2:
+            prices = window_prices(search.judge, search.features, guessed, search.values)
+            if prices is not None:
+                found.append(("prices", search.polished(search.candidate(prices))))
     name, best = found[0]
     for other, one in found[1:]:
         if one.verdict.is_better_than(best.verdict):

@@ -1,4 +1,4 @@
-"""What decisions are worth, and whether they keep the rules: counted on the rows, not estimated.
+"""What decisions are worth, and whether they keep the rules: counted on the rows.
 
 With several classes a rule on selection is kept for each class against the rest. A rule on right
 predictions (accuracy parity) is one rule for all classes.
@@ -7,6 +7,7 @@ predictions (accuracy parity) is one rule for all classes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from skfair.enforcement.thresholds import Cut, RateTable
 ROUNDING = 5e-11
 # Values that differ by less, relatively, are a tie.
 _SPACING = 1e-12
+# With so many rows expected worth is trusted as much as counted worth.
+BELIEVED = 6_000
 
 
 class ClassRule(NamedTuple):
@@ -70,6 +73,7 @@ class Judge:
     ) -> None:
         self.rules = [rule for rule in rules if rule.bound.blocks.size]
         self.classes, self.weights, self.worth = classes, weights, worth
+        self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
         self.bounds = [rule.bound for rule in self.rules]
         self._table = RateTable(self.bounds)
         n, n_rules = classes.size, len(self.rules)
@@ -101,9 +105,21 @@ class Judge:
         means = self.means(predicted)
         return [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
 
+    def expecting(self, chances: FloatArray) -> Judge:
+        """Return a judge that goes by expected worth, too, given the probabilities of the classes.
+
+        The decisions that are best for the true classes of few rows are in part best for the noise
+        in them, so these probabilities count as much as the classes of ``BELIEVED`` rows. Rates,
+        and so the limits, are counted as before.
+        """
+        other = copy(self)
+        part = BELIEVED / (BELIEVED + self.classes.size)
+        other.values = self.values + part * (chances @ self.worth - self.values)
+        return other
+
     def worth_of(self, predicted: IntArray) -> float:
         """Return what decisions are worth."""
-        return float(self.weights @ self.worth[self.classes, predicted])
+        return float(self.weights @ self.values[np.arange(predicted.size), predicted])
 
     def __call__(self, predicted: IntArray) -> Verdict:
         """Judge the decision of every row."""
@@ -179,7 +195,7 @@ class Judge:
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """Return what changes if rows get labels, not others: worth, cells, and cell means."""
         classes = self.classes[rows]
-        gains = self.weights[rows] * (self.worth[classes, labels] - self.worth[classes, others])
+        gains = self.weights[rows] * (self.values[rows, labels] - self.values[rows, others])
         cells, steps = self.cells[:, rows], self.steps[:, rows]
         for k, rule in enumerate(self.rules):
             counted = classes if rule.counted is None else rule.counted

@@ -165,8 +165,7 @@ def _curves_of(
     is_cut = np.ones(rows.size + 1, dtype=bool)
     is_cut[1:-1] = ordered[:-1] - ordered[1:] > 1e-12
     n_above = np.flatnonzero(is_cut)
-    classes = judge.classes[rows]
-    gains = judge.weights[rows] * (judge.worth[classes, 1] - judge.worth[classes, 0])
+    gains = judge.weights[rows] * (judge.values[rows, 1] - judge.values[rows, 0])
     curves, n_blocks = [], 0
     for k in described:
         bound = judge.bounds[k]

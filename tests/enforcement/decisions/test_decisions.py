@@ -8,9 +8,11 @@ from scipy.special import softmax
 from skfair._kernels.decisions import passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
+from skfair.enforcement.decisions.choose import choose
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
+from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
 from skfair.enforcement.decisions.shares import along, known_shares, margins
 from skfair.groups.encoding import encode_groups
@@ -144,3 +146,21 @@ def test_a_line_search_finds_the_best_of_all_shifts(n_classes):
             other = judge(np.array(predicted))
             best = other if other.is_better_than(best) else best
         assert not best.is_better_than(found)
+
+
+def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
+    gained = []
+    for seed in range(5):
+        judge, features, groups, chances, shares = small(DemographicParity(), 0.05, seed=seed)
+        codes, kinds = np.searchsorted(["a", "b"], groups), judge.classes
+        worth = {}
+        for name, one in (("counted", judge), ("expected", judge.expecting(chances))):
+            rng = np.random.RandomState(0)
+            search = PriceSearch(one, features, kinds, chances, shares, rng)
+            chosen = choose(search, codes, "windows")
+            rates = [chosen.predicted[codes == g].mean() for g in (0, 1)]
+            assert abs(rates[0] - rates[1]) <= 0.05
+            worth[name] = chances[np.arange(80), chosen.predicted].mean()
+        gained.append(worth["expected"] - worth["counted"])
+    assert min(gained) >= -1e-12
+    assert max(gained) > 0.005
