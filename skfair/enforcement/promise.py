@@ -8,7 +8,7 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,6 +31,8 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
+# Rows of a group and class that tell of most limits that they are above the noise.
+_FEW = 1000
 _TINY = 1e-12
 
 
@@ -418,4 +420,25 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
         f"No model was found whose {promise.name} disparity on the training data is at most "
         f"{promise.said}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
+    )
+
+
+def warn_below_noise(promise: Promise, alike: Callable[[int | None], Promise]) -> None:
+    """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
+
+    ``alike(most)`` is the promise on as many rows as were fitted, of each group and class at most
+    so many. Fewer rows show more noise, so few of them already clear most limits.
+    """
+    above = []
+    for most in (_FEW, None):
+        floors = [simulated_floor(part) for part in alike(most).of_attributes()]
+        limits = [part.bound for part in promise.of_attributes()]
+        above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
+        if not above:
+            return
+    bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
+    warn_user(
+        f"max_disparity={bound:.3g} is below the noise floor: groups of these sizes that are alike "
+        f"in truth show {floor:.3g} on average, so new rows will show more than the limit. Use a "
+        "larger limit, a longer interval, more rows, or merge small groups."
     )
