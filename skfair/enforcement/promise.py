@@ -31,8 +31,9 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
-# Rows of a group and class that tell of most limits that they are above the noise.
-_FEW = 1000
+# Rows of a group and class at most, tried in turn: few of them clear most limits, and of more than
+# a million the noise is below any limit worth asking for.
+_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 _TINY = 1e-12
 
 
@@ -423,15 +424,20 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
 
 
-def warn_below_noise(promise: Promise, alike: Callable[[int | None], Promise]) -> None:
+def warn_below_noise(promise: Promise, alike: Callable[[int], Promise]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
     ``alike(most)`` is the promise on as many rows as were fitted, of each group and class at most
     so many. Fewer rows show more noise, so few of them already clear most limits.
     """
-    above = []
-    for most in (_FEW, None):
-        floors = [simulated_floor(part) for part in alike(most).of_attributes()]
+    above: list[tuple[float, float]] = []
+    n_rows = 0
+    for most in _SIZES:
+        rows = alike(most)
+        if rows.groups.n_samples == n_rows:
+            break  # all rows were there already
+        n_rows = rows.groups.n_samples
+        floors = [simulated_floor(part) for part in rows.of_attributes()]
         limits = [part.bound for part in promise.of_attributes()]
         above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
         if not above:

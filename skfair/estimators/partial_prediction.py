@@ -211,10 +211,10 @@ class PartialPrediction(Certified, ClassifierMixin):
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
         return simulated_floor(self._alike())
 
-    def _alike(self, most: int | None = None) -> Promise:
+    def _alike(self, most: float = np.inf) -> Promise:
         """Return the promise on as many rows of each group and class, or on at most so many."""
         rng = np.random.RandomState(0)
-        table = np.minimum(self._counts, most or np.inf).astype(np.int64)
+        table = np.minimum(self._counts, most).astype(np.int64)
         codes, targets = [], np.empty(0)
         for first, stop in pairwise(self._group_levels.offsets.tolist()):
             by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
