@@ -214,14 +214,16 @@ class PartialPrediction(Certified, ClassifierMixin):
     def _alike(self, most: float = np.inf) -> Promise:
         """Return the promise on as many rows of each group and class, or on at most so many."""
         rng = np.random.RandomState(0)
-        table = np.minimum(self._counts, most).astype(np.int64)
-        codes, targets = [], np.empty(0)
+        table, parts = np.minimum(self._counts, most).astype(np.int64), []
         for first, stop in pairwise(self._group_levels.offsets.tolist()):
             by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
-            codes.append(np.concatenate([rng.permutation(one) for one in by_class]))
-            targets = np.repeat([-1.0, 1.0], [one.size for one in by_class])
-        groups = GroupEncoding(np.stack(codes), self._group_levels, table.sum(axis=1))
-        return self._promise_on(groups, targets, None)
+            parts.append([rng.permutation(one) for one in by_class])
+        # Attributes differ in how many groups they have, so in how many rows are left of all.
+        sizes = [min(part[c].size for part in parts) for c in (0, 1)]
+        codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
+        counts = np.bincount(codes.ravel(), minlength=len(table))
+        groups = GroupEncoding(codes, self._group_levels, counts)
+        return self._promise_on(groups, np.repeat([-1.0, 1.0], sizes), None)
 
     def disparity_upper_bound(
         self,
