@@ -84,11 +84,9 @@ def refusal(name, way, wrapper):
     if way == "routing" and wrapper is stacking and name not in NEED_GROUPS[:2]:
         # Routing hands the groups to the last estimator as well, which is scikit-learn's.
         return TypeError, "unexpected keyword argument 'sensitive_features'"
-    if (
-        way == "routing"
-        and name in NEED_GROUPS
-        and wrapper in (by_folds, calibrated, tuned, bagging, stacking)
-    ):
+    if name == "decisions aware" and wrapper in (bagging, tuned):
+        return None  # these ask for probabilities, which need no group
+    if way == "routing" and name in NEED_GROUPS:
         return ValueError, "group-aware: pass the groups of the rows.*set sensitive_columns"
     return None
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.reading import Given, TaskName, find_task, range_of_scores, read_rows
@@ -64,11 +65,20 @@ def steps_of(
 
 
 def named_clusters(front: FittedFront) -> list[Any]:
-    """Return the labels of each clustering as words that sort by number."""
+    """Return the cluster of each row by name, so that as few rows as can be change it.
+
+    Each clustering numbers its clusters anew; they are matched with those of the cheapest one.
+    """
+    first = front.labels_[0]
     n_clusters = int(np.max(front.labels_)) + 1
     digits = len(str(n_clusters - 1))
     names = np.array([f"cluster {k:0{digits}}" for k in range(n_clusters)])
-    return [names[labels] for labels in front.labels_]
+    found = []
+    for labels in front.labels_:
+        shared = np.zeros((n_clusters, n_clusters))
+        np.add.at(shared, (labels, first), 1)
+        found.append(names[linear_sum_assignment(shared, maximize=True)[1]][labels])
+    return found
 
 
 def steps_of_front(
