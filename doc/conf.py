@@ -116,16 +116,22 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+# Other versions of the site lie in folders beside this one: SKFAIR_DOC_VERSIONS="1.1 1.0".
+html_context = {
+    "versions": [release, *os.environ.get("SKFAIR_DOC_VERSIONS", "").split()],
+}
 html_theme = "pydata_sphinx_theme"
 html_title = f"skfair {release}"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
+html_show_search_summary = False  # it is fetched, which a page on a disk may not do
 _WIDE = ("index", "install", "quickstart", "choose", "api", "changelog")
 html_sidebars = {page: [] for page in _WIDE}
 html_theme_options = {
     "logo": {"text": "skfair"},
+    "navbar_start": ["navbar-logo", "versions"],
     "navbar_end": ["theme-switcher"],
     "header_links_before_dropdown": 6,
     "show_prev_next": False,

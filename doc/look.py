@@ -1,60 +1,159 @@
 """Look at the built site in a real browser: ``make doc-look`` after ``make doc``.
 
-Every page, dark and light, narrow and wide. It fails for: anything wider than the window (the page
-can be scrolled sideways), a picture that does not load, an error of a script, and a link within the
-site whose page or anchor does not exist. Screenshots of everything lie in ``doc/_build/look`` for
-people to look at. Needs Chromium (``CHROMIUM`` names the program) and playwright.
+Every page is opened once, from the disk, and looked at dark and light, narrow and wide. Faults are:
+
+- anything wider than the window, so that the page can be scrolled sideways;
+- a picture that does not load, a formula that is not drawn, an error of a script;
+- a page that asks the network for something;
+- text of too little contrast, by axe-core (``make doc-look`` gets it from npm; ``AXE`` names the
+  file; without it the check is left out and said to be);
+- a link within the site whose page or anchor does not exist;
+- an output that says True where the reader wants a number, or that is the repr of an object;
+- a search that finds nothing.
+
+Pictures of all but the reference pages lie in ``doc/_build/look`` for people to look at. Needs
+Chromium (``CHROMIUM`` names the program) and playwright.
 """
 
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
 from playwright.sync_api import Page, sync_playwright
 
-SITE = Path(__file__).parent / "_build" / "html"
-SHOTS = Path(__file__).parent / "_build" / "look"
-WIDTHS = {"wide": 1400, "narrow": 390}
+HERE = Path(__file__).parent
+SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
+SHOTS = HERE / "_build" / "look"
+AXE = Path(os.environ.get("AXE", HERE / "_build" / "node_modules" / "axe-core" / "axe.min.js"))
+WIDTHS = {"wide": 1400, "narrow": 360}
 THEMES = ("light", "dark")
+PICTURED = {("light", "wide"), ("dark", "narrow")}
 # Blocks may scroll inside themselves (code, tables, formulas); the page may not.
-FAULTS = """() => {
-  const root = document.documentElement, faults = [];
-  if (root.scrollWidth > root.clientWidth + 1) {
-    const wide = [...document.querySelectorAll('article *')].filter(
-      e => e.getBoundingClientRect().right > root.clientWidth + 1 && !e.children.length);
-    faults.push('wider than the window by ' + (root.scrollWidth - root.clientWidth) + ' px: '
-      + wide.slice(0, 3).map(e => e.tagName + ' ' + e.textContent.slice(0, 40)).join(' | '));
-  }
+WIDER = """() => {
+  const root = document.documentElement;
+  if (root.scrollWidth <= root.clientWidth + 1) return [];
+  const wide = [...document.querySelectorAll('body *')].filter(
+    e => e.getBoundingClientRect().right > root.clientWidth + 1 && !e.children.length);
+  return ['wider than the window by ' + (root.scrollWidth - root.clientWidth) + ' px: '
+    + wide.slice(0, 3).map(e => e.tagName + ' ' + e.textContent.slice(0, 40)).join(' | ')];
+}"""
+CONTENT = r"""() => {
+  const faults = [];
   for (const image of document.images)
     if (image.complete && !image.naturalWidth) faults.push('picture missing: ' + image.src);
   for (const formula of document.querySelectorAll('article math'))
-    if (/\\\\[a-zA-Z]/.test(formula.textContent) || !formula.getBoundingClientRect().width)
+    if (/\\[a-zA-Z]/.test(formula.textContent) || !formula.getBoundingClientRect().width)
       faults.push('formula not drawn: ' + formula.textContent.slice(0, 60));
+  for (const place of document.querySelectorAll('article .math'))
+    if (!place.querySelector('math')) faults.push('formula left as text: ' + place.textContent);
   return faults;
 }"""
+# Prompts whose answer is a truth value by name may print one.
+OUTPUTS = r"""() => {
+  const faults = [];
+  for (const block of document.querySelectorAll('article .highlight pre')) {
+    const lines = block.textContent.split('\n');
+    if (!lines[0].startsWith('>>>')) continue;
+    let asked = '';
+    for (const line of lines) {
+      if (/^(>>>|\.\.\.) /.test(line)) { asked = line; continue; }
+      const isTruth = /^\(?(True|False)(, (True|False))*\)?$/.test(line.trim());
+      if (isTruth && !/certified_|is_\w+|hasattr/.test(asked))
+        faults.push(`the output of "${asked}" is ${line}`);
+      if (/np\.\w+\(|object at 0x/.test(line)) faults.push('a repr is shown: ' + line);
+    }
+  }
+  return faults;
+}"""
+# Text that looks alike is judged once: by its colours, size and weight, and its place in the page.
+CONTRAST = """async (seen) => {
+  const known = new Set(seen), fresh = new Map();
+  for (const e of document.querySelectorAll('body *')) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue;
+    if (!e.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
+    let behind = e, grounds = [];
+    for (; behind; behind = behind.parentElement) {
+      const ground = getComputedStyle(behind).backgroundColor;
+      if (ground !== 'rgba(0, 0, 0, 0)') grounds.push(ground);
+    }
+    const style = getComputedStyle(e);
+    const key = [style.color, style.fontSize, style.fontWeight, ...grounds].join();
+    if (!known.has(key) && !fresh.has(key)) fresh.set(key, e);
+  }
+  if (!fresh.size) return {keys: [], faults: []};
+  const found = await axe.run([...fresh.values()].map(e => e),
+    {runOnly: ['color-contrast'], resultTypes: ['violations']});
+  const nodes = found.violations.flatMap(v => v.nodes);
+  return {keys: [...fresh.keys()], faults: nodes.map(
+    n => `${n.target.join(' ')}: ${n.any[0]?.message}`)};
+}"""
+# Colours that are on their way from one theme to the other are not judged.
+STILL = "* {transition: none !important; animation: none !important}"
 LINKS = "() => [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
 ANCHORS = "() => [...document.querySelectorAll('[id]')].map(e => e.id)"
 
 
-def looked_at(page: Page, address: str, name: str) -> Iterator[str]:
-    """Yield the faults of a page in each theme and width, and keep screenshots."""
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(f"script: {error}"))
-    for theme in THEMES:
-        page.add_init_script(f"localStorage.setItem('mode', '{theme}')")
-        for width, pixels in WIDTHS.items():
-            page.set_viewport_size({"width": pixels, "height": 900})
-            page.goto(address, wait_until="load")
+class Contrast:
+    """Judges text by axe-core, each look of text once over all pages."""
+
+    def __init__(self) -> None:
+        self.script = AXE.read_text() if AXE.exists() else ""
+        self.seen: list[str] = []
+
+    def __call__(self, page: Page) -> list[str]:
+        """Return the faults of a page in its present theme."""
+        if not self.script:
+            return []
+        if not page.evaluate("typeof axe === 'object'"):
+            page.evaluate(self.script)
+        found = page.evaluate(CONTRAST, self.seen)
+        self.seen += found["keys"]
+        return [f"contrast: {fault}" for fault in found["faults"]]
+
+
+def looked_at(page: Page, name: str, contrast: Contrast) -> Iterator[str]:
+    """Yield the faults of the open page in each theme and width, and keep pictures."""
+    folder = name.partition("/")[0]
+    yield from page.evaluate(CONTENT)
+    if folder not in ("developer", "generated"):
+        yield from page.evaluate(OUTPUTS)
+    for width, pixels in WIDTHS.items():
+        page.set_viewport_size({"width": pixels, "height": 900})
+        yield from (f"{fault} ({width})" for fault in page.evaluate(WIDER))
+        for theme in THEMES:
             page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-            for fault in page.evaluate(FAULTS):
-                yield f"{name} ({theme}, {width}): {fault}"
-            page.screenshot(
-                full_page=True, path=SHOTS / f"{name.replace('/', '.')}-{theme}-{width}.png"
-            )
-    yield from (f"{name}: {error}" for error in errors)
+            if width == "wide":
+                yield from (f"{fault} ({theme})" for fault in contrast(page))
+            if (theme, width) in PICTURED and folder != "generated":
+                file = SHOTS / f"{name.replace('/', '.')}-{theme}-{width}.jpg"
+                page.screenshot(full_page=True, type="jpeg", quality=60, path=file)
+
+
+def broken_links(links: dict[str, set[str]], anchors: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the links within the site that lead nowhere."""
+    for address, targets in links.items():
+        for target in sorted(targets):
+            file, anchor = urldefrag(urljoin(address, target))
+            if urlparse(file).scheme != "file":
+                continue
+            known = anchors.get(file)
+            if known is None and not Path(unquote(urlparse(file).path)).exists():
+                yield f"{Path(address).name}: no such page {target}"
+            elif known is not None and anchor and unquote(anchor) not in known:
+                yield f"{Path(address).name}: no such anchor {target}"
+
+
+def search(page: Page) -> Iterator[str]:
+    """Yield a fault unless the search finds pages, without a network."""
+    page.goto((SITE / "search.html").as_uri() + "?q=balance", wait_until="load")
+    try:
+        page.wait_for_selector("ul.search li a", timeout=10_000)
+    except Exception:
+        yield "search: nothing found for 'balance'"
 
 
 def main() -> None:
@@ -64,35 +163,39 @@ def main() -> None:
         raise SystemExit(f"No pages in {SITE}; run make doc first.")
     shutil.rmtree(SHOTS, ignore_errors=True)
     SHOTS.mkdir(parents=True)
+    start, contrast = time.monotonic(), Contrast()
     faults: list[str] = []
     links: dict[str, set[str]] = {}
     anchors: dict[str, set[str]] = {}
     with sync_playwright() as play:
         program = os.environ.get("CHROMIUM") or shutil.which("chromium")
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page, name = browser.new_page(), ""
+        page.on("pageerror", lambda error: faults.append(f"{name}: script: {error}"))
+        page.on("request", lambda asked: _check_request(asked.url, name, faults))
+        page.route("http*://**", lambda route: route.abort())
         for path in pages:
-            page = browser.new_page()
-            # The rest of the world is not needed, and may not be reachable.
-            page.route("http*://**", lambda route: route.abort())
             name = str(path.relative_to(SITE)).removesuffix(".html")
-            faults += looked_at(page, path.as_uri(), name)
+            page.goto(path.as_uri(), wait_until="load")
+            page.add_style_tag(content=STILL)
+            faults += (f"{name}: {fault}" for fault in looked_at(page, name, contrast))
             links[path.as_uri()] = set(page.evaluate(LINKS))
             anchors[path.as_uri()] = set(page.evaluate(ANCHORS))
-            page.close()
+        name = "search"
+        faults += search(page)
         browser.close()
-    for address, targets in links.items():
-        for target in sorted(targets):
-            file, anchor = urldefrag(urljoin(address, target))
-            if urlparse(file).scheme != "file":
-                continue
-            known = anchors.get(file)
-            if known is None and not Path(unquote(urlparse(file).path)).exists():
-                faults.append(f"{Path(address).name}: no such page {target}")
-            elif known is not None and anchor and unquote(anchor) not in known:
-                faults.append(f"{Path(address).name}: no such anchor {target}")
-    print(f"{len(pages)} pages, {len(THEMES) * len(WIDTHS)} looks each, {len(faults)} faults")
+    faults += broken_links(links, anchors)
+    if not contrast.script:
+        print(f"Contrast was not checked: no {AXE}. Get it with npm install axe-core.")
+    seconds, looks = time.monotonic() - start, len(THEMES) * len(WIDTHS)
+    print(f"{len(pages)} pages, {looks} looks each, {len(faults)} faults, {seconds:.0f} s")
     print("\n".join(faults))
     sys.exit(1 if faults else 0)
+
+
+def _check_request(address: str, name: str, faults: list[str]) -> None:
+    if address.startswith("http"):
+        faults.append(f"{name}: asks the network for {address}")
 
 
 if __name__ == "__main__":

@@ -61,16 +61,17 @@ display = GroupScoreDisplay.from_estimator(
 )
 
 # %%
-# Bounds, blind and aware
+# Limits, blind and aware
 # -----------------------
 # A blind model uses the kind of school in training only. An aware one uses it for each applicant,
-# which costs less accuracy and may be unlawful. Both keep the bound on the rows they were fitted
-# to; others show it up to noise. The noise floor is what groups that are alike show on average.
+# which costs less accuracy and may be unlawful. Both keep the limit on the rows they were fitted
+# to; others show it up to noise. The noise floor is what groups that are alike show on average; a
+# limit below it would be warned of.
 models = {"no rule": plain}
-for bound in (0.2, 0.05):
+for limit in (0.2, 0.1):
     for kind, aware in (("blind", False), ("aware", True)):
-        model = PartialParityClassifier(INTERVAL, max_disparity=bound, group_aware=aware)
-        models[f"{kind}, {bound}"] = model.fit(X, y, sensitive_features=school)
+        model = PartialParityClassifier(INTERVAL, max_disparity=limit, group_aware=aware)
+        models[f"{kind}, {limit}"] = model.fit(X, y, sensitive_features=school)
 
 
 def scores_of(model, X, school):
@@ -89,7 +90,7 @@ for name, model in models.items():
         f"{disparity(scores, school_new):7.3f}{np.mean((scores > 0) == y_new):16.3f}"
         f"{rates[0]:20.2f}{rates[1]:10.2f}"
     )
-print(f"noise floor: {models['aware, 0.05'].noise_floor_:.3f}")
+print(f"noise floor: {models['aware, 0.1'].noise_floor_:.3f}")
 
 # %%
 # All thresholds at once
@@ -98,7 +99,7 @@ print(f"noise floor: {models['aware, 0.05'].noise_floor_:.3f}")
 # square where the bands cross. Elsewhere the curves are free.
 figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained")
 for ax, kind in zip(axes, ("blind", "aware"), strict=True):
-    for name in ("no rule", f"{kind}, 0.2", f"{kind}, 0.05"):
+    for name in ("no rule", f"{kind}, 0.2", f"{kind}, 0.1"):
         CCDFCurveDisplay.from_predictions(
             None,
             scores_of(models[name], X_new, school_new),
@@ -113,9 +114,9 @@ for ax, kind in zip(axes, ("blind", "aware"), strict=True):
 # %%
 # The scores themselves
 # ---------------------
-# The smaller the bound, the more the shaded parts agree. The blind model moves all scores, for it
+# The smaller the limit, the more the shaded parts agree. The blind model moves all scores, for it
 # cannot tell groups apart; the maps of the aware one bend the scores within the interval only.
-names = ("blind, 0.2", "aware, 0.2", "blind, 0.05", "aware, 0.05")
+names = ("blind, 0.2", "aware, 0.2", "blind, 0.1", "aware, 0.1")
 figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
 for ax, name in zip(axes.ravel(), names, strict=True):
     GroupScoreDisplay.from_predictions(
@@ -130,9 +131,9 @@ for ax, name in zip(axes.ravel(), names, strict=True):
 # %%
 # What repair does
 # ----------------
-# The map of each group is monotone: inside a group nobody overtakes anybody. Beyond its outermost
+# The map of each group is monotone, so the order within a group stays. Beyond its outermost
 # knots it only shifts scores. The knots are in ``calibration_``.
-maps = models["aware, 0.05"].calibration_
+maps = models["aware, 0.1"].calibration_
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for kind, before, after in zip(("academy", "district"), maps.before, maps.after, strict=True):
     ax.plot(before, after, "-" if kind == "academy" else "--", label=kind)

@@ -161,7 +161,7 @@ class PartialParityCalibrator(
     >>> X = rng.normal(size=(600, 3)) + (sex == "m")[:, None] * [1, 0, 0]
     >>> y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0.5
     >>> trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
-    >>> model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=0.1)
+    >>> model = PartialParityCalibrator(trees, (0.1, 0.4), max_disparity=0.2)
     >>> model = model.fit(X, y, sensitive_features=sex)
     >>> model.certified_, model.predict(X[:5], sensitive_features=sex[:5]).shape
     (True, (5,))

@@ -8,7 +8,7 @@ from the parameters and the groups, and everything that is certified is measured
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,6 +31,9 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
+# Rows of a group and class at most, tried in turn: few of them clear most limits, and of more than
+# a million the noise is below any limit worth asking for.
+_SIZES = (1_000, 10_000, 100_000, 1_000_000)
 _TINY = 1e-12
 
 
@@ -418,4 +421,30 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
         f"No model was found whose {promise.name} disparity on the training data is at most "
         f"{promise.said}; the smallest reached is {disparity:.4g}. {remedy}",
         ConvergenceWarning,
+    )
+
+
+def warn_below_noise(promise: Promise, alike: Callable[[int], Promise]) -> None:
+    """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
+
+    ``alike(most)`` is the promise on as many rows as were fitted, of each group and class at most
+    so many. Fewer rows show more noise, so few of them already clear most limits.
+    """
+    above: list[tuple[float, float]] = []
+    n_rows = 0
+    for most in _SIZES:
+        rows = alike(most)
+        if rows.groups.n_samples == n_rows:
+            break  # all rows were there already
+        n_rows = rows.groups.n_samples
+        floors = [simulated_floor(part) for part in rows.of_attributes()]
+        limits = [part.bound for part in promise.of_attributes()]
+        above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
+        if not above:
+            return
+    bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
+    warn_user(
+        f"max_disparity={bound:.3g} is below the noise floor: groups of these sizes that are alike "
+        f"in truth show {floor:.3g} on average, so new rows will show more than the limit. Use a "
+        "larger limit, a longer interval, more rows, or merge small groups."
     )

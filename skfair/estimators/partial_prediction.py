@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,7 @@ from skfair.enforcement.promise import (
     Promise,
     simulated_floor,
     upper_bound,
+    warn_below_noise,
     warn_not_kept,
 )
 from skfair.enforcement.repair import GroupMaps
@@ -92,6 +94,10 @@ class PartialPrediction(Certified, ClassifierMixin):
         self._counts = promise.groups.cross_counts(classes, 2, counts)
         if not self.certified_ and self.enforce == "strict":
             warn_not_kept(promise, self.train_disparity_, is_repaired)
+        # Alike groups differ where each has an interval of its own, and not by chance.
+        is_one = not isinstance(promise.interval, Mapping)
+        if PARTIAL_RULES[self.constraint].is_repairable and is_one and not promise.is_vacuous:
+            warn_below_noise(promise, self._alike)
 
     def _finished(self, scores: FloatArray, codes: IntArray | None) -> FloatArray:
         """Apply maps, or only the threshold: 0 decides."""
@@ -197,23 +203,27 @@ class PartialPrediction(Certified, ClassifierMixin):
     def noise_floor_(self) -> float:
         """Mean disparity of alike groups of these sizes: no model can be expected below it.
 
-        Simulated when first asked for, with the rows of the training data counted equally.
+        Simulated when first asked for, with the rows of the training data counted equally. ``fit``
+        warns of limits below it.
         """
         check_is_fitted(self, "_counts")
         if not PARTIAL_RULES[self.constraint].is_repairable:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
+        return simulated_floor(self._alike())
+
+    def _alike(self, most: float = np.inf) -> Promise:
+        """Return the promise on as many rows of each group and class, or on at most so many."""
         rng = np.random.RandomState(0)
-        offsets = self._group_levels.offsets
-        codes, targets = [], np.empty(0)
-        for first, stop in pairwise(offsets.tolist()):
-            counts = self._counts[first:stop].astype(np.int64)
-            by_class = [np.repeat(np.arange(first, stop), counts[:, c]) for c in (0, 1)]
-            codes.append(np.concatenate([rng.permutation(one) for one in by_class]))
-            targets = np.repeat([-1.0, 1.0], [one.size for one in by_class])
-        groups = GroupEncoding(
-            np.stack(codes), self._group_levels, self._counts.sum(axis=1).astype(np.int64)
-        )
-        return simulated_floor(self._promise_on(groups, targets, None))
+        table, parts = np.minimum(self._counts, most).astype(np.int64), []
+        for first, stop in pairwise(self._group_levels.offsets.tolist()):
+            by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
+            parts.append([rng.permutation(one) for one in by_class])
+        # Attributes differ in how many groups they have, so in how many rows are left of all.
+        sizes = [min(part[c].size for part in parts) for c in (0, 1)]
+        codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
+        counts = np.bincount(codes.ravel(), minlength=len(table))
+        groups = GroupEncoding(codes, self._group_levels, counts)
+        return self._promise_on(groups, np.repeat([-1.0, 1.0], sizes), None)
 
     def disparity_upper_bound(
         self,

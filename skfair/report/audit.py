@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.pages import render, written
-from skfair.report.paths import FittedPath, steps_of
+from skfair.report.paths import FittedFront, FittedPath, named_clusters, steps_of, steps_of_front
 from skfair.report.reading import (
     Given,
     TaskName,
@@ -202,6 +202,41 @@ class Audit(AuditTables):
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
             1 if pos_label is None else pos_label,
         )
+        return cls(**{**found.fields(), "path": steps})
+
+    @classmethod
+    def from_front(
+        cls,
+        front: FittedFront,
+        *,
+        sensitive_features: ColumnsLike,
+        selected: int | None = None,
+        **options: Any,
+    ) -> Self:
+        """Audit one clustering of a front against the cheapest, and list what all of them do.
+
+        Parameters
+        ----------
+        front : ParetoFairKMeans
+            A fitted front.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row that the front was fitted on.
+        selected : int, default=None
+            Position of the clustering to audit; None is the knee of the front.
+        **options
+            Further arguments of :func:`audit`.
+
+        Returns
+        -------
+        found : Audit
+            Which clusters each group is put in; its page has a slider over the balances.
+        """
+        labels = named_clusters(front)
+        place = front.knee_ if selected is None else selected
+        check_number(place, "selected", -len(labels), len(labels) - 1, Integral)
+        given: dict[str, Any] = {"sensitive_features": sensitive_features, **options}
+        found = audit(None, labels[place], before=labels[0], task="classes", **given)
+        steps = steps_of_front(front, sensitive_features, options.get("sample_weight"))
         return cls(**{**found.fields(), "path": steps})
 
     def to_html(self, path: str | PathLike[str] | None = None) -> str:

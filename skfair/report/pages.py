@@ -199,10 +199,17 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
     for row in _rows(path):
         found.setdefault((row.limit, row.view, row.group), {})[row.measure] = row.value
     rows = [
-        {"limit": limit, "view": view, "group": group, "values": [values[m] for m in measures]}
+        {
+            "limit": limit,
+            "view": view,
+            "group": group,
+            "values": [values.get(m, np.nan) for m in measures],
+        }
         for (limit, view, group), values in found.items()
     ]
-    return {"measures": measures, "rows": rows, "limits": list(dict.fromkeys(path["limit"]))}
+    limits = list(dict.fromkeys(path["limit"]))
+    is_front = "relative_cost" in measures
+    return {"measures": measures, "rows": rows, "limits": limits, "is_front": is_front}
 
 
 def _glossary(tables: AuditTables) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What every model of a fitted path does to each group, for a slider over the limits."""
+"""What every model of a path, or clustering of a front, does to each group: for a slider."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.report.reading import Given, TaskName, find_task, range_of_scores, read_rows
@@ -25,14 +26,24 @@ class FittedPath(Protocol):
         """The models."""
 
 
+class FittedFront(Protocol):
+    """Clusterings from the cheapest to the most balanced, such as a ``ParetoFairKMeans``."""
+
+    labels_: Any
+    costs_: FloatArray
+    relative_balances_: FloatArray
+    knee_: int
+
+
 # What a slider shows, if the task has it.
 SHOWN = ("selection_rate", "true_positive_rate", "accuracy", "moved_up", "moved_down")
+SHOWN_OF_CLASSES = ("share_predicted", "changed")
 SHOWN_OF_NUMBERS = ("mean_prediction", "mean_residual", "mean_absolute_error")
 
 
 def steps_of(
     limits: FloatArray,
-    y: ColumnLike,
+    y: ColumnLike | None,
     predictions: list[Any],
     sensitive_features: ColumnsLike,
     sample_weight: ColumnLike | None,
@@ -47,6 +58,40 @@ def steps_of(
         rows = read_rows(given, found, None)
         tally = tally_rows(rows, found, sensitive_features, None, range_of_scores(rows.score))
         table = rates_table(tally, views_of(tally), 0.95)
-        kept = table[table["measure"].isin([*SHOWN, *SHOWN_OF_NUMBERS])]
+        plain = table["measure"].str.partition("[")[0]
+        kept = table[plain.isin([*SHOWN, *SHOWN_OF_CLASSES, *SHOWN_OF_NUMBERS])]
         tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
     return pd.concat(tables, ignore_index=True)
+
+
+def named_clusters(front: FittedFront) -> list[Any]:
+    """Return the cluster of each row by name, so that as few rows as can be change it.
+
+    Each clustering numbers its clusters anew; they are matched with those of the cheapest one.
+    """
+    first = front.labels_[0]
+    n_clusters = int(np.max(front.labels_)) + 1
+    digits = len(str(n_clusters - 1))
+    names = np.array([f"cluster {k:0{digits}}" for k in range(n_clusters)])
+    found = []
+    for labels in front.labels_:
+        shared = np.zeros((n_clusters, n_clusters))
+        np.add.at(shared, (labels, first), 1)
+        found.append(names[linear_sum_assignment(shared, maximize=True)[1]][labels])
+    return found
+
+
+def steps_of_front(
+    front: FittedFront, sensitive_features: ColumnsLike, sample_weight: ColumnLike | None
+) -> pd.DataFrame:
+    """Return the shares of each group in each cluster, and the cost as a multiple of the lowest.
+
+    Clusterings whose balances agree to two digits are one step, the cheapest of them.
+    """
+    _, kept = np.unique(np.round(front.relative_balances_, 2), return_index=True)
+    balances, labels = front.relative_balances_[kept], named_clusters(front)
+    labels = [labels[k] for k in kept]
+    steps = steps_of(balances, None, labels, sensitive_features, sample_weight, "classes", 1)
+    costs = pd.DataFrame({"view": "", "group": "all", "measure": "relative_cost"}, index=balances)
+    costs = costs.assign(value=front.costs_[kept] / front.costs_[0], limit=balances)
+    return pd.concat([costs, steps], ignore_index=True).sort_values("limit", kind="stable")

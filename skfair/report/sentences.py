@@ -42,10 +42,11 @@ def number(value: float, digits: int = 3) -> str:
 
 def gap_sentence(gap: Any, confidence: float) -> str:
     """Say what a gap is, between whom, how certain, and what chance alone would show."""
-    words, plain = metric_words(gap.metric), gap.metric.partition("[")[0]
-    means = f"{words.name.split(' (')[0]}s"
+    words, (plain, _, label) = metric_words(gap.metric), gap.metric.partition("[")
+    means = f"{words.name.split(' (')[0].lower()}s"
     if plain in LABEL_METRICS:
-        means = LABEL_METRICS[plain].what
+        of_class = f" ({label[:-1]})" if label else ""
+        means = LABEL_METRICS[plain].what.lower() + of_class
     of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
     apart = (
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
@@ -53,7 +54,7 @@ def gap_sentence(gap: Any, confidence: float) -> str:
     ends = f"{number(gap.value_low)} to {number(gap.value_high)}"
     verdict = "beyond" if is_beyond_chance(gap) else "within"
     return (
-        f"{gap.view}: {means.lower()}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
+        f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
         f"{verdict} what chance shows (up to {number(gap.noise_upper)})."
     )
 

@@ -87,6 +87,11 @@ MEASURES: dict[str, Words] = {
         "Accuracy now minus accuracy before, of the same rows.",
         "Whether the change is worth it.",
     ),
+    "relative_cost": Words(
+        "Cost",
+        "The cost of the clustering as a multiple of that of the cheapest one.",
+        "Whether a cheaper clustering is of more use.",
+    ),
     "error_change": Words(
         "Change of error",
         "Mean absolute error now minus that before, of the same rows.",

@@ -1,6 +1,7 @@
 """The calibrator inside scikit-learn, with bad input, and what it says of new rows."""
 
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -273,3 +274,29 @@ def test_the_noise_floor_is_that_of_shuffled_groups(rule):
             random_state=0,
         )
         assert abs(floor - found.mean) <= 4 * error
+
+
+@pytest.mark.filterwarnings("error:max_disparity=.* is below the noise floor")
+def test_limits_below_the_noise_floor_are_warned_of():
+    X, y, sex = sample()
+    floor = PartialParityCalibrator(FirstColumn(), INTERVAL, max_disparity=1.0)
+    floor = floor.fit(X, y, sensitive_features=sex).noise_floor_
+    above = PartialParityCalibrator(FirstColumn(), INTERVAL, max_disparity=1.05 * floor)
+    above.fit(X, y, sensitive_features=sex)  # no warning
+    below = clone(above).set_params(max_disparity=0.95 * floor)
+    message = rf"max_disparity={0.95 * floor:.3g} is below the noise floor.* show {floor:.3g} on"
+    with pytest.warns(UserWarning, match=message):
+        below.fit(X, y, sensitive_features=sex)
+
+
+@pytest.mark.filterwarnings("error:max_disparity=.* is below the noise floor")
+def test_many_rows_take_the_noise_floor_down():
+    rng = np.random.default_rng(0)
+    for n, is_noise in ((300, True), (20_000, False)):
+        X, sex = rng.normal(size=(n, 1)), rng.integers(0, 2, n)
+        y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+        model = PartialParityCalibrator(FirstColumn(), INTERVAL, max_disparity=0.03)
+        expected = pytest.warns(UserWarning, match="noise") if is_noise else nullcontext()
+        with expected:
+            model.fit(X, y, sensitive_features=sex)
+        assert (model.noise_floor_ > 0.03) == is_noise

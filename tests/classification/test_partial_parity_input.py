@@ -400,3 +400,16 @@ def test_pipelines(routing):
     Z = StandardScaler().fit_transform(X)
     expected = model.fit(Z, Y, sensitive_features=GROUP).predict(Z, sensitive_features=GROUP)
     np.testing.assert_array_equal(predicted, expected)
+
+
+@pytest.mark.filterwarnings("error:max_disparity=.* is below the noise floor")
+def test_limits_of_overlapping_attributes_below_the_noise_floor():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 2))
+    A = pd.DataFrame({"sex": rng.integers(0, 2, 8000), "age": rng.integers(0, 3, 8000)})
+    y = (X[:, 0] + rng.normal(size=8000) > 0).astype(int)
+    model = PartialParityClassifier((0.1, 0.9), intersectional=False, enforce="surrogate")
+    model.set_params(max_disparity={"sex": 0.3, "age": 0.3}).fit(X, y, sensitive_features=A)
+    with pytest.warns(UserWarning, match=r"max_disparity=0.005 is below the noise floor"):
+        model.set_params(max_disparity={"sex": 0.3, "age": 0.005}).fit(X, y, sensitive_features=A)
+    assert 0.005 < model.noise_floor_ < 0.3

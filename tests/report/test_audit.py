@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from skfair import metrics
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
@@ -338,3 +340,44 @@ def test_errors(change, message):
     given = {**given, "sensitive_features": ["f", "m", "m"] * 20, **change}
     with pytest.raises((ValueError, TypeError), match=message):
         audit(**given)
+
+
+@pytest.mark.parametrize("columns", [["sex"], ["sex", "age"]])
+def test_from_front(columns):
+    A, _, _, score = people(400)
+    X = np.column_stack([score, A["sex"] == "f"])
+    front = ParetoFairKMeans(3, balances=4, random_state=0, intersectional=False)
+    front = front.fit(X, sensitive_features=A[columns])
+    found = Audit.from_front(front, sensitive_features=A[columns], n_simulations=50)
+    steps = found.path
+    assert steps["limit"].is_monotonic_increasing
+    first = front.labels_[0]
+    orders = [np.array(order) for order in permutations(range(3))]
+    for limit, own in steps.groupby("limit"):
+        k = list(front.relative_balances_).index(limit)
+        # Clusters have no order: of all ways to name them, the one that moves the fewest rows.
+        labels = min((one[front.labels_[k]] for one in orders), key=lambda y: np.sum(y != first))
+        value = own.set_index(["group", "measure"])["value"]
+        assert value["all", "relative_cost"] == pytest.approx(front.costs_[k] / front.costs_[0])
+        assert value["all", "changed"] == pytest.approx(np.mean(labels != first))
+        for cluster in range(3):
+            share = np.mean(labels[A["sex"] == "f"] == cluster)
+            assert value["f", f"share_predicted[cluster {cluster}]"] == pytest.approx(share)
+    changed = steps[(steps["limit"] == front.relative_balances_[front.knee_])]
+    changed = changed.set_index(["group", "measure"])["value"]["all", "changed"]
+    assert rate_of(found.rates, "", "all", "changed") == pytest.approx(changed)
+    assert breaches(found.to_dict(), Audit.schema()) == []
+    page = found.to_html()
+    assert "Choose a balance" in page
+    assert page.count("<tr data-limit=") == len(steps.groupby(["limit", "view", "group"]))
+    with pytest.raises(ValueError, match="selected"):
+        Audit.from_front(front, sensitive_features=A[columns], selected=99)
+
+
+def test_a_path_of_certified_models_has_a_slider():
+    A, y, _, score = people(4000)
+    X = np.column_stack([score, A["sex"] == "f"])
+    model, groups = FairDecisionClassifier(confidence=0.9), {"sensitive_features": A["sex"]}
+    path = fairness_path(model, X, y, max_disparities=[0.4, 0.3], **groups)
+    found = Audit.from_path(path, X, y, n_simulations=50, **groups)
+    assert set(found.path["limit"]) == {0.4, 0.3}

@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows, Rules
+from skfair.utils.quiet import without_highs_lines
 
 # Seconds that the integer programme may take, and how many counts it may have.
 _TIME_LIMIT = 1.0
@@ -72,13 +73,14 @@ def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntAr
         LinearConstraint(sparse.hstack([eye, eye]), counts.ravel(), np.inf),
         LinearConstraint(sparse.hstack([eye, -eye]), -np.inf, counts.ravel()),
     ]
-    solution = milp(
-        np.append(np.zeros(size), np.ones(size)),
-        integrality=np.append(np.ones(size), np.zeros(size)),
-        bounds=Bounds(0, np.inf),
-        constraints=constraints,
-        options={"time_limit": _TIME_LIMIT, "mip_rel_gap": 0.2},
-    )
+    with without_highs_lines():
+        solution = milp(
+            np.append(np.zeros(size), np.ones(size)),
+            integrality=np.append(np.ones(size), np.zeros(size)),
+            bounds=Bounds(0, np.inf),
+            constraints=constraints,
+            options={"time_limit": _TIME_LIMIT, "mip_rel_gap": 0.2},
+        )
     if solution.x is None:
         return None
     whole = np.rint(solution.x[:size]).reshape(counts.shape)
@@ -113,16 +115,17 @@ def best_combination(
     _, first, who = np.unique(row, return_index=True, return_inverse=True)
     once = sparse.csr_array((np.ones(size), (first[who], number)), (size, size))
     # The last unknown is 1 and costs what is paid now: the tolerance is a share of the cost.
-    solution = milp(
-        np.append(change, total) / total,
-        integrality=np.append(np.ones(size), 0.0),
-        bounds=Bounds(np.append(np.zeros(size), 1.0), 1.0),
-        constraints=[
-            LinearConstraint(_with_blank(effect[is_touched]), -room[is_touched], np.inf),
-            LinearConstraint(_with_blank(once[np.unique(first)]), -np.inf, 1.0),
-        ],
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": close},
-    )
+    with without_highs_lines():
+        solution = milp(
+            np.append(change, total) / total,
+            integrality=np.append(np.ones(size), 0.0),
+            bounds=Bounds(np.append(np.zeros(size), 1.0), 1.0),
+            constraints=[
+                LinearConstraint(_with_blank(effect[is_touched]), -room[is_touched], np.inf),
+                LinearConstraint(_with_blank(once[np.unique(first)]), -np.inf, 1.0),
+            ],
+            options={"node_limit": _MAX_NODES, "mip_rel_gap": close},
+        )
     none = np.zeros(size, np.bool_)
     if solution.x is None:
         return none

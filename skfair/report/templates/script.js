@@ -30,7 +30,7 @@ if (slider) {
   const show = () => {
     const limit = limits[slider.value];
     document.getElementById("limit-shown").textContent = limit;
-    slider.setAttribute("aria-valuetext", "limit " + limit);
+    slider.setAttribute("aria-valuetext", slider.labels[0].firstChild.textContent.trim() + " " + limit);
     for (const row of rows) row.hidden = !all.checked && row.dataset.limit !== limit;
   };
   slider.max = limits.length - 1;

@@ -1,0 +1,124 @@
+"""Estimators inside those of scikit-learn: each works, or the error says which way does.
+
+The groups are a column that is named, a column by its position, or passed with metadata routing.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier, is_clusterer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_predict
+
+from skfair import classification, cluster, regression
+from tests.house import discover_estimators
+
+MODELS = {
+    "erm": classification.ConstrainedERMClassifier(),
+    "partial": classification.PartialParityClassifier(max_disparity=0.4),
+    "partial aware": classification.PartialParityClassifier(max_disparity=0.4, group_aware=True),
+    "calibrator": classification.PartialParityCalibrator(max_disparity=0.4),
+    "decisions": classification.FairDecisionClassifier(),
+    "decisions aware": classification.FairDecisionClassifier(group_aware=True),
+    "regressor": regression.ConstrainedERMRegressor(),
+    "k-means": cluster.FairKMeans(2, random_state=0),
+    "assignment": cluster.FairAssignment(),
+}
+# Models whose predictions need the groups: nothing routes them to the predictions of folds.
+NEED_GROUPS = ("partial aware", "calibrator", "decisions aware")
+NO_PREDICTIONS = {  # of single rows, from features alone
+    "ParetoFairKMeans": "has no predict",
+    "FairSpectralClustering": "labels its own rows",
+    "FairRanker": "ranks lists",
+}
+
+
+def bagging(model, X, y, **groups):
+    wrapper = BaggingClassifier if is_classifier(model) else BaggingRegressor
+    return wrapper(model, n_estimators=2, random_state=0).fit(X, y, **groups).predict(X)
+
+
+def stacking(model, X, y, **groups):
+    wrapper, last = StackingClassifier, LogisticRegression()
+    if not is_classifier(model):
+        wrapper, last = StackingRegressor, Ridge()
+    return wrapper([("model", model)], last, cv=2).fit(X, y, **groups).predict(X)
+
+
+def calibrated(model, X, y, **groups):
+    return CalibratedClassifierCV(model, cv=2).fit(X, y, **groups).predict(X)
+
+
+def tuned(model, X, y, **groups):
+    wrapper = TunedThresholdClassifierCV(model, cv=2, thresholds=5)
+    return wrapper.fit(X, y, **groups).predict(X)
+
+
+def by_folds(model, X, y, **groups):
+    return cross_val_predict(model, X, y, cv=2, params=groups)
+
+
+def cases():
+    for name, model in MODELS.items():
+        wrappers = [by_folds]
+        wrappers += [] if is_clusterer(model) else [bagging, stacking]
+        wrappers += [calibrated, tuned] if is_classifier(model) else []
+        for way in ("name", "position", "routing"):
+            yield from (
+                pytest.param(name, way, w, id=f"{name}-{way}-{w.__name__}") for w in wrappers
+            )
+
+
+def refusal(name, way, wrapper):
+    """What the error says, where a combination cannot work."""
+    if way == "name" and wrapper is bagging:
+        return ValueError, "X is a ndarray without column names. Give positions"
+    if way == "routing" and wrapper is stacking and name not in NEED_GROUPS[:2]:
+        # Routing hands the groups to the last estimator as well, which is scikit-learn's.
+        return TypeError, "unexpected keyword argument 'sensitive_features'"
+    if name == "decisions aware" and wrapper in (bagging, tuned):
+        return None  # these ask for probabilities, which need no group
+    if way == "routing" and name in NEED_GROUPS:
+        return ValueError, "group-aware: pass the groups of the rows.*set sensitive_columns"
+    return None
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    sex = rng.integers(0, 2, 300)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    X["a"] += sex
+    return X, (X["b"] + rng.normal(size=300) > 0).astype(int).to_numpy(), sex
+
+
+@pytest.mark.parametrize(("name", "way", "wrapper"), cases())
+def test_estimators_inside_others(name, way, wrapper, sample):
+    X, y, sex = sample
+    model, groups = clone(MODELS[name]), {}
+    if way == "routing":
+        groups = {"sensitive_features": sex}
+    else:
+        X = X.assign(sex=sex)
+        model.set_params(sensitive_columns="sex" if way == "name" else 3)
+        X = X if way == "name" else X.to_numpy()
+    expected = refusal(name, way, wrapper)
+    with config_context(enable_metadata_routing=way == "routing"):
+        if expected is None:
+            assert wrapper(model, X, y, **groups).shape == (300,)
+        else:
+            with pytest.raises(expected[0], match=expected[1]):
+                wrapper(model, X, y, **groups)
+
+
+def test_every_estimator_is_here():
+    here = {type(model).__name__ for model in MODELS.values()}
+    assert here | set(NO_PREDICTIONS) == set(discover_estimators())
