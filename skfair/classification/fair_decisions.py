@@ -98,8 +98,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     confidence : float, default=None
         How sure the limits are to hold for new people, such as 0.95. None promises them on the
         training rows only, and new people exceed them about half of the time. Two classes, rules on
-        differences or ratios; fits about three times as many models.
-
+        differences or ratios.
     refit_with_prices : bool, default=False
         Whether the classifier is fitted again with more weight on the rows whose decision is close
         at the prices found. It is kept if the decisions on the training rows become better. Needs

@@ -18,7 +18,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.enforcement.certify import RowRates, row_rates, upper_bounds, walk
+from skfair.enforcement.certify import RowRates, row_rates, walk
 from skfair.enforcement.promise import upper_bound
 from skfair.estimators.certified_split import Halves, Verdict, fit_by_halves
 from skfair.estimators.classes import Predicts
@@ -79,7 +79,7 @@ class DecisionJudge:
         return Verdict(
             float(walked.p_values[0]),
             float(walked.disparities[0]),
-            float(upper_bounds(self.rates, steps, self.confidence)[0]),
+            float(walked.bounds[0]),
             float(accuracy_score(self.y, predicted, sample_weight=weights)),
             float(np.average(selected, weights=weights)),
             bool(selected.all() or not selected.any()),
