@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from skfair.monitoring import DisparityMonitor
-from skfair.monitoring.windows import Windows, log_evidence, start_weights
+from skfair.monitoring.windows import Windows
 
 LIMIT, BASE, N_BATCHES, N_ROWS = 0.05, 0.3, 1000, 1000
 # Seeds below were looked at while the monitor was made.
@@ -40,20 +40,10 @@ def alarms_of(rng: np.random.Generator, gaps: np.ndarray, share: float) -> np.nd
         waiting = np.flatnonzero(found < 0)
         if not waiting.size:
             break
-        is_alarm = evidence(windows, waiting) >= threshold
+        bets = windows.log_bets(LIMIT, waiting).reshape(-1, waiting.size)
+        is_alarm = special.logsumexp(bets, axis=0) >= threshold
         found[waiting[is_alarm]] = number
     return found
-
-
-def evidence(windows: Windows, streams: np.ndarray) -> np.ndarray:
-    """Return the log of the evidence of each stream, as Windows.log_total does for one."""
-    weights = np.log(start_weights(windows.starts, windows.horizon) / 2)[:, None]
-    weighted, information = windows.weighted[:, streams], windows.information[:, streams]
-    both = [
-        log_evidence(sign * weighted - LIMIT * information, information, LIMIT) + weights
-        for sign in (1.0, -1.0)
-    ]
-    return special.logsumexp(np.concatenate(both), axis=0)
 
 
 def fixed_rows(share: float, power: float) -> float:

@@ -10,7 +10,7 @@ every pair of groups must pass, nothing is shared out over pairs, rates or rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +59,8 @@ class RowRates:
         Weights of the rows; they add up to 1.
     precision : float
         As how many rows each counts in a test.
+    shift : float
+        Share of the people who count in each rate that may be replaced by any others.
     """
 
     members: sparse.csr_array
@@ -68,6 +70,30 @@ class RowRates:
     blocks: tuple[Block, ...]
     weights: FloatArray
     precision: float = 1.0
+    shift: float = 0.0
+
+    def against(self, shift: float) -> RowRates:
+        """Return the rates with the limits that must hold now, to hold after a shift.
+
+        A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by
+        the factor 1 - shift, plus shift at most.
+        """
+        if not shift:
+            return self
+        lowest = min((block.limit for block in self.blocks), default=1.0)
+        if any(block.is_ratio for block in self.blocks):
+            raise ValueError(f"shift={shift:g} is for limits on differences, not on ratios.")
+        if lowest <= shift:
+            raise ValueError(
+                f"shift={shift:g} lets a disparity grow by as much, so max_disparity={lowest:g} "
+                "cannot be shown. Pass a smaller shift or a larger limit."
+            )
+        blocks = [one._replace(limit=(one.limit - shift) / (1 - shift)) for one in self.blocks]
+        return replace(self, blocks=tuple(blocks), shift=shift)
+
+    def after_shift(self, disparity: FloatArray | float) -> FloatArray:
+        """Return what disparities may grow to."""
+        return np.asarray(self.shift + (1 - self.shift) * disparity)
 
     def part(self, rows: IntArray) -> RowRates:
         """Return the rates of some of the rows."""
@@ -80,6 +106,7 @@ class RowRates:
             self.blocks,
             self.weights[rows],
             self.precision,
+            self.shift,
         )
 
     def totals(self) -> FloatArray:
@@ -216,7 +243,7 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
         bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence))
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
-    return Walked(last, p_values, disparities, bounds)
+    return Walked(last, p_values, disparities, rates.after_shift(bounds))
 
 
 def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:

@@ -92,6 +92,7 @@ def certified_fit(
     judge: Judge,
     models: Models,
     confidence: float,
+    shift: float,
     rng: np.random.RandomState,
 ) -> tuple[dict[str, Any], IntArray]:
     """Fit models on folds, certify decisions, and return fitted attributes and decisions.
@@ -110,6 +111,8 @@ def certified_fit(
         What is fitted.
     confidence : float
         How sure the limits are to hold.
+    shift : float
+        Share of the people in each rate that may be replaced by others.
     rng : RandomState
         Draws the rows that paths are found on, if there are many.
 
@@ -135,9 +138,8 @@ def certified_fit(
     n_strata = 1 if rows.strata is None else len(rows.strata.names)
     # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
-    rates = replace(
-        row_rates(judge.bounds, rows.weights), precision=(len(splits) - 1) / len(splits)
-    )
+    rates = row_rates(judge.bounds, rows.weights).against(shift)
+    rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     task = Task(X, rows, rates, judge.worth, n_strata, splits)
     if is_prefit:
         check_is_fitted(models.estimator)
@@ -251,7 +253,8 @@ def _is_constant(decided: BoolArray, worth: Sequence[float], step: int, constant
 def _warn(task: Task, decided: BoolArray, confidence: float, bound: float) -> None:
     """Say that nothing was certified, and how many more people it would take."""
     n = decided.size
-    limits = " and ".join(sorted({f"{block.limit:g}" for block in task.rates.blocks}))
+    asked = {float(task.rates.after_shift(block.limit)) for block in task.rates.blocks}
+    limits = " and ".join(f"{limit:g}" for limit in sorted(asked))
     needed = people_needed(task.rates, decided, confidence)
     if needed > 1.1 * n:
         advice = f"About {needed - n} more people (with groups in the same shares) are needed."

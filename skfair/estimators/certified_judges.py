@@ -98,15 +98,17 @@ def certified_decisions(
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
-    rates = row_rates(bound, rows.weights)
+    rates = row_rates(bound, rows.weights).against(float(estimator.shift))
     kinds = data.groups.cells(codes, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state)
+    size = float(estimator.certify_size)
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
+    limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
     return fit_by_halves(
         estimator,
         halves,
         DecisionJudge(rates, halves, estimator.confidence),
-        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
-        min(block.limit for block in rates.blocks),
+        {**limits, "shift": 0.0},  # the shift is for the judge alone
+        float(rates.after_shift(min(block.limit for block in rates.blocks))),
         estimator.confidence,
     )
 

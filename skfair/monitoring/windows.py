@@ -7,8 +7,9 @@ and :math:`I = \sum 1 / v` over the blocks since some start, and :math:`S = A - 
 .. math:: \exp\Big(\theta S - \frac{\theta^2 I}{2}\Big)
 
 has mean 1 at most as long as the difference is within the limit, for every excess theta: a bet on
-it. Four fifths are bet on an excess as large as the limit, which is what a monitor is for; the rest
-on all excesses, half-normal with twice the limit (Robbins' mixture). A weighted mean of such
+it. Nine tenths are bet on an excess as large as the limit, which is what a monitor is for; the rest
+on all excesses, half-normal with twice the limit (Robbins' mixture). Of the two directions, more is
+bet on the one that the difference had before the start. A weighted mean of such
 numbers over many starts exceeds 1 / alpha with probability alpha at most, however often it is
 looked at. Starts at every batch find a change soon after it happened.
 
@@ -29,9 +30,11 @@ from skfair._typing import FloatArray, IntArray
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
 # those beyond it.
-_FIRST, _WITHIN = 0.05, 0.92
+_FIRST, _WITHIN = 0.03, 0.95
 # Share that is bet on an excess as large as the limit, and the spread of the others, in limits.
-_ON_LIMIT, _SPREAD = 0.8, 2.0
+_ON_LIMIT, _SPREAD = 0.9, 2.0
+# At most this share is bet on one direction.
+_LEANING = 0.8
 # Earlier blocks count this much less with each new one, in the variance.
 _DECAY = 0.9
 
@@ -71,6 +74,8 @@ class Windows:
         A and I.
     before : ndarray of shape (n_starts, 2, n_pairs)
         A and I of the reference: of the blocks before each start.
+    leaning : ndarray of shape (n_starts, n_pairs)
+        Share that is bet on the first group of a pair to have the higher rate.
     waiting : ndarray of shape (n_pairs, 2, 2)
         Successes and rows of both groups that are not yet in a block.
     known : ndarray of shape (n_pairs, 2, 2)
@@ -84,6 +89,7 @@ class Windows:
     weighted: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     before: FloatArray = field(default_factory=lambda: np.empty((0, 2, 0)))
+    leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     waiting: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
     known: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
 
@@ -92,6 +98,7 @@ class Windows:
             self.weighted = np.empty((0, self.n_pairs))
             self.information = np.empty((0, self.n_pairs))
             self.before = np.empty((0, 2, self.n_pairs))
+            self.leaning = np.empty((0, self.n_pairs))
             self.waiting = np.zeros((self.n_pairs, 2, 2))
             self.known = np.zeros((self.n_pairs, 2, 2))
 
@@ -104,6 +111,11 @@ class Windows:
             if at.size:
                 earlier[0] = self.weighted[at[0]], self.information[at[0]]
         self.before = np.concatenate([self.before, earlier])
+        likely = np.full((1, self.n_pairs), 0.5)
+        if self.reference is None and self.starts.size:
+            z = self.weighted[0] / np.sqrt(np.maximum(self.information[0], 1e-300))
+            likely[0] = special.ndtr(z)
+        self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
         self.starts = np.append(self.starts, number)
         self.weighted = np.concatenate([self.weighted, nothing])
         self.information = np.concatenate([self.information, nothing])
@@ -111,7 +123,7 @@ class Windows:
             kept = np.delete(np.arange(self.starts.size), 1)
             self.starts = self.starts[kept]
             self.weighted, self.information = self.weighted[kept], self.information[kept]
-            self.before = self.before[kept]
+            self.before, self.leaning = self.before[kept], self.leaning[kept]
 
     def add(self, counts: FloatArray, min_rows: int) -> None:
         """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2)."""
@@ -146,15 +158,24 @@ class Windows:
             self.information * information / total,
         )
 
+    def log_bets(self, limit: float, pairs: IntArray) -> FloatArray:
+        """Return the log of what was won for each direction, start and pair, if it is the only one.
+
+        The shape is (2, n_starts, n_pairs).
+        """
+        weighted, information = (one[:, pairs] for one in self.compared())
+        share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
+        return np.stack(
+            [
+                np.log(share * part)
+                + log_evidence(sign * weighted - limit * information, information, limit)
+                for sign, part in ((1.0, leaning), (-1.0, 1 - leaning))
+            ]
+        )
+
     def log_total(self, limit: float) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
-        share = start_weights(self.starts, self.horizon)[:, None] / (2 * self.n_pairs)
-        weighted, information = self.compared()
-        found = []
-        for sign in (1.0, -1.0):
-            sums = sign * weighted - limit * information
-            found.append(np.log(share) + log_evidence(sums, information, limit))
-        both = np.stack(found)
+        both = self.log_bets(limit, np.arange(self.n_pairs)) - np.log(self.n_pairs)
         place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
         return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 
@@ -172,17 +193,22 @@ class Windows:
         made.starts = starts
         made.weighted, made.information = np.zeros((2, starts.size, self.n_pairs))
         made.before = np.zeros((starts.size, 2, self.n_pairs))
+        made.leaning = np.zeros((starts.size, self.n_pairs))
+        of_each = np.zeros((starts.size, 1))
         for one in (self, other):
             at = np.searchsorted(starts, one.starts)
             made.weighted[at] += one.weighted
             made.information[at] += one.information
             made.before[at] += one.before
+            made.leaning[at] += one.leaning
+            of_each[at] += 1
+        made.leaning /= of_each
         made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
         return made
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        names = ("starts", "weighted", "information", "before", "waiting", "known")
+        names = (*("starts", "weighted", "information", "before", "leaning", "waiting", "known"),)
         return {name: getattr(self, name).tolist() for name in names}
 
     @classmethod
@@ -200,6 +226,7 @@ class Windows:
             np.asarray(given["weighted"], np.float64).reshape(shape),
             np.asarray(given["information"], np.float64).reshape(shape),
             np.asarray(given.get("before", nothing), np.float64).reshape(-1, 2, n_pairs),
+            np.asarray(given.get("leaning", nothing[:, 0] + 0.5), np.float64).reshape(shape),
             np.asarray(given["waiting"], np.float64).reshape(-1, 2, 2),
             np.asarray(given["known"], np.float64).reshape(-1, 2, 2),
         )

@@ -25,7 +25,7 @@ def watched(gaps, seed=0, **options):
 
 @pytest.mark.parametrize(("sums", "information"), [(3.0, 40.0), (-5.0, 200.0), (60.0, 900.0)])
 def test_evidence_is_a_mixture_of_bets(sums, information):
-    """Four fifths on an excess as large as the limit, the rest half-normal (Robbins)."""
+    """Nine tenths on an excess as large as the limit, the rest half-normal (Robbins)."""
     limit = 0.05
 
     def bet(delta):
@@ -34,9 +34,25 @@ def test_evidence_is_a_mixture_of_bets(sums, information):
     def weighed(delta):
         return bet(delta) * 2 * stats.norm.pdf(delta, 0, 2 * limit)
 
-    mixed = 0.8 * bet(limit) + 0.2 * integrate.quad(weighed, 0, np.inf)[0]
+    mixed = 0.9 * bet(limit) + 0.1 * integrate.quad(weighed, 0, np.inf)[0]
     found = log_evidence(np.array([sums]), np.array([information]), limit)[0]
     assert found == pytest.approx(np.log(mixed), abs=1e-6)
+
+
+def test_more_is_bet_on_the_direction_that_was_there():
+    """The shares of a start are fixed by what came before it, and add up to one."""
+    rng, windows = np.random.default_rng(0), Windows(2, 100)
+    for number in range(30):
+        windows.start(number)
+        sizes = np.full((2, 2), 500.0)
+        hits = rng.binomial(500, [[0.34, 0.3], [0.3, 0.34]])
+        windows.add(np.stack([hits, sizes], axis=2), 50)
+    assert windows.leaning[0].tolist() == [0.5, 0.5]
+    assert windows.leaning[-1] == pytest.approx([0.8, 0.2], abs=0.01)
+    before = windows.leaning.copy()
+    windows.add(np.full((2, 2, 2), 500.0), 50)
+    assert np.array_equal(windows.leaning, before)
+    assert Windows.from_dict(windows.to_dict(), 2, 100, None).leaning == pytest.approx(before)
 
 
 def test_the_weights_of_starts_add_up_to_one():
