@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.exceptions import SmallGroupWarning
 from tests.naive.certified import naive_p_value
 
 
@@ -167,6 +168,32 @@ def test_weighted_rows_are_worth_fewer():
         reached.append(model.path_["p_value"])
     assert reached[0] == pytest.approx(reached[1], abs=1e-6)
     assert np.mean(reached[2]) > np.mean(reached[0])
+
+
+@pytest.mark.parametrize("certify", ["cross", "split"])
+def test_rows_of_huge_weight_are_as_few_as_they_are(certify):
+    X, y, groups = people(1000)
+    weights = np.ones(1000)
+    weights[::50] = 1e9
+    model = ConstrainedERMClassifier(
+        max_disparity=0.1, confidence=0.95, certify=certify, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="more people"):
+        model.fit(X, y, weights, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert model.p_value_ > 0.05
+    assert np.isfinite(model.path_["bound"]).all()
+
+
+def test_a_group_too_small_to_show_anything_is_no_solution():
+    X, y, groups = people(2000)
+    groups[5:] = np.where(groups[5:] == "b", "a", groups[5:])
+    groups[:8] = "b"
+    model = FairDecisionClassifier(max_disparity=0.1, confidence=0.95, group_aware=True)
+    with pytest.warns((ConvergenceWarning, SmallGroupWarning)) as caught:
+        model.fit(X, y, sensitive_features=groups)
+    assert any("more people" in str(one.message) for one in caught)
+    assert model.status_ == "no_solution"
 
 
 def test_too_few_people_are_told_how_many_more():
