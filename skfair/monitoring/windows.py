@@ -53,7 +53,7 @@ def log_evidence(sums: FloatArray, information: FloatArray, limit: float) -> Flo
     z = rho * sums / scale
     wide = np.log(2 * (1 - _ON_LIMIT) / scale) + 0.5 * z**2 + special.log_ndtr(z)
     sharp = np.log(_ON_LIMIT) + limit * sums - 0.5 * limit**2 * information
-    return np.logaddexp(wide, sharp)
+    return np.asarray(np.logaddexp(wide, sharp))
 
 
 @dataclass(eq=False)
