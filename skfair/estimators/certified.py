@@ -149,8 +149,8 @@ def certified_fit(
         found = cross_fit(models.estimator, X, y, *args)
     groups = None
     if models.group_estimator is not None:
-        args = (models.group_row_params, splits, models.n_jobs)
-        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *args)
+        given = (models.group_row_params, splits, models.n_jobs)
+        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *given)
     path, selected = paths_and_decisions(task, found.chances, groups, rng)
     attributes, step = _walked(task, selected, confidence)
     decided = selected[:, step].astype(np.int64)
