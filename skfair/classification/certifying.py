@@ -112,6 +112,7 @@ def _priced(
         intersectional=estimator.intersectional,
         random_state=estimator.random_state,
         confidence=estimator.confidence,
+        shift=estimator.shift,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SmallGroupWarning)  # has been given

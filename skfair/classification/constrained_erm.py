@@ -22,6 +22,7 @@ from skfair.base import fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, refuse_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
+from skfair.estimators.certified_split import CertifiedDecisions
 from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
@@ -38,7 +39,7 @@ from skfair.utils.threads import one_blas_thread
 
 
 @documented
-class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
+class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedERMBase):
     r"""Linear or neural classifier under a limit on the disparity between groups.
 
     Minimises the mean loss plus a penalty,
@@ -111,11 +112,6 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         the selection rate. "as before" means that of the classifier without rules.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
-    certify : {"auto", "cross", "split"}, default="auto"
-        How ``confidence`` is reached. "cross" sets prices on the decisions of logistic regressions
-        that are fitted on folds, which uses all rows twice: for linear scores, the log loss and
-        rules on differences or ratios of rates. "split" trains on one half of the rows and judges
-        on the other. "auto" is "cross" where that is possible.
 
     Attributes
     ----------
@@ -210,7 +206,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         "refine": ["boolean"],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
-        "certify": [StrOptions({"auto", "cross", "split"})],
+        **CertifiedDecisions._certify_constraints,
     }
 
     def __init__(
@@ -240,6 +236,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         selection_rate: Any = None,
         confidence: float | None = None,
         certify: Literal["auto", "cross", "split"] = "auto",
+        certify_size: float = 0.5,
+        shift: float = 0.0,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -265,6 +263,8 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
         self.selection_rate = selection_rate
         self.confidence = confidence
         self.certify = certify
+        self.certify_size = certify_size
+        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -298,7 +298,7 @@ class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
             **ROW_CHECKS,
         )
         self.classes_ = read_classes(data.y)
-        self._forget()
+        self._begin_certificate()
         given = (sensitive_features, control_features, sample_weight)
         if self.confidence is not None and (found := certified(self, data, X, *given)):
             return self._store_certified(found)

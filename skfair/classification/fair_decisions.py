@@ -98,12 +98,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     confidence : float, default=None
         How sure the limits are to hold for new people, such as 0.95. None promises them on the
         training rows only, and new people exceed them about half of the time. Two classes, rules on
-        differences or ratios; fits about three times as many models.
-
+        differences or ratios.
     refit_with_prices : bool, default=False
         Whether the classifier is fitted again with more weight on the rows whose decision is close
         at the prices found. It is kept if the decisions on the training rows become better. Needs
         an ``estimator`` whose fit takes ``sample_weight``; twice the time.
+    shift : float, default=0.0
+        With ``confidence``: share of the people who count in each rate that may be replaced by any
+        others, with the limits still kept. It costs about as much of the limit. Differences only.
 
     Attributes
     ----------
@@ -194,6 +196,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "shift": DecisionFitting._certify_constraints["shift"],
         "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -220,6 +223,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         n_jobs: int | None = None,
         confidence: float | None = None,
         refit_with_prices: bool = False,
+        shift: float = 0.0,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -240,6 +244,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.n_jobs = n_jobs
         self.confidence = confidence
         self.refit_with_prices = refit_with_prices
+        self.shift = shift
 
     @fit_method
     def fit(

@@ -10,7 +10,7 @@ every pair of groups must pass, nothing is shared out over pairs, rates or rules
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +59,8 @@ class RowRates:
         Weights of the rows; they add up to 1.
     precision : float
         As how many rows each counts in a test.
+    shift : float
+        Share of the people who count in each rate that may be replaced by any others.
     """
 
     members: sparse.csr_array
@@ -68,6 +70,30 @@ class RowRates:
     blocks: tuple[Block, ...]
     weights: FloatArray
     precision: float = 1.0
+    shift: float = 0.0
+
+    def against(self, shift: float) -> RowRates:
+        """Return the rates with the limits that must hold now, to hold after a shift.
+
+        A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by
+        the factor 1 - shift, plus shift at most.
+        """
+        if not shift:
+            return self
+        lowest = min((block.limit for block in self.blocks), default=1.0)
+        if any(block.is_ratio for block in self.blocks):
+            raise ValueError(f"shift={shift:g} is for limits on differences, not on ratios.")
+        if lowest <= shift:
+            raise ValueError(
+                f"shift={shift:g} lets a disparity grow by as much, so max_disparity={lowest:g} "
+                "cannot be shown. Pass a smaller shift or a larger limit."
+            )
+        blocks = [one._replace(limit=(one.limit - shift) / (1 - shift)) for one in self.blocks]
+        return replace(self, blocks=tuple(blocks), shift=shift)
+
+    def after_shift(self, disparity: FloatArray | float) -> FloatArray:
+        """Return what disparities may grow to."""
+        return np.asarray(self.shift + (1 - self.shift) * disparity)
 
     def part(self, rows: IntArray) -> RowRates:
         """Return the rates of some of the rows."""
@@ -80,6 +106,7 @@ class RowRates:
             self.blocks,
             self.weights[rows],
             self.precision,
+            self.shift,
         )
 
     def totals(self) -> FloatArray:
@@ -180,13 +207,15 @@ class Walked(NamedTuple):
     ----------
     step : int
         The last step that was certified; -1 if there is none.
-    p_values, disparities : ndarray of shape (n_steps,)
-        Of each step: the largest p-value and the largest disparity of all blocks.
+    p_values, disparities, bounds : ndarray of shape (n_steps,)
+        Of each step: the largest p-value and the largest disparity of all blocks, and the smallest
+        limit (the largest of all blocks) that can be shown.
     """
 
     step: int
     p_values: FloatArray
     disparities: FloatArray
+    bounds: FloatArray
 
 
 def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
@@ -207,51 +236,47 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
         The last certified step, and what was found of all.
     """
     share, size = rates.counts(selected)
-    p_values, disparities = np.zeros(selected.shape[1]), np.zeros(selected.shape[1])
+    p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
     for block in rates.blocks:
         p_values = np.maximum(p_values, _p_values(block, share, size, block.limit))
         disparities = np.maximum(disparities, _disparities(block, share, size))
+        bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence))
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
-    return Walked(last, p_values, disparities)
-
-
-def upper_bounds(rates: RowRates, selected: BoolArray, confidence: float) -> FloatArray:
-    """Return, for each step, the smallest limit (the largest of all blocks) that can be shown."""
-    share, size = rates.counts(selected)
-    bounds = [_smallest_limits(block, share, size, 1 - confidence) for block in rates.blocks]
-    return np.asarray(np.max(bounds, axis=0, initial=0.0))
+    return Walked(last, p_values, disparities, rates.after_shift(bounds))
 
 
 def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
     """Return the smallest limit of a block that is shown at a level, for each step.
 
-    The normal quantile of a p-value is nearly a straight line in the limit, so the root is found
-    by false positions; the line is bent at 6, where nothing is left to be seen.
+    The normal quantile of a p-value is nearly a straight line in the limit, so secants find it.
     """
-    wanted = special.ndtri(alpha)
-    ends = np.stack([np.zeros(share.shape[1]), np.ones(share.shape[1])])  # not shown, shown
-    heights = np.stack([np.full(share.shape[1], 6.0), np.full(share.shape[1], -6.0)])
-    point = np.clip(_disparities(block, share, size) + 0.02, 0.01, 0.99)
-    todo = np.arange(share.shape[1])
+    variances = (share * (1 - share) / np.maximum(size, 1.0))[block.rates]
+    step = np.sqrt(np.sort(variances, axis=0)[-2:].sum(axis=0)) + 1e-4
+    low, high = np.zeros_like(step), np.ones_like(step)  # not shown, shown
+    point = np.clip(_disparities(block, share, size) - special.ndtri(alpha) * step, 0.001, 0.999)
+    last, height_there, todo = point.copy(), np.full_like(step, np.nan), np.arange(step.size)
     for trial in range(_N_TRIALS):
-        p_values = _p_values(block, share[:, todo], size[:, todo], point[todo])
-        height = np.clip(special.ndtri(p_values) - wanted, -6.0, 6.0)
-        side = (height <= 0).astype(np.int64)
-        ends[side, todo], heights[side, todo] = point[todo], height
-        width = ends[1] - ends[0]
-        todo = np.flatnonzero(width > _PRECISION)
+        here = point[todo]
+        p_values = _p_values(block, share[:, todo], size[:, todo], here)
+        height = np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
+        low[todo], high[todo] = (
+            np.where(height > 0, here, low[todo]),
+            np.where(height > 0, high[todo], here),
+        )
+        drop = height_there[todo] - height
+        moved = here - last[todo]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            move = height * (moved / drop if trial else step[todo])
+        middle = 0.5 * (low[todo] + high[todo])
+        target = here + move
+        is_inside = (target > low[todo]) & (target < high[todo]) & (trial % 5 < 4)
+        last[todo], height_there[todo] = here, height
+        point[todo] = np.where(is_inside, target, middle)
+        todo = todo[np.abs(point[todo] - here) > 0.5 * _PRECISION]
         if not todo.size:
             break
-        (low, high), (above, below) = ends, heights
-        part = np.full_like(width, 0.5)
-        if trial % 4 < 3:  # else halve
-            part = above / np.maximum(above - below, 1e-12)
-        # A little beyond the root, so that both ends come near.
-        nudge = 0.4 * _PRECISION * (1.0 if trial % 2 else -1.0)
-        inside = 0.3 * _PRECISION
-        point = np.clip(low + part * width + nudge, low + inside, high - inside)
-    return np.asarray(ends[1])
+    return np.asarray(np.minimum(point + _PRECISION, 1.0))
 
 
 def _sides(

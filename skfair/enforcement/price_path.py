@@ -1,7 +1,7 @@
-"""A path of prices for two classes, from certainly fair to free.
+"""Paths of prices for two classes, from certainly fair to free: of each fold, without its rows.
 
 Leg 1 decides more and more people for the rarer class, with prices at which no gap is left. Leg 2
-decides all of them, and lets the gaps grow up to the limits and a little beyond. How good the path
+decides all of them, and lets the gaps grow up to the limits and a little beyond. How good a path
 is decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
 """
 
@@ -11,43 +11,31 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import Shares
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
 # Leg 1: how many of the rarer decisions are made. Leg 2: gaps in units of their limits.
-SHARES = (
-    0.03,
-    0.05,
-    0.07,
-    0.1,
-    0.13,
-    0.17,
-    0.21,
-    0.26,
-    0.32,
-    0.4,
-    0.48,
-    0.56,
-    0.64,
-    0.73,
-    0.82,
-    0.91,
-)
+SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 # Steps between two neighbours of leg 2.
-_BETWEEN = 5
-_N_NEWTON = 12
+_BETWEEN = 3
+_N_NEWTON = 20
 # Multipliers are in units of worth: a price of 1 decides against certainty.
 _PRIOR = 2.0
+# Squares of missed gaps, in standard errors, that are not worth another step.
+_ENOUGH = 1e-2
+# Rows with margins of so many temperatures are decided.
+_FAR = 12.0
+# Rows of one cell whose probabilities differ by less are treated as one.
+_WIDTH = 2e-3
 
 
 class PathRows(NamedTuple):
-    """Rows that a path is found on.
+    """Rows that paths are found on.
 
     Attributes
     ----------
@@ -65,6 +53,10 @@ class PathRows(NamedTuple):
         Features of the groups of one attribute: the offsets of all rows.
     is_rare : bool
         Whether the second decision is the rarer one, on the path of every fold alike.
+    folds : ndarray of shape (n_samples,)
+        Fold of each row: the path of a fold is found without these.
+    alike : ndarray of shape (n_samples,) or None
+        Rows with the same number have nearly the same gain and the same shares; None if all differ.
     """
 
     rates: RowRates
@@ -74,6 +66,8 @@ class PathRows(NamedTuple):
     n_kinds: int
     everyone: IntArray
     is_rare: bool
+    folds: IntArray
+    alike: IntArray | None
 
     def directions(self) -> FloatArray:
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
@@ -92,33 +86,34 @@ class PathRows(NamedTuple):
         return found
 
 
-def price_path(rows: PathRows) -> FloatArray:
-    """Return the prices of the second decision at each step, shape (n_steps, n_features).
+def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
+    """Return numbers that rows share if they are in the same cell, with nearly the same chance."""
+    n_steps = int(1 / _WIDTH) + 1
+    return cells * n_steps + (chances / _WIDTH).astype(np.int64)
+
+
+def price_paths(rows: PathRows) -> FloatArray:
+    """Return the prices of the second decision, shape (n_folds, n_steps, n_features).
 
     The last step is free if the decisions without prices have gaps below the limits.
     """
     solver = _GapSolver(rows)
-    nodes = []
-    free = rows.rates.of(rows.gains > 0)
-    start = solver.solve(solver.nothing, solver.wanted(free, 0.0), None, TEMPERATURES)
+    no_gaps = solver.wanted(0.0)
+    start = solver.solve(solver.nothing, no_gaps, None, TEMPERATURES)
+    first = []
     if _can_shrink(rows.rates):
-        full, found = solver.selection_rate(start), start
+        full, found = solver.selection_rates(start), start
         for share in SHARES[::-1]:  # from the known solution outwards
             wanted = share * full if rows.is_rare else 1 - share * (1 - full)
-            found = solver.solve(found, solver.wanted(free, 0.0), wanted, TEMPERATURES[-1:])
-            nodes.append(solver.prices(found))
-    leg = [solver.prices(start)]
-    found = start
+            found = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
+            first.append(solver.prices(found))
+    second, found = [solver.prices(start)], start
     for gap in GAPS[1:]:
-        target = solver.wanted(free, gap)
-        if np.abs(target - solver.wanted(free, np.inf)).max(initial=0.0) < 1e-12:
-            leg.append(np.zeros(rows.shares.shape[1]))  # gaps are below the limits without prices
-            break
-        found = solver.solve(found, target, None, TEMPERATURES[-1:])
-        leg.append(solver.prices(found))
-    # All paths have the same number of steps: a shorter one ends with free decisions.
-    leg += [leg[-1]] * (len(GAPS) - len(leg))
-    return np.array([*nodes[::-1], *_between(leg, _BETWEEN)])
+        found = solver.solve(found, solver.wanted(gap), None, TEMPERATURES[-1:])
+        prices = solver.prices(found)
+        prices[solver.is_within(gap)] = 0.0  # gaps are below the limits without prices
+        second.append(prices)
+    return np.stack([*first[::-1], *_between(second, _BETWEEN)], axis=1)
 
 
 def full_step(rates: RowRates) -> int:
@@ -143,127 +138,164 @@ def _between(nodes: list[FloatArray], n: int) -> list[FloatArray]:
 
 
 class _GapSolver:
-    """Finds the prices at which the gaps between rates are what is wanted.
+    """Finds the prices at which the gaps between rates are what is wanted, for all folds at once.
 
-    The gaps of a block are those of its rates to its largest group.
+    The gaps of a block are those of its rates to its largest group. A point is multipliers of the
+    gaps, then what all rows pay; there is one for each fold.
     """
 
     def __init__(self, rows: PathRows) -> None:
         self.rows = rows
-        total = rows.rates.totals()
-        contrasts = []
-        for block in rows.rates.blocks:
-            first = block.rates[np.argmax(total[block.rates])]
-            for rate in block.rates[block.rates != first].tolist():
-                one = np.zeros(total.size)
-                one[rate], one[first] = 1.0, -1.0
-                contrasts.append(one)
-        self.contrasts = np.array(contrasts).reshape(-1, total.size)
-        n_rows = total * rows.gains.size / max(float(rows.rates.weights.sum()), 1e-300)
-        variance = 0.25 / np.maximum(n_rows, 1.0)
-        self.errors = np.sqrt(np.abs(self.contrasts) @ variance)  # (n_gaps,)
-        self.effects = (self.contrasts @ rows.rates.effects()).T  # (n_samples, n_gaps)
-        nobody = rows.rates.of(np.zeros(rows.gains.size, dtype=bool))
-        self.fixed = self.contrasts @ nobody
+        self.contrasts = _contrasts(rows.rates)
+        self._read_rates(rows.rates, rows.gains > 0)
         features = self.contrasts @ rows.directions()
         scale = np.abs(features).max(axis=1, initial=1e-12)
         self.features = features / np.maximum(scale, 1e-12)[:, None]  # (n_gaps, n_features)
-        self.directions = np.asarray(rows.shares @ self.features.T)  # (n_samples, n_gaps)
+        # From here on, rows that are alike are one.
+        alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
+        place = np.unique(alike, return_inverse=True)[1]
+        n, n_folds = int(place.max()) + 1, self.totals.shape[0]
+        size = np.bincount(place)
 
-    def wanted(self, free: FloatArray, gap: float) -> FloatArray:
+        def mean(values: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(place, values) / size)
+
+        def without_folds(values: FloatArray) -> FloatArray:
+            sums = np.bincount(place + rows.folds * n, values, n * n_folds).reshape(n_folds, n)
+            return np.asarray(sums.sum(axis=0) - sums)
+
+        directions = np.asarray(rows.shares @ self.features.T)
+        both = np.column_stack([mean(rows.gains), *map(mean, directions.T), np.ones(n)])
+        both = both.astype(np.float32)
+        self.gains, self.directions = both[:, 0], both[:, 1:]  # (n,), (n, n_gaps + 1)
+        effects = rows.rates.counted[1].toarray() * rows.rates.weights
+        by_rate = np.stack([without_folds(one) for one in effects], axis=2)
+        by_gap = (by_rate / self.divisors[:, None]) @ self.contrasts.T
+        share = without_folds(rows.rates.weights)
+        self.weights = share / share.sum(axis=1, keepdims=True)  # (n_folds, n)
+        both = np.concatenate([by_gap, self.weights[:, :, None]], axis=2)
+        self.effects = both.astype(np.float32)  # (n_folds, n, n_gaps + 1)
+        self.nothing = np.zeros((n_folds, self.directions.shape[1]))
+
+    def _read_rates(self, rates: RowRates, is_selected: BoolArray) -> None:
+        """Take the rates of nobody and of free decisions, and the standard errors of gaps."""
+        folds = self.rows.folds
+        outside = folds[:, None] != np.arange(int(folds.max()) + 1)
+        weights = rates.weights[:, None] * outside
+        self.totals = np.asarray(rates.members @ weights).T  # (n_folds, n_rates)
+        self.divisors = np.where(self.totals > 0, self.totals, 1.0)
+        nobody = np.asarray(rates.counted[0] @ weights).T / self.divisors
+        changed = np.asarray(rates.counted[1] @ (weights * is_selected[:, None])).T
+        self.free = nobody + changed / self.divisors
+        self.fixed = nobody @ self.contrasts.T  # (n_folds, n_gaps)
+        n_rows = self.totals.mean(axis=0) * folds.size / max(float(rates.weights.sum()), 1e-300)
+        variances = 0.25 / np.maximum(n_rows, 1.0)
+        self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)
+
+    def wanted(self, gap: float) -> FloatArray:
         """Return the gaps if the rates of each block are moved into a window, as little as can be.
 
         The window's length is ``gap`` times the limit.
         """
-        rates, total = free.copy(), self.rows.rates.totals()
+        rates = self.free.copy()
         for block in self.rows.rates.blocks:
-            rates[block.rates] = _squeezed(block, free[block.rates], total[block.rates], gap)
-        return np.asarray(self.contrasts @ rates)
+            part = self.free[:, block.rates]
+            rates[:, block.rates] = _squeezed(block, part, self.totals[:, block.rates], gap)
+        return rates @ self.contrasts.T
 
-    def prices(self, point: FloatArray) -> FloatArray:
+    def is_within(self, gap: float) -> BoolArray:
+        """Whether the free decisions of each fold are within the windows."""
+        missed = np.abs(self.wanted(gap) - self.free @ self.contrasts.T)
+        return np.asarray(missed.max(axis=1, initial=0.0) < 1e-12)
+
+    def prices(self, points: FloatArray) -> FloatArray:
         """Return the prices of the features."""
-        found = point[:-1] @ self.features
-        found[self.rows.everyone] += point[-1]
+        found = points[:, :-1] @ self.features
+        found[:, self.rows.everyone] += points[:, -1:]
         return np.asarray(found)
 
-    @property
-    def nothing(self) -> FloatArray:
-        """The point of no prices: multipliers, then what all rows pay."""
-        return np.zeros(self.contrasts.shape[0] + 1)
-
-    def selection_rate(self, point: FloatArray) -> float:
+    def selection_rates(self, points: FloatArray) -> FloatArray:
         """Return the share of the rows that are selected."""
-        weights = self.rows.rates.weights
-        return float(weights @ (self._margins(point) > 0) / weights.sum())
+        return np.asarray((self.weights * (self._margins(points) > 0)).sum(axis=1))
 
     def solve(
         self,
         start: FloatArray,
         gaps: FloatArray,
-        selected: float | None,
+        selected: FloatArray | None,
         temperatures: tuple[float, ...],
     ) -> FloatArray:
-        """Return the point with these gaps, as far as they are worth it: Gauss-Newton, soft.
+        """Return the points with these gaps, as far as they are worth it: Gauss-Newton, soft.
 
         Minimised are the missed gaps in units of their standard errors, and the multipliers in
         units of ``_PRIOR``: what is noise, or takes huge prices, is not chased. If no share of
         selected rows is asked for, what all rows pay stays as it is.
         """
-        weights = self.rows.rates.weights / self.rows.rates.weights.sum()
-        effects, directions = self.effects, self.directions
-        target, scale = gaps - self.fixed, self.errors
+        n_gaps = gaps.shape[1]
+        target, scale, n = gaps - self.fixed, self.errors, n_gaps
         if selected is not None:
-            effects = np.hstack([effects, weights[:, None]])
-            directions = np.hstack([directions, np.ones((weights.size, 1))])
-            target, scale = np.append(target, selected), np.append(scale, 1e-3)
-        n, n_gaps, found = target.size, gaps.size, start.copy()
-        prior = np.append(np.eye(n_gaps) / _PRIOR, np.zeros((n_gaps, n - n_gaps)), axis=1)
+            target, scale = np.column_stack([target, selected]), np.append(scale, 1e-3)
+            n += 1
+        effects, directions = self.effects[:, :, :n], self.directions[:, :n]
+        prior = np.append(np.full(n_gaps, _PRIOR**-2), np.zeros(n - n_gaps))
+        found = start.copy()
         for temperature in temperatures:
-
-            def missed_at(
-                point: FloatArray, temperature: float = temperature
-            ) -> tuple[FloatArray, FloatArray, float]:
-                soft = expit(self._margins(point) / temperature)
-                missed, prices = (effects.T @ soft - target) / scale, point[:-1] / _PRIOR
-                return soft, missed, float(missed @ missed + prices @ prices)
-
-            soft, missed, cost = missed_at(found)
+            point, cost = found, np.full(start.shape[0], np.inf)
+            step, length = np.zeros_like(target), np.ones(start.shape[0])
             for _ in range(_N_NEWTON):
-                slope = soft * (1 - soft) / temperature
-                jacobian = effects.T @ (slope[:, None] * directions) / scale[:, None]
-                curvature = jacobian.T @ jacobian + prior.T @ prior + 1e-6 * np.eye(n)
-                wanted = jacobian.T @ missed - prior.T @ found[:n_gaps] / _PRIOR
-                step = np.linalg.solve(curvature, wanted)
-                longest = float(np.abs(step).max(initial=0.0))
-                step *= min(1.0, 0.3 / max(longest, 1e-12))
-                length = 1.0
-                while length > 0.1:
-                    moved = found.copy()
-                    moved[:n] += length * step
-                    after = missed_at(moved)
-                    if after[2] < cost:
-                        break
-                    length *= 0.4
-                else:
+                margins = self._margins(point) / temperature
+                near = np.flatnonzero((np.abs(margins) < _FAR).any(axis=0))
+                soft = (margins > 0).astype(np.float32)
+                soft[:, near] = here = 1 / (1 + np.exp(np.clip(-margins[:, near], -_FAR, _FAR)))
+                missed = ((soft[:, None, :] @ effects)[:, 0] - target) / scale
+                after = (missed**2).sum(axis=1) + (prior * point[:, :n] ** 2).sum(axis=1)
+                is_better, before = after < cost, cost
+                found = np.where(is_better[:, None], point, found)
+                cost = np.where(is_better, after, cost)
+                if is_better.any():
+                    slope = here * (1 - here) / temperature
+                    moved = slope[:, None, :] * directions[near].T
+                    change = moved @ effects[:, near]
+                    jacobian = change.transpose(0, 2, 1) / scale[:, None]
+                    curvature = jacobian.transpose(0, 2, 1) @ jacobian
+                    curvature += np.diag(prior + 1e-6)
+                    pull = (missed[:, None, :] @ jacobian)[:, 0] - prior * point[:, :n]
+                    newton = np.linalg.solve(curvature, pull[:, :, None])[:, :, 0]
+                    longest = np.abs(newton).max(axis=1, initial=0.0)
+                    newton *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-12))[:, None]
+                    step = np.where(is_better[:, None], newton, step)
+                length = np.where(is_better, 1.0, 0.4 * length)
+                is_done = np.where(is_better, before - after < _ENOUGH, length < 0.1)
+                length[is_done] = 0.0
+                if is_done.all():
                     break
-                found, (soft, missed, cost) = moved, after
-                if longest * length < 1e-4:
-                    break
-        if selected is not None:  # exactly so many, whatever became of the gaps
-            found[-1] += np.quantile(self._margins(found), 1 - selected)
+                point = found.copy()
+                point[:, :n] += length[:, None] * step
         return found
 
-    def _margins(self, point: FloatArray) -> FloatArray:
-        return np.asarray(self.rows.gains - point[-1] - self.directions @ point[:-1])
+    def _margins(self, points: FloatArray) -> FloatArray:
+        return np.asarray(self.gains - points.astype(np.float32) @ self.directions.T)
+
+
+def _contrasts(rates: RowRates) -> FloatArray:
+    """Return what makes gaps of rates, shape (n_gaps, n_rates)."""
+    total, found = rates.totals(), []
+    for block in rates.blocks:
+        first = block.rates[np.argmax(total[block.rates])]
+        for rate in block.rates[block.rates != first].tolist():
+            one = np.zeros(total.size)
+            one[rate], one[first] = 1.0, -1.0
+            found.append(one)
+    return np.array(found).reshape(-1, total.size)
 
 
 def _squeezed(block: Block, rates: FloatArray, total: FloatArray, gap: float) -> FloatArray:
-    """Return rates moved into the window that is nearest to them."""
-    length = gap * block.limit
-    if block.is_ratio:
-        length *= float(np.average(rates, weights=total))
-    if length >= np.ptp(rates):
-        return rates
-    lows = np.concatenate([rates, rates - length, [np.average(rates, weights=total) - length / 2]])
-    moved = np.clip(rates[None], lows[:, None], lows[:, None] + length)
-    return np.asarray(moved[np.argmin(((moved - rates) ** 2) @ total)])
+    """Return the rates of each fold, moved into the window that is nearest to them."""
+    mass = np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
+    mean = (rates * total).sum(axis=1, keepdims=True) / mass
+    length = gap * block.limit * (mean if block.is_ratio else np.ones_like(mean))
+    lows = np.concatenate([rates, rates - length, mean - length / 2], axis=1)[:, :, None]
+    moved = np.clip(rates[:, None], lows, lows + length[:, None])
+    distance = ((moved - rates[:, None]) ** 2 * total[:, None]).sum(axis=2)
+    nearest = moved[np.arange(len(rates)), distance.argmin(axis=1)]
+    return np.where(np.ptp(rates, axis=1)[:, None] <= length, rates, nearest)

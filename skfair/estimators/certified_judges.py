@@ -18,7 +18,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.enforcement.certify import RowRates, row_rates, upper_bounds, walk
+from skfair.enforcement.certify import RowRates, row_rates, walk
 from skfair.enforcement.promise import upper_bound
 from skfair.estimators.certified_split import Halves, Verdict, fit_by_halves
 from skfair.estimators.classes import Predicts
@@ -79,7 +79,7 @@ class DecisionJudge:
         return Verdict(
             float(walked.p_values[0]),
             float(walked.disparities[0]),
-            float(upper_bounds(self.rates, steps, self.confidence)[0]),
+            float(walked.bounds[0]),
             float(accuracy_score(self.y, predicted, sample_weight=weights)),
             float(np.average(selected, weights=weights)),
             bool(selected.all() or not selected.any()),
@@ -98,15 +98,17 @@ def certified_decisions(
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
-    rates = row_rates(bound, rows.weights)
+    rates = row_rates(bound, rows.weights).against(float(estimator.shift))
     kinds = data.groups.cells(codes, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state)
+    size = float(estimator.certify_size)
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
+    limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
     return fit_by_halves(
         estimator,
         halves,
         DecisionJudge(rates, halves, estimator.confidence),
-        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
-        min(block.limit for block in rates.blocks),
+        {**limits, "shift": 0.0},  # the shift is for the judge alone
+        float(rates.after_shift(min(block.limit for block in rates.blocks))),
         estimator.confidence,
     )
 

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
@@ -64,6 +64,37 @@ class Certified:
             vars(self).pop(name, None)
 
 
+class CertifiedDecisions(Certified):
+    """A classifier whose decisions can be certified.
+
+    Parameters
+    ----------
+    certify : {"auto", "cross", "split"}, default="auto"
+        How ``confidence`` is reached. "cross" sets prices on the decisions of logistic regressions
+        that are fitted on folds, which uses all rows twice: for linear scores, the log loss and
+        rules on differences or ratios of rates. "split" trains on one part of the rows and judges
+        on the other. "auto" is "cross" where that is possible.
+    certify_size : float, default=0.5
+        Share of the rows that judge, of each group and class, if the rows are split.
+    shift : float, default=0.0
+        With ``confidence``: share of the people who count in each rate that may be replaced by any
+        others, with the limits still kept. It costs about as much of the limit. Differences only.
+    """
+
+    shift: float
+    _certify_constraints: ClassVar[dict[str, Any]] = {
+        "certify": [StrOptions({"auto", "cross", "split"})],
+        "certify_size": [Interval(Real, 0, 1, closed="neither")],
+        "shift": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def _begin_certificate(self) -> None:
+        """Forget the certificate of an earlier fit; raise for a shift without a certificate."""
+        self._forget()
+        if self.shift and self.confidence is None:
+            raise ValueError(f"shift={self.shift:g} is for certified limits: set confidence, too.")
+
+
 class Verdict(NamedTuple):
     """What the rows that judge say of a model."""
 
@@ -85,14 +116,17 @@ class Halves(NamedTuple):
     judging: IntArray
 
     @classmethod
-    def of(cls, X: Any, y: Any, given: Mapping[str, Any], kinds: IntArray, seed: Seed) -> Halves:
-        """Divide rows by chance, within each kind as evenly as can be."""
-        sizes = np.bincount(kinds)
-        kinds = np.where(sizes[kinds] > 1, kinds, -1)
-        if np.count_nonzero(kinds == -1) == 1:
-            kinds = np.where(kinds == -1, kinds.max(), kinds)
-        cut = StratifiedKFold(2, shuffle=True, random_state=seed)
-        fitted, judging = next(iter(cut.split(np.zeros(kinds.size), kinds)))
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        given: Mapping[str, Any],
+        kinds: IntArray,
+        seed: Seed,
+        size: float = 0.5,
+    ) -> Halves:
+        """Divide rows by chance; of each kind, a share ``size`` judges."""
+        fitted, judging = _halves(kinds, seed) if size == 0.5 else _parts(kinds, seed, size)
         used = {name: values for name, values in given.items() if values is not None}
         return cls(X, y, used, fitted, judging)
 
@@ -107,6 +141,36 @@ class Halves(NamedTuple):
             warnings.simplefilter("ignore", UserWarning)
             X, y = (_safe_indexing(one, self.fitted) for one in (self.X, self.y))
             return estimator.fit(X, y, **given)
+
+
+def _halves(kinds: IntArray, seed: Seed) -> tuple[IntArray, IntArray]:
+    """Divide rows into halves; rows that are the only ones of their kind are taken together."""
+    sizes = np.bincount(kinds)
+    kinds = np.where(sizes[kinds] > 1, kinds, -1)
+    if np.count_nonzero(kinds == -1) == 1:
+        kinds = np.where(kinds == -1, kinds.max(), kinds)
+    cut = StratifiedKFold(2, shuffle=True, random_state=seed)
+    fitted, judging = next(iter(cut.split(np.zeros(kinds.size), kinds)))
+    return fitted, judging
+
+
+def _parts(kinds: IntArray, seed: Seed, size: float) -> tuple[IntArray, IntArray]:
+    """Divide rows so that a share ``size`` of each kind judges; raise if it leaves one empty."""
+    rng, sizes = check_random_state(seed), np.bincount(kinds)
+    n_judging = np.diff(np.floor(size * np.cumsum(sizes) + rng.random()).astype(int), prepend=0)
+    n_both = np.minimum(n_judging, sizes - n_judging)
+    if (n_both[sizes > 1] == 0).any():
+        least = int(sizes[(sizes > 1) & (n_both == 0)].min())
+        raise ValueError(
+            f"certify_size={size:g} leaves rows on one side only of a cell of group and class "
+            f"with {least} rows: each needs one to fit on and one to judge by. Pass a value "
+            f"from {1 / least:.2g} to {1 - 1 / least:.2g}, or merge small groups."
+        )
+    order = rng.permutation(kinds.size)
+    order = order[np.argsort(kinds[order], kind="stable")]
+    rank = np.arange(kinds.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_judging = rank < n_judging[kinds[order]]
+    return np.sort(order[~is_judging]), np.sort(order[is_judging])
 
 
 def fit_by_halves(

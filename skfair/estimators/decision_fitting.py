@@ -24,7 +24,7 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import Models, certified_fit, check_certifiable
-from skfair.estimators.certified_split import Certified
+from skfair.estimators.certified_split import CertifiedDecisions
 from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
@@ -42,7 +42,7 @@ from skfair.utils.warn import warn_user
 CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
 
 
-class DecisionFitting(Certified, InnerModels, DecisionPrediction):
+class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     cv: Any
@@ -56,7 +56,7 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
 
     def _labelled(self, data: TrainingData) -> LabelledRows:
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
-        self._forget()
+        self._begin_certificate()
         self.is_refitted_ = False
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
@@ -132,7 +132,8 @@ class DecisionFitting(Certified, InnerModels, DecisionPrediction):
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
-        return certified_fit(data.X, data.y, rows, judge, models, float(self.confidence), rng)
+        asked = float(self.confidence), float(self.shift)
+        return certified_fit(data.X, data.y, rows, judge, models, *asked, rng)
 
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray

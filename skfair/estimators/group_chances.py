@@ -118,8 +118,8 @@ def fit_group_models(
         Number of the class of each row.
     row_params : dict
         What the estimator's fit takes besides.
-    cv : int
-        Number of folds.
+    cv : int or list of (train, test)
+        Number of folds, or the folds.
     n_jobs : int or None
         Folds that are fitted at the same time.
 

@@ -50,6 +50,9 @@ class DisparityMonitor(StoredMonitor):
         Rows of each group that are collected before they are compared.
     pos_label : label, default=1
         The class that counts as positive.
+    reference : int, default=None
+        If given, the limit is on the change of the disparity: what comes after a batch is compared
+        with so many batches before it, at most ``horizon``. None limits the disparity itself.
 
     Attributes
     ----------
@@ -73,7 +76,10 @@ class DisparityMonitor(StoredMonitor):
     Notes
     -----
     Groups are compared in blocks of ``min_rows`` rows or more, whose difference is taken as normal:
-    an approximation. Memory does not depend on the length of the stream.
+    an approximation. Memory does not depend on the length of the stream. A change to twice the
+    limit is what the monitor is tuned for. With ``reference`` nothing is found before so many
+    batches have been read, and a disparity that grows slowly, by less than the limit within the
+    reference, is not found.
 
     References
     ----------
@@ -106,6 +112,7 @@ class DisparityMonitor(StoredMonitor):
         horizon: int = 1000,
         min_rows: int = 50,
         pos_label: Any = 1,
+        reference: int | None = None,
     ) -> None:
         if constraint not in _RULES:
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
@@ -115,7 +122,10 @@ class DisparityMonitor(StoredMonitor):
         check_number(min_rows, "min_rows", 2, kind=Integral)
         self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
         self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
-        self.pos_label = pos_label
+        self.pos_label, self.reference = pos_label, None
+        if reference is not None:
+            check_number(reference, "reference", 1, self.horizon, kind=Integral)
+            self.reference = int(reference)
         self._spec = LABEL_METRICS[f"{constraint}_difference"]
         self.alarm_: Alarm | None = None
         self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
@@ -303,7 +313,7 @@ class DisparityMonitor(StoredMonitor):
 
     def _look(self, number: Any) -> None:
         """Weigh the evidence after a batch."""
-        found = self._windows.log_total(self.max_disparity, self.max_disparity)
+        found = self._windows.log_total(self.max_disparity)
         self.evidence_, start, pair, sign = found
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
             rate, i, j = self._pairs[pair]

@@ -31,7 +31,7 @@ class Alarm(NamedTuple):
     higher, lower : str
         The groups with the higher and the lower rate.
     disparity, standard_error : float
-        The difference since then.
+        The difference since then; with ``reference`` how much larger it is than before.
     """
 
     batch: Any
@@ -51,6 +51,7 @@ class StoredMonitor:
     confidence: float
     horizon: int
     min_rows: int
+    reference: int | None
     pos_label: Any
     alarm_: Alarm | None
     evidence_: float
@@ -74,7 +75,7 @@ class StoredMonitor:
         self._pairs = [
             (rate, i, j) for rate in self._spec.rates for i, j in combinations(range(len(names)), 2)
         ]
-        self._windows = Windows(len(self._pairs), self.horizon)
+        self._windows = Windows(len(self._pairs), self.horizon, self.reference)
 
     @property
     def rates_(self) -> dict[str, dict[str, float]]:
@@ -137,7 +138,9 @@ class StoredMonitor:
             if state["names"]:
                 made._counts = np.asarray(state["counts"], np.float64)
                 n_pairs = len(made._pairs)
-                made._windows = Windows.from_dict(state["windows"], n_pairs, made.horizon)
+                made._windows = Windows.from_dict(
+                    state["windows"], n_pairs, made.horizon, made.reference
+                )
         except (TypeError, KeyError, json.JSONDecodeError) as error:
             raise ValueError("This is not the text of a monitor: use what to_json returned.") from (
                 error
@@ -175,6 +178,7 @@ class StoredMonitor:
             "confidence": self.confidence,
             "horizon": self.horizon,
             "min_rows": self.min_rows,
+            "reference": self.reference,
             "pos_label": self.pos_label,
         }
 

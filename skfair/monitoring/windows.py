@@ -4,12 +4,18 @@ Rows of a pair of groups are collected into small blocks. The difference D of th
 is nearly normal with a variance v that is known from earlier blocks. With :math:`A = \sum D / v`
 and :math:`I = \sum 1 / v` over the blocks since some start, and :math:`S = A - limit \cdot I`,
 
-.. math:: E = \frac{2}{\sqrt{1 + \rho^2 I}} \exp\Big(\frac{\rho^2 S^2}{2 (1 + \rho^2 I)}\Big)
-          \Phi\Big(\frac{\rho S}{\sqrt{1 + \rho^2 I}}\Big)
+.. math:: \exp\Big(\theta S - \frac{\theta^2 I}{2}\Big)
 
-has mean 1 at most as long as the difference is within the limit (Robbins' half-normal mixture), so
-a weighted mean of such numbers over many starts exceeds 1 / alpha with probability alpha at most,
-however often it is looked at. Starts at every batch find a change soon after it happened.
+has mean 1 at most as long as the difference is within the limit, for every excess theta: a bet on
+it. Nine tenths are bet on an excess as large as the limit, which is what a monitor is for; the rest
+on all excesses, half-normal with twice the limit (Robbins' mixture). Of the two directions, more is
+bet on the one that the difference had before the start. A weighted mean of such
+numbers over many starts exceeds 1 / alpha with probability alpha at most, however often it is
+looked at. Starts at every batch find a change soon after it happened.
+
+If the limit is on the change against a reference, D is compared with the difference A' / I' of the
+blocks before the start: then :math:`J = I I' / (I + I')` and :math:`J (A / I - A' / I')` stand for
+I and A. That is the likelihood of all differences from the reference, so it may be looked at alike.
 """
 
 from __future__ import annotations
@@ -24,7 +30,11 @@ from skfair._typing import FloatArray, IntArray
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
 # those beyond it.
-_FIRST, _WITHIN = 0.1, 0.85
+_FIRST, _WITHIN = 0.03, 0.95
+# Share that is bet on an excess as large as the limit, and the spread of the others, in limits.
+_ON_LIMIT, _SPREAD = 0.9, 2.0
+# At most this share is bet on one direction.
+_LEANING = 0.8
 # Earlier blocks count this much less with each new one, in the variance.
 _DECAY = 0.9
 
@@ -36,11 +46,14 @@ def start_weights(starts: IntArray, horizon: int) -> FloatArray:
     return np.where(starts == 0, _FIRST, np.where(starts <= horizon, _WITHIN / horizon, beyond))
 
 
-def log_evidence(sums: FloatArray, information: FloatArray, rho: float) -> FloatArray:
-    """Return log E, given S and I."""
+def log_evidence(sums: FloatArray, information: FloatArray, limit: float) -> FloatArray:
+    """Return the log of the evidence, given S and I."""
+    rho = _SPREAD * limit
     scale = np.sqrt(1 + rho**2 * information)
     z = rho * sums / scale
-    return np.asarray(np.log(2 / scale) + 0.5 * z**2 + special.log_ndtr(z))
+    wide = np.log(2 * (1 - _ON_LIMIT) / scale) + 0.5 * z**2 + special.log_ndtr(z)
+    sharp = np.log(_ON_LIMIT) + limit * sums - 0.5 * limit**2 * information
+    return np.asarray(np.logaddexp(wide, sharp))
 
 
 @dataclass(eq=False)
@@ -53,10 +66,16 @@ class Windows:
         Number of pairs, over all rates.
     horizon : int
         Number of batches among which most of the weight is shared, and of the starts that are kept.
+    reference : int or None
+        Number of batches before a start that it is compared with; None for the limit alone.
     starts : ndarray of shape (n_starts,)
         Number of the batch that each start came before.
     weighted, information : ndarray of shape (n_starts, n_pairs)
         A and I.
+    before : ndarray of shape (n_starts, 2, n_pairs)
+        A and I of the reference: of the blocks before each start.
+    leaning : ndarray of shape (n_starts, n_pairs)
+        Share that is bet on the first group of a pair to have the higher rate.
     waiting : ndarray of shape (n_pairs, 2, 2)
         Successes and rows of both groups that are not yet in a block.
     known : ndarray of shape (n_pairs, 2, 2)
@@ -65,9 +84,12 @@ class Windows:
 
     n_pairs: int
     horizon: int
+    reference: int | None = None
     starts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     weighted: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    before: FloatArray = field(default_factory=lambda: np.empty((0, 2, 0)))
+    leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     waiting: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
     known: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
 
@@ -75,12 +97,25 @@ class Windows:
         if not self.waiting.size:
             self.weighted = np.empty((0, self.n_pairs))
             self.information = np.empty((0, self.n_pairs))
+            self.before = np.empty((0, 2, self.n_pairs))
+            self.leaning = np.empty((0, self.n_pairs))
             self.waiting = np.zeros((self.n_pairs, 2, 2))
             self.known = np.zeros((self.n_pairs, 2, 2))
 
     def start(self, number: int) -> None:
         """Add a start before batch ``number``; the oldest but the first is forgotten."""
         nothing = np.zeros((1, self.n_pairs))
+        earlier = np.zeros((1, 2, self.n_pairs))
+        if self.reference is not None:
+            at = np.flatnonzero(self.starts == number - self.reference)
+            if at.size:
+                earlier[0] = self.weighted[at[0]], self.information[at[0]]
+        self.before = np.concatenate([self.before, earlier])
+        likely = np.full((1, self.n_pairs), 0.5)
+        if self.reference is None and self.starts.size:
+            z = self.weighted[0] / np.sqrt(np.maximum(self.information[0], 1e-300))
+            likely[0] = special.ndtr(z)
+        self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
         self.starts = np.append(self.starts, number)
         self.weighted = np.concatenate([self.weighted, nothing])
         self.information = np.concatenate([self.information, nothing])
@@ -88,6 +123,7 @@ class Windows:
             kept = np.delete(np.arange(self.starts.size), 1)
             self.starts = self.starts[kept]
             self.weighted, self.information = self.weighted[kept], self.information[kept]
+            self.before, self.leaning = self.before[kept], self.leaning[kept]
 
     def add(self, counts: FloatArray, min_rows: int) -> None:
         """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2)."""
@@ -111,52 +147,86 @@ class Windows:
         self.known[full] = _DECAY * self.known[full] + block
         self.waiting[full] = 0.0
 
-    def log_total(self, limit: float, rho: float) -> tuple[float, int, int, float]:
+    def compared(self) -> tuple[FloatArray, FloatArray]:
+        """Return A and I of what is limited: the difference, or its change from the reference."""
+        if self.reference is None:
+            return self.weighted, self.information
+        weighted, information = self.before[:, 0], self.before[:, 1]
+        total = np.maximum(self.information + information, 1e-300)
+        return (
+            (self.weighted * information - weighted * self.information) / total,
+            self.information * information / total,
+        )
+
+    def log_bets(self, limit: float, pairs: IntArray) -> FloatArray:
+        """Return the log of what was won for each direction, start and pair, if it is the only one.
+
+        The shape is (2, n_starts, n_pairs).
+        """
+        weighted, information = (one[:, pairs] for one in self.compared())
+        share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
+        return np.stack(
+            [
+                np.log(share * part)
+                + log_evidence(sign * weighted - limit * information, information, limit)
+                for sign, part in ((1.0, leaning), (-1.0, 1 - leaning))
+            ]
+        )
+
+    def log_total(self, limit: float) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
-        share = start_weights(self.starts, self.horizon)[:, None] / (2 * self.n_pairs)
-        found = []
-        for sign in (1.0, -1.0):
-            sums = sign * self.weighted - limit * self.information
-            found.append(np.log(share) + log_evidence(sums, self.information, rho))
-        both = np.stack(found)
+        both = self.log_bets(limit, np.arange(self.n_pairs)) - np.log(self.n_pairs)
         place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
         return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
-        """Return the difference since a start, and its standard error."""
-        information = self.information[start, pair]
+        """Return the difference since a start, or its change, and its standard error."""
+        weighted, information = (float(one[start, pair]) for one in self.compared())
         if information <= 0:
             return np.nan, np.nan
-        return float(self.weighted[start, pair] / information), float(information**-0.5)
+        return weighted / information, information**-0.5
 
     def merged(self, other: Windows) -> Windows:
         """Return the sums over the rows of both, which were watched side by side."""
         starts = np.union1d(self.starts, other.starts)
-        made = Windows(self.n_pairs, self.horizon)
+        made = Windows(self.n_pairs, self.horizon, self.reference)
         made.starts = starts
         made.weighted, made.information = np.zeros((2, starts.size, self.n_pairs))
+        made.before = np.zeros((starts.size, 2, self.n_pairs))
+        made.leaning = np.zeros((starts.size, self.n_pairs))
+        of_each = np.zeros((starts.size, 1))
         for one in (self, other):
             at = np.searchsorted(starts, one.starts)
             made.weighted[at] += one.weighted
             made.information[at] += one.information
+            made.before[at] += one.before
+            made.leaning[at] += one.leaning
+            of_each[at] += 1
+        made.leaning /= of_each
         made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
         return made
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        names = ("starts", "weighted", "information", "waiting", "known")
+        names = (*("starts", "weighted", "information", "before", "leaning", "waiting", "known"),)
         return {name: getattr(self, name).tolist() for name in names}
 
     @classmethod
-    def from_dict(cls, given: dict[str, Any], n_pairs: int, horizon: int) -> Windows:
+    def from_dict(
+        cls, given: dict[str, Any], n_pairs: int, horizon: int, reference: int | None
+    ) -> Windows:
         """Return what was stored."""
         shape = (-1, n_pairs)
+        nothing = np.zeros((len(given["starts"]), 2, n_pairs))  # of a text without a reference
         return cls(
             n_pairs,
             horizon,
+            reference,
             np.asarray(given["starts"], np.int64),
             np.asarray(given["weighted"], np.float64).reshape(shape),
             np.asarray(given["information"], np.float64).reshape(shape),
+            np.asarray(given.get("before", nothing), np.float64).reshape(-1, 2, n_pairs),
+            np.asarray(given.get("leaning", nothing[:, 0] + 0.5), np.float64).reshape(shape),
             np.asarray(given["waiting"], np.float64).reshape(-1, 2, 2),
             np.asarray(given["known"], np.float64).reshape(-1, 2, 2),
         )

@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from skfair import metrics
-from skfair.classification import FairDecisionClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
+from skfair.exceptions import SmallGroupWarning
 from tests.naive.certified import naive_p_value
 
 
@@ -169,6 +170,32 @@ def test_weighted_rows_are_worth_fewer():
     assert np.mean(reached[2]) > np.mean(reached[0])
 
 
+@pytest.mark.parametrize("certify", ["cross", "split"])
+def test_rows_of_huge_weight_are_as_few_as_they_are(certify):
+    X, y, groups = people(1000)
+    weights = np.ones(1000)
+    weights[::50] = 1e9
+    model = ConstrainedERMClassifier(
+        max_disparity=0.1, confidence=0.95, certify=certify, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="more people"):
+        model.fit(X, y, weights, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert model.p_value_ > 0.05
+    assert np.isfinite(model.path_["bound"]).all()
+
+
+def test_a_group_too_small_to_show_anything_is_no_solution():
+    X, y, groups = people(2000)
+    groups[5:] = np.where(groups[5:] == "b", "a", groups[5:])
+    groups[:8] = "b"
+    model = FairDecisionClassifier(max_disparity=0.1, confidence=0.95, group_aware=True)
+    with pytest.warns((ConvergenceWarning, SmallGroupWarning)) as caught:
+        model.fit(X, y, sensitive_features=groups)
+    assert any("more people" in str(one.message) for one in caught)
+    assert model.status_ == "no_solution"
+
+
 def test_too_few_people_are_told_how_many_more():
     with pytest.warns(ConvergenceWarning, match=r"About \d+ more people"):
         model, X, *_ = certified(200, limit=0.02)
@@ -202,6 +229,10 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"selection_rate": 0.3}, "selection_rate"),
         ({"method": "windows"}, "method='auto'"),
         ({"cv": 2}, "3 folds or more"),
+        ({"shift": -0.1}, "shift"),
+        ({"shift": 0.05}, "max_disparity=0.05 cannot be shown"),
+        ({"shift": 0.01, "confidence": None}, "set confidence"),
+        ({"shift": 0.01, "constraint": DemographicParity(comparison="ratio")}, "not on ratios"),
         ({"constraint": "predictive_parity"}, "has no test of PredictiveParity"),
         ({"constraint": "bounded_selection_rate", "max_disparity": 0.5}, "has no test"),
         ({"cv": [(np.arange(100), np.arange(300)), (np.arange(100), np.arange(300))]}, "one test"),
@@ -212,6 +243,57 @@ def test_bad_input_is_named(options, said):
     model = FairDecisionClassifier(**{"confidence": 0.95, **options})
     with pytest.raises(ValueError, match=said):
         model.fit(X, y, sensitive_features=groups)
+
+
+def shifted(X, y, groups, share):
+    """Replace a share of one group by people who look like the best candidates."""
+    rng, X = np.random.default_rng(5), X.copy()
+    replaced = (groups == "b") & (rng.random(y.size) < share)
+    X[replaced] = [4.0, 4.0, 0.0]
+    return X
+
+
+def test_a_limit_holds_after_a_shift_that_was_stated():
+    """The width that it costs is the one that is stated; without it the shift breaks the limit."""
+    everybody = people(60_000, seed=1)
+    X_new = shifted(*everybody, 0.08)
+    gaps, models = [], []
+    for shift in (0.0, 0.08):
+        model, *_ = certified(5000, group_aware=True, limit=0.15, shift=shift)
+        predicted = model.predict(X_new, sensitive_features=everybody[2])
+        gaps.append(
+            metrics.demographic_parity_difference(None, predicted, sensitive_features=everybody[2])
+        )
+        models.append(model)
+    assert [model.status_ for model in models] == ["certified"] * 2
+    assert gaps[1] <= 0.15 < gaps[0]
+    assert models[1].certified_disparity_ <= 0.15 + 1e-6
+
+
+def test_the_certificate_after_a_shift_is_that_of_the_public_test():
+    found = {}
+    for certify in ("cross", "split"):
+        X, y, groups = people(3000)
+        for shift in (0.0, 0.03):
+            model = ConstrainedERMClassifier(
+                max_disparity=0.2, confidence=0.95, certify=certify, shift=shift, random_state=0
+            ).fit(X, y, sensitive_features=groups)
+            assert model.status_ == "certified"
+            found[certify, shift] = model.path_["bound"][0]
+        # Of the same decisions, the bound is what the public one is after the shift.
+        grown = 0.03 + 0.97 * found[certify, 0.0]
+        assert found[certify, 0.03] == pytest.approx(grown, abs=1e-5)
+
+
+def test_more_rows_that_judge_show_smaller_limits():
+    X, y, groups = people(4000)
+    bounds = []
+    for size in (0.1, 0.7):
+        model = ConstrainedERMClassifier(
+            max_disparity=0.3, confidence=0.95, certify="split", certify_size=size, random_state=0
+        ).fit(X, y, sensitive_features=groups)
+        bounds.append(float(np.mean(model.path_["bound"] - model.path_["disparity"])))
+    assert bounds[1] < 0.6 * bounds[0]
 
 
 def test_three_classes_are_refused():

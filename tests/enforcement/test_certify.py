@@ -9,7 +9,6 @@ from skfair.enforcement.certify import (
     Block,
     RowRates,
     people_needed,
-    upper_bounds,
     walk,
 )
 
@@ -53,7 +52,7 @@ def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
     assert walked.p_values[0] == pytest.approx(found.p_value, abs=1e-6)
     assert walked.disparities[0] == pytest.approx(found.statistic)
     bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
-    assert upper_bounds(rates, selected, 0.95)[0] == pytest.approx(bound, abs=1e-5)
+    assert walked.bounds[0] == pytest.approx(bound, abs=1e-5)
 
 
 def test_a_walk_ends_at_the_first_step_that_fails():

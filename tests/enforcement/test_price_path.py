@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skfair.enforcement.decisions.shares import known_shares
-from skfair.enforcement.price_path import GAPS, SHARES, PathRows, full_step, price_path
+from skfair.enforcement.price_path import GAPS, SHARES, PathRows, full_step, near_rows, price_paths
 from tests.enforcement.test_certify import rates_of
 
 
@@ -18,10 +18,13 @@ def rows(n=4000, n_groups=2, ratio=False, limit=0.05):
     rates = rates_of(groups, limit, ratio=ratio)
     everyone = np.arange(n_groups * 2)
     gains = chances[:, 1] - chances[:, 0]
-    return PathRows(rates, gains, shares, y, 2, everyone, True), groups
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, gains, shares, y, 2, everyone, True, folds, None)
+    return given, groups
 
 
 def decided(path, given):
+    """Return the decisions on all rows at every step."""
     return given.gains[:, None] - np.asarray(given.shares @ path.T) > 0
 
 
@@ -33,11 +36,11 @@ def gaps(selected, groups):
 @pytest.mark.parametrize("n_groups", [2, 4])
 def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     given, groups = rows(n_groups=n_groups)
-    path = price_path(given)
+    path = price_paths(given)[0]
     selected = decided(path, given)
     first = full_step(given.rates)
     share = selected.mean(axis=0)
-    assert path.shape[0] == len(SHARES) + 5 * (len(GAPS) - 1) + 1
+    assert path.shape[0] == len(SHARES) + 3 * (len(GAPS) - 1) + 1
     assert share[:first] == pytest.approx(np.array(SHARES) * share[first], abs=0.02)
     found = gaps(selected, groups)
     assert found[: first + 1].max() < 0.03
@@ -47,11 +50,32 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
 
 def test_a_path_ends_with_free_decisions_if_these_keep_the_limit():
     given, _ = rows(limit=0.9)
-    assert not price_path(given)[-1].any()
+    assert not price_paths(given)[:, -1].any()
 
 
 def test_ratios_have_no_steps_that_select_few():
     given, _ = rows(ratio=True, limit=0.2)
     assert full_step(given.rates) == 0
-    path = price_path(given)
-    assert path.shape[0] == 5 * (len(GAPS) - 1) + 1
+    path = price_paths(given)[0]
+    assert path.shape[0] == 3 * (len(GAPS) - 1) + 1
+
+
+def test_the_path_of_a_fold_is_that_of_the_other_rows():
+    """Whatever is known of the rows of a fold but their groups, its path stays."""
+    given, _ = rows(n_groups=3)
+    paths = price_paths(given)
+    rng = np.random.default_rng(1)
+    moved = np.where(given.folds == 1, rng.permutation(given.gains), given.gains)
+    others = price_paths(given._replace(gains=moved))
+    assert np.allclose(paths[1], others[1], atol=1e-5)
+    assert not np.allclose(paths[0], others[0], atol=1e-3)
+
+
+def test_rows_that_are_alike_may_be_one():
+    given, groups = rows(n=20_000)
+    alike = near_rows(groups, (given.gains + 1) / 2)
+    assert np.unique(alike).size < 2000
+    one_by_one = decided(price_paths(given)[0], given)
+    together = decided(price_paths(given._replace(alike=alike))[0], given)
+    assert np.mean(one_by_one != together) < 0.005
+    assert gaps(together, groups) == pytest.approx(gaps(one_by_one, groups), abs=0.005)

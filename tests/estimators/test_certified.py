@@ -1,11 +1,13 @@
-"""Nested cross-fitting: who has seen which rows."""
+"""Cross-fitting for a certificate: who has seen which rows, and how many models it takes."""
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from skfair.estimators.certified import nested_chances, prefit_chances
+from skfair.classification import FairDecisionClassifier
+from skfair.estimators.chances import cross_fit
 
 
 class Memory(ClassifierMixin, BaseEstimator):
@@ -28,24 +30,37 @@ Y = np.arange(60) % 2
 @pytest.mark.parametrize("n_folds", [3, 5])
 def test_no_model_scores_a_row_that_it_has_seen(n_folds):
     splits = list(KFold(n_folds, shuffle=True, random_state=0).split(X))
-    found = nested_chances(Memory(), X, Y, np.array([0, 1]), {}, splits, None)
+    found = cross_fit(Memory(), X, Y, {}, splits, np.array([0, 1]), None)
     assert len(found.models) == n_folds
-    assert not found.outer[:, 1].any()
-    for k, (train, test) in enumerate(splits):
-        assert not found.inner[k][train, 1].any()  # rows outside the fold: not seen either
-        assert not found.inner[k][test].any()  # rows of the fold have no say in its path
-        assert found.inner[k][train, 0].all()
+    assert not found.chances[:, 1].any()
+    assert found.chances[:, 0].all()
 
 
 def test_the_model_of_a_fold_has_seen_all_the_others():
     splits = list(KFold(4).split(X))
-    found = nested_chances(Memory(), X, Y, np.array([0, 1]), {}, splits, None)
+    found = cross_fit(Memory(), X, Y, {}, splits, np.array([0, 1]), None)
     for model, (train, _) in zip(found.models, splits, strict=True):
         assert model.seen_ == set(X[train, 0].tolist())
 
 
-def test_a_fitted_model_is_asked_once():
-    model = Memory().fit(X[:10], Y[:10])
-    found = prefit_chances(model, X, np.array([0, 1]), 3)
-    assert found.models == [model]
-    assert all(one is found.outer for one in found.inner)
+class Counting(LogisticRegression):
+    """Counts its fits."""
+
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.fits += 1
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_a_certificate_takes_as_many_fits_as_cross_fitting(aware):
+    rng = np.random.default_rng(0)
+    rows, groups = rng.normal(size=(500, 2)), rng.integers(0, 2, 500)
+    y = (rows[:, 0] + groups + rng.normal(size=500) > 0.5).astype(int)
+    Counting.fits = 0
+    model = FairDecisionClassifier(
+        Counting(), max_disparity=0.2, group_aware=aware, confidence=0.9, cv=4
+    )
+    model.fit(rows, y, sensitive_features=groups)
+    assert Counting.fits == (4 if aware else 8)  # besides, one of groups for each fold

@@ -61,6 +61,25 @@ def test_a_kind_of_one_row_is_no_obstacle():
     assert halves(np.r_[9, np.zeros(39, int)]).fitted.size == 20
 
 
+@pytest.mark.parametrize("size", [0.2, 0.5, 0.8])
+def test_a_share_of_each_kind_judges(size):
+    kinds = np.repeat([0, 1, 2], [20, 50, 330])
+    rows = np.arange(400.0)[:, None]
+    one = Halves.of(rows, kinds, {}, kinds, 0, size)
+    counts = np.bincount(kinds[one.judging])
+    assert np.abs(counts - size * np.array([20, 50, 330])).max() <= 1
+    assert one.judging.size == 400 * size
+    assert sorted([*one.fitted, *one.judging]) == list(range(400))
+
+
+@pytest.mark.parametrize("size", [0.05, 0.95])
+def test_a_size_that_leaves_a_cell_empty_is_named(size):
+    kinds = np.repeat([0, 1], [8, 32])
+    with pytest.raises(ValueError, match="cell of group and class with 8 rows"):
+        Halves.of(X, Y, {}, kinds, 0, size)
+    assert Halves.of(X, Y, {}, kinds, 0, 1 / 8).judging.size == 5
+
+
 def test_the_seed_decides_who_judges():
     assert np.array_equal(halves(seed=1).judging, halves(seed=1).judging)
     assert not np.array_equal(halves(seed=1).judging, halves(seed=2).judging)

@@ -191,11 +191,13 @@ ARGUMENTS = {
         for name in ("disparity_test", "disparity_upper_bound")
     },
     "comparison": options("difference", "ratio"),
+    "certify_size": ([0.5, 0.3], [0, 1, -1, "a"]),
     "shift": ([0.0, 0.02], [-1, 1, 2, "a"]),
     "power": ([0.8, 0.5], [0, 1, -1]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
     "DisparityMonitor.constraint": (["demographic_parity", "equalized_odds"], ["nonsense", 3]),
+    "DisparityMonitor.reference": ([None, 5], [0, -1, 2.5, "a"]),
     "DisparityMonitor.groups": ([None, ["g0", "g1"]], [[], ["g0"], "ab", 3]),
     "horizon": ([1000, 10], [0, -1, 2.5]),
     "min_rows": ([50, 5], [0, 1, 2.5]),

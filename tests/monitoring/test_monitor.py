@@ -24,15 +24,35 @@ def watched(gaps, seed=0, **options):
 
 
 @pytest.mark.parametrize(("sums", "information"), [(3.0, 40.0), (-5.0, 200.0), (60.0, 900.0)])
-def test_evidence_is_robbins_half_normal_mixture(sums, information):
-    rho = 0.05
+def test_evidence_is_a_mixture_of_bets(sums, information):
+    """Nine tenths on an excess as large as the limit, the rest half-normal (Robbins)."""
+    limit = 0.05
+
+    def bet(delta):
+        return np.exp(delta * sums - delta**2 * information / 2)
 
     def weighed(delta):
-        return np.exp(delta * sums - delta**2 * information / 2) * 2 * stats.norm.pdf(delta, 0, rho)
+        return bet(delta) * 2 * stats.norm.pdf(delta, 0, 2 * limit)
 
-    mixed = integrate.quad(weighed, 0, np.inf)[0]
-    found = log_evidence(np.array([sums]), np.array([information]), rho)[0]
+    mixed = 0.9 * bet(limit) + 0.1 * integrate.quad(weighed, 0, np.inf)[0]
+    found = log_evidence(np.array([sums]), np.array([information]), limit)[0]
     assert found == pytest.approx(np.log(mixed), abs=1e-6)
+
+
+def test_more_is_bet_on_the_direction_that_was_there():
+    """The shares of a start are fixed by what came before it, and add up to one."""
+    rng, windows = np.random.default_rng(0), Windows(2, 100)
+    for number in range(30):
+        windows.start(number)
+        sizes = np.full((2, 2), 500.0)
+        hits = rng.binomial(500, [[0.34, 0.3], [0.3, 0.34]])
+        windows.add(np.stack([hits, sizes], axis=2), 50)
+    assert windows.leaning[0].tolist() == [0.5, 0.5]
+    assert windows.leaning[-1] == pytest.approx([0.8, 0.2], abs=0.01)
+    before = windows.leaning.copy()
+    windows.add(np.full((2, 2, 2), 500.0), 50)
+    assert np.array_equal(windows.leaning, before)
+    assert Windows.from_dict(windows.to_dict(), 2, 100, None).leaning == pytest.approx(before)
 
 
 def test_the_weights_of_starts_add_up_to_one():
@@ -51,7 +71,7 @@ def test_false_alarms_at_the_limit_are_rare():
             sizes = rng.multinomial(1000, [0.3, 0.7])
             hits = rng.binomial(sizes, [0.35, 0.3])
             windows.add(np.stack([hits, sizes], axis=1)[None].astype(float), 50)
-            is_alarm |= windows.log_total(0.05, 0.05)[0] >= np.log(20)
+            is_alarm |= windows.log_total(0.05)[0] >= np.log(20)
         n_alarms += is_alarm
     assert n_alarms <= 6  # more happen in 1 of 200 such tests at a rate of 5 %
 
@@ -158,6 +178,59 @@ def test_json_goes_on_where_it_stopped():
         DisparityMonitor.from_json("{}")
 
 
+def test_a_reference_limits_the_change_of_the_disparity():
+    steady, change = [0.15] * 60, [0.15] * 30 + [0.25] * 30
+    assert watched(steady).alarm_ is not None
+    assert watched(steady, reference=20).alarm_ is None
+    alarm = watched(change, reference=20).alarm_
+    assert alarm.higher == "m"
+    assert abs(alarm.since - 30) <= 2
+    assert alarm.disparity == pytest.approx(0.1, abs=3 * alarm.standard_error)
+    fall = watched([0.15] * 30 + [0.05] * 30, reference=20).alarm_
+    assert fall.higher == "f"
+
+
+def test_a_longer_reference_finds_a_change_sooner():
+    """It is known better what was normal; before there is a reference nothing is found."""
+    change = [0.02] * 40 + [0.12] * 40
+    short, long = (watched(change, reference=m).alarm_.batch for m in (6, 40))
+    assert 40 <= long < short
+    assert watched([0.02] * 10 + [0.3] * 20, reference=30).alarm_ is None
+
+
+def test_false_alarms_against_a_reference_are_rare():
+    """A change of exactly the limit, after a reference of 30 batches, in each of 60 streams."""
+    rng, n_alarms = np.random.default_rng(0), 0
+    for _ in range(60):
+        windows, is_alarm = Windows(1, 100, 30), False
+        for number in range(100):
+            windows.start(number)
+            sizes = rng.multinomial(1000, [0.5, 0.5])
+            hits = rng.binomial(sizes, [0.35 if number >= 50 else 0.3, 0.3])
+            windows.add(np.stack([hits, sizes], axis=1)[None].astype(float), 50)
+            is_alarm |= windows.log_total(0.05)[0] >= np.log(20)
+        n_alarms += is_alarm
+    assert n_alarms <= 7  # more happen in 2 of 100 such tests at a rate of 5 %
+
+
+def test_a_reference_is_stored_and_merged():
+    rng, groups = np.random.default_rng(0), ["f", "m"]
+    options = {"groups": groups, "reference": 10}
+    left, right, both = (DisparityMonitor(**options) for _ in range(3))
+    for number in range(40):
+        parts = [batch(rng, 0.1 if number < 25 else 0.2) for _ in range(2)]
+        for monitor, (y_pred, sex) in zip((left, right), parts, strict=True):
+            monitor.update(None, y_pred, sex)
+        both.update(None, *(np.concatenate(pair) for pair in zip(*parts, strict=True)))
+        left = DisparityMonitor.from_json(left.to_json())
+    assert left.reference == 10
+    merged = left.merge(right)
+    assert merged.reference == 10
+    assert merged.evidence_ == pytest.approx(both.evidence_, rel=0.1)
+    with pytest.raises(ValueError, match="same settings"):
+        left.merge(DisparityMonitor(groups=groups))
+
+
 def test_two_workers_together_are_one():
     rng = np.random.default_rng(0)
     groups = ["f", "m"]
@@ -251,6 +324,8 @@ def test_batches_out_of_order_are_named(number, said):
         ({"horizon": 0}, "horizon"),
         ({"min_rows": 1}, "min_rows"),
         ({"groups": ["f"]}, "two groups or more"),
+        ({"reference": 0}, "reference"),
+        ({"reference": 11, "horizon": 10}, "reference"),
     ],
 )
 def test_bad_options_are_named(options, said):
