@@ -324,7 +324,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         scores = self.predict(X)
         _, query_id = split_query(X, query_id, self.query_column)
         codes = check_labels(or_one(query_id, scores.size), "query_id", scores.size).codes
-        order = np.lexsort((-scores, codes))
+        # Scores of equal documents differ by rounding, which must not order them.
+        unit = float(np.abs(scores).max(initial=0.0)) or 1.0
+        order = np.lexsort((-np.round(scores / unit, 12), codes))
         sizes = np.bincount(codes)
         places = np.empty(scores.size, np.int64)
         places[order] = 1 + np.arange(scores.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
