@@ -410,7 +410,7 @@ def test_partial_auc_is_no_worse_than_log_loss_or_constant_scores(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_partial_auc_on_compas(seed):
     data = load_local("compas")
-    rows = np.random.default_rng(seed).choice(len(data.data), 2000, replace=False)
+    rows = np.random.default_rng(seed).choice(len(data.data), 1000, replace=False)
     X = pd.get_dummies(data.data).to_numpy(dtype=float)[rows]
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
     check_partial_auc(X, data.target.to_numpy()[rows], data.sensitive_features["sex"].iloc[rows])
