@@ -21,8 +21,8 @@ from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column
 
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft prices; a third of it will do for the first ones.
-SAMPLE = 12_000
+# Larger data sets are sampled for the soft prices; few rows will do for the first ones.
+SAMPLE, FEW = 12_000, 4_000
 N_ROUNDS = 8
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
@@ -80,8 +80,10 @@ class PriceSearch:
         if best.verdict.is_feasible:
             return best
         rows = linear_rows(self.judge, self.features, self.kinds, best.means)
-        data = self._sample(SAMPLE)
-        multipliers = self._soft(rows, data)
+        few, data = self._samples()
+        multipliers = np.zeros(rows.upper.size)
+        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
+            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
         shift, margin = np.zeros(rows.upper.size), 0.0
         for n_done in range(N_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
@@ -104,22 +106,16 @@ class PriceSearch:
             )
         return self.polished(best)
 
-    def _sample(self, size: int) -> SoftRows:
-        """Return rows that stand for all, of each cell and class in proportion."""
+    def _samples(self) -> tuple[SoftRows, SoftRows]:
+        """Return few rows that stand for all, of each cell and class in proportion, and more."""
         data = SoftRows(self.values, self.shares, self.judge.weights)
-        if self.kinds.size <= 1.25 * size:
-            return data
         cells = max(self.judge.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        return data.sample(size, strata, self.rng)
-
-    def _soft(self, rows: LinearRows, data: SoftRows) -> FloatArray:
-        """Return the multipliers of the rules in expectation."""
-        multipliers = np.zeros(rows.upper.size)
-        few = self._sample(SAMPLE // 3)
-        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
-        return multipliers
+        if strata.size > 1.25 * SAMPLE:
+            data, strata = data.sample(SAMPLE, strata, self.rng)
+        if strata.size > 1.25 * FEW:
+            return data.sample(FEW, strata, self.rng)[0], data
+        return data, data
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         return np.asarray(rows.matrix.T @ multipliers).reshape(
