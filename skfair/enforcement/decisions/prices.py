@@ -16,7 +16,7 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.lines import Candidate, offsets, polish
+from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, offsets, polish
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column
 
@@ -24,6 +24,11 @@ TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first ones.
 SAMPLE, FEW = 12_000, 4_000
 N_ROUNDS = 8
+# Of sampled data the search ends after so many rounds without gain; with few rows, late rounds may
+# still find much.
+PATIENCE = 2
+# Rows that line searches between rounds sort, once limits are kept.
+_NEAR = 8_000
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
@@ -84,16 +89,19 @@ class PriceSearch:
         multipliers = np.zeros(rows.upper.size)
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
             multipliers = solve_dual(some, rows, multipliers, temperature, 60)
-        shift, margin = np.zeros(rows.upper.size), 0.0
+        shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
+        is_sampled = data.weights.size < self.kinds.size
         for n_done in range(N_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, found, data), found.verdict.excess
             for label, which in offsets(self.judge, self.features):
-                found.improve(label, which)
+                found.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
+            n_idle += 1
             if found.verdict.is_better_than(best.verdict):
-                best = found
-            settled = np.abs(missed - shift).max(initial=0.0)
-            if best.verdict.is_feasible and n_done > 2 and settled < 1e-3:
+                best, n_idle = found, 0
+            is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
+            is_idle = is_sampled and n_idle == PATIENCE
+            if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)
             excess = max(excess, found.verdict.excess)
