@@ -36,7 +36,7 @@ def start_weights(starts: IntArray, horizon: int) -> FloatArray:
     return np.where(starts == 0, _FIRST, np.where(starts <= horizon, _WITHIN / horizon, beyond))
 
 
-def log_evidence(sums: FloatArray, information: FloatArray, rho: float) -> FloatArray:
+def log_evidence(sums: FloatArray, information: FloatArray, rho: float | FloatArray) -> FloatArray:
     """Return log E, given S and I."""
     scale = np.sqrt(1 + rho**2 * information)
     z = rho * sums / scale
@@ -111,8 +111,13 @@ class Windows:
         self.known[full] = _DECAY * self.known[full] + block
         self.waiting[full] = 0.0
 
-    def log_total(self, limit: float, rho: float) -> tuple[float, int, int, float]:
-        """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
+    def log_total(
+        self, limit: float | FloatArray, rho: float | FloatArray
+    ) -> tuple[float, int, int, float]:
+        """Return the log of the mean evidence, and where it is largest: start, pair, direction.
+
+        Limit and rho may be numbers of each pair.
+        """
         share = start_weights(self.starts, self.horizon)[:, None] / (2 * self.n_pairs)
         found = []
         for sign in (1.0, -1.0):
