@@ -325,6 +325,6 @@ def test_attributes_of_a_batch_are_those_with_limits():
     y_pred, groups = two_attributes(np.random.default_rng(0), 0, 0)
     with pytest.raises(ValueError, match="for each of the attributes"):
         DisparityMonitor(max_disparity={"sex": 0.1}).update(None, y_pred, groups)
+    monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
     with pytest.raises(ValueError, match="takes one attribute"):
-        monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
         monitor.add_predictions([0], [1], ["f"])
