@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -358,6 +358,8 @@ class DisparityMonitor(StoredMonitor):
 
 def _check_limits(limit: Limit, groups: Any) -> None:
     """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
+    if groups is not None and not isinstance(groups, Iterable):
+        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
     if not isinstance(limit, Mapping):
         check_number(limit, "max_disparity", 1e-6, 1)
         if isinstance(groups, Mapping):

@@ -321,6 +321,11 @@ def test_what_is_wrong_with_limits_of_attributes(options, message):
         DisparityMonitor(**options)
 
 
+def test_groups_are_names():
+    with pytest.raises(TypeError, match="must name all groups"):
+        DisparityMonitor(groups=3)
+
+
 def test_attributes_of_a_batch_are_those_with_limits():
     y_pred, groups = two_attributes(np.random.default_rng(0), 0, 0)
     with pytest.raises(ValueError, match="for each of the attributes"):
