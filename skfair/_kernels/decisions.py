@@ -6,6 +6,9 @@ import numpy as np
 
 from skfair._kernels.declaring import njit
 
+# exp(-_CERTAIN) is nothing beside 1.
+_CERTAIN = 38.0
+
 
 @njit(cache=True)
 def _soften(leads, weight, temperature):
@@ -16,10 +19,23 @@ def _soften(leads, weight, temperature):
     largest = 0.0
     for c in range(leads.size):
         largest = max(largest, leads[c])
-    mass = 1.0 if largest == 0.0 else math.exp(-largest / temperature)
+    # Most rows are far from a tie: what is beyond rounding needs no exponential.
+    least = largest - _CERTAIN * temperature
+    mass = 0.0
+    if largest == 0.0:
+        mass = 1.0
+    elif least < 0.0:
+        mass = math.exp(-largest / temperature)
     for c in range(leads.size):
-        leads[c] = 1.0 if leads[c] == largest else math.exp((leads[c] - largest) / temperature)
+        if leads[c] == largest:
+            leads[c] = 1.0
+        else:
+            leads[c] = math.exp((leads[c] - largest) / temperature) if leads[c] > least else 0.0
         mass += leads[c]
+    if mass == 1.0:
+        for c in range(leads.size):
+            leads[c] *= weight
+        return weight * largest
     for c in range(leads.size):
         leads[c] *= weight / mass
     return weight * (largest + temperature * math.log(mass))
@@ -44,8 +60,9 @@ def soft_table_dense(values, shares, prices, weights, temperature, table):
             leads[c] = values[i, c] - cost
         total += _soften(leads, weights[i], temperature)
         for c in range(n_others):
-            for f in range(n_features):
-                table[c, f] += shares[i, f] * leads[c]
+            if leads[c] != 0.0:
+                for f in range(n_features):
+                    table[c, f] += shares[i, f] * leads[c]
     return total
 
 
@@ -63,8 +80,9 @@ def soft_table_sparse(values, indptr, indices, shares, prices, weights, temperat
                 leads[c] -= shares[a] * prices[c, indices[a]]
         total += _soften(leads, weights[i], temperature)
         for c in range(n_others):
-            for a in range(indptr[i], indptr[i + 1]):
-                table[c, indices[a]] += shares[a] * leads[c]
+            if leads[c] != 0.0:
+                for a in range(indptr[i], indptr[i + 1]):
+                    table[c, indices[a]] += shares[a] * leads[c]
     return total
 
 

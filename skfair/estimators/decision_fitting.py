@@ -174,8 +174,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         strata = None if rows.strata is None else rows.strata.codes
         kinds = rows.codes if strata is None else strata * n_classes + rows.codes
 
-        def search(models: GroupModels | None) -> PriceSearch:
-            joint = None if models is None else models.joint_of_rows(chances)
+        def search(joint: FloatArray | None) -> PriceSearch:
             return PriceSearch(
                 judge,
                 features,
@@ -187,21 +186,25 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
         if not self.is_group_aware_:
             known = self._group_models
-            guessed = None if known is None or n_strata > 1 else known.guess(chances)
-            chosen = choose(search(known), None, self.method, guessed)
+            if known is None:
+                return choose(search(None), None, self.method)
+            joint = known.joint_of_rows(chances)
+            guessed = known.guess(joint) if n_strata == 1 else None
+            chosen = choose(search(joint), None, self.method, guessed)
             is_convex = all(bound.quotients is None for bound in judge.bounds)
-            if self._group_models is None or (is_convex and chosen.verdict.is_feasible):
+            if is_convex and chosen.verdict.is_feasible:
                 return chosen
             # Where prices may be stuck, others are tried: the classes as the models of groups say.
-            models = replace(self._group_models, trusts_classifier=False)
-            other = choose(search(models), None, self.method)
+            models = replace(known, trusts_classifier=False)
+            other = choose(search(models.joint_of_rows(chances)), None, self.method)
             if other.verdict.is_better_than(chosen.verdict):
                 self._group_models, chosen = models, other
             return chosen
         is_partition = groups.n_attributes == 1 and n_strata == 1
         chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
         if self._group_models is not None:
-            mixed = choose(search(self._group_models), None, "prices")
+            joint = self._group_models.joint_of_rows(chances)
+            mixed = choose(search(joint), None, "prices")
             if mixed.verdict.is_better_than(chosen.verdict):
                 chosen = mixed._replace(method="mixed")
             else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skfair.groups.limits import loosest
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
@@ -84,7 +85,8 @@ class MonitorDisplay:
         Parameters
         ----------
         monitor : DisparityMonitor
-            The monitor.
+            The monitor. With a limit for each attribute, disparities are scaled so that all limits
+            are the loosest one, which is drawn.
         """
         check_matplotlib(f"{cls.__name__}.from_monitor")
         try:
@@ -100,7 +102,7 @@ class MonitorDisplay:
         display = cls(
             disparities=[point[1] for point in history],
             standard_errors=[point[2] for point in history],
-            max_disparity=monitor.max_disparity,
+            max_disparity=loosest(monitor.max_disparity),
             alarm_at=at,
         )
         return display.plot(ax=ax)

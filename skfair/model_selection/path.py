@@ -8,7 +8,7 @@ a model by that sample needs a third one to report on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -115,6 +115,11 @@ class FairnessPath:
             The fitted model; of equal scores that of the strictest bound. If none is within the
             limit a ``NoFeasibleModelWarning`` says so and the one closest to it is returned.
         """
+        if isinstance(max_disparity, Mapping):
+            raise ValueError(
+                "The models of a path have one disparity each, so max_disparity must be a number. "
+                "For a limit of each attribute use best_within with a score for each."
+            )
         disparities, scores = self._judged_by
         rule = best_within(score="score", limit={"disparity": max_disparity})
         # The rule takes the first of equal scores, so the strictest bound goes first.
@@ -152,7 +157,8 @@ def fairness_path(
         Their targets.
     max_disparities : array-like of float, default=(0.32, 0.16, 0.08, 0.04, 0.02, 0.01)
         The bounds, at least 0, in any order and in the units of the estimator's rule. The default
-        suits differences of rates; losses and scores have units of their own.
+        suits differences of rates; losses and scores have units of their own. Each bound holds for
+        all attributes: a limit for each attribute makes no path.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
         The groups of the training rows, unless the estimator takes them from columns of X.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -253,6 +259,12 @@ def _parameters(estimator: Estimator) -> dict[str, Any]:
 
 def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     """Return the distinct bounds, from the loosest to the strictest."""
+    given = [max_disparities] if isinstance(max_disparities, Mapping) else max_disparities
+    if isinstance(given, list | tuple) and any(isinstance(one, Mapping) for one in given):
+        raise ValueError(
+            "A path has one limit for all attributes in each model. For one of each attribute fit "
+            "clone(estimator).set_params(max_disparity={...}) by itself."
+        )
     bounds = np.unique(check_scores(max_disparities, "max_disparities"))[::-1]
     if bounds[-1] < 0:
         raise ValueError(f"max_disparities must be at least 0, got {bounds[-1]:g}.")

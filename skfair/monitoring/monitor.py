@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.state import Alarm, StoredMonitor
@@ -37,12 +38,14 @@ class DisparityMonitor(StoredMonitor):
     constraint : str, default="demographic_parity"
         The rule: "demographic_parity", "equal_opportunity", "false_positive_parity",
         "false_negative_parity" or "equalized_odds", as a difference.
-    max_disparity : float, default=0.05
-        The limit.
+    max_disparity : float or dict, default=0.05
+        The limit. A dict has one for each attribute, ``{"sex": 0.05, "age": 0.08}``, None for no
+        limit: groups are then compared within each attribute.
     confidence : float, default=0.95
         1 minus the chance of a false alarm, over the whole life of the monitor.
-    groups : sequence, default=None
-        All groups; None for those of the first batch.
+    groups : sequence or dict, default=None
+        All groups; None for those of the first batch. With a limit for each attribute, a dict of
+        the groups of each.
     horizon : int, default=1000
         About how many batches are expected. Changes within it are found soonest; the memory is
         proportional to it.
@@ -66,7 +69,8 @@ class DisparityMonitor(StoredMonitor):
     n_rows_, n_batches_ : int
         What has been read.
     history_ : list of (batch, disparity, standard error, evidence)
-        At most 512 points over time; the disparity is that of about the last ten blocks.
+        At most 512 points over time; the disparity is that of about the last ten blocks. With a
+        limit for each attribute, disparities are scaled so that all limits are the loosest one.
 
     See Also
     --------
@@ -105,10 +109,10 @@ class DisparityMonitor(StoredMonitor):
     def __init__(
         self,
         constraint: str = "demographic_parity",
-        max_disparity: float = 0.05,
+        max_disparity: Limit = 0.05,
         confidence: float = 0.95,
         *,
-        groups: Sequence[Any] | None = None,
+        groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         horizon: int = 1000,
         min_rows: int = 50,
         pos_label: Any = 1,
@@ -116,7 +120,7 @@ class DisparityMonitor(StoredMonitor):
     ) -> None:
         if constraint not in _RULES:
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
-        check_number(max_disparity, "max_disparity", 1e-6, 1)
+        _check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
         check_number(horizon, "horizon", 1, kind=Integral)
         check_number(min_rows, "min_rows", 2, kind=Integral)
@@ -131,11 +135,15 @@ class DisparityMonitor(StoredMonitor):
         self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
         self.history_: list[tuple[Any, float, float, float]] = []
         self._stride = 1
-        self._names: list[str] = []
+        self._names, self._attributes = [], []
         self._first: dict[int, Any] = {}  # the batch id of each start that is kept
         self._last_id: Any = None
         self._pending: dict[Any, tuple[Any, Any]] = {}
-        if groups is not None:
+        if isinstance(groups, Mapping):
+            pairs = [(a, name) for a, names in groups.items() for name in names]
+            names = [f"{a}={name}" if len(groups) > 1 else str(name) for a, name in pairs]
+            self._begin(names, [a for a, _ in pairs])
+        elif groups is not None:
             self._begin([str(name) for name in groups])
 
     def update(
@@ -149,8 +157,8 @@ class DisparityMonitor(StoredMonitor):
             True labels; None if the rule does not use them.
         y_pred : array-like of shape (n_samples,)
             Decisions.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row; with a limit for each attribute, named columns.
         batch : int or str, default=None
             Number or time of the batch, larger than those before; None counts from 0.
 
@@ -169,6 +177,7 @@ class DisparityMonitor(StoredMonitor):
             y_true if self._spec.uses_y_true else None,
             y_pred,
             sensitive_features,
+            intersectional=not isinstance(self.max_disparity, Mapping),
             pos_label=self.pos_label,
         )
         counts = self._placed(table)
@@ -176,7 +185,7 @@ class DisparityMonitor(StoredMonitor):
         self._first[self.n_batches_] = number
         self._windows.start(self.n_batches_)
         self._counts += counts
-        self.n_rows_ += int(counts.sum())
+        self.n_rows_ += round(counts.sum() / len(set(self._attributes)))
         pairs = np.empty((len(self._pairs), 2, 2))
         for p, (rate, i, j) in enumerate(self._pairs):
             hits, rows = self._sums(counts, rate)
@@ -203,6 +212,11 @@ class DisparityMonitor(StoredMonitor):
         self : DisparityMonitor
             The monitor; it keeps these rows until their labels are added.
         """
+        if isinstance(self.max_disparity, Mapping):
+            raise ValueError(
+                "add_predictions takes one attribute. With a limit for each of several, collect "
+                "the rows until their labels are known, and call update."
+            )
         columns = [
             one_dimensional(values, name).tolist()
             for values, name in (
@@ -261,12 +275,14 @@ class DisparityMonitor(StoredMonitor):
         merged : DisparityMonitor
             A new monitor.
         """
-        if self._settings() != other._settings() or self._names != other._names:
+        mine, theirs = ((m._settings(), m._names, m._attributes) for m in (self, other))
+        if mine != theirs:
             raise ValueError(
                 "Only monitors with the same settings and groups can be merged: "
                 f"{self._settings()} and {other._settings()}, {self._names} and {other._names}."
             )
-        made = DisparityMonitor(**self._settings(), groups=self._names)
+        made = DisparityMonitor(**self._settings())
+        made._begin(self._names, self._attributes)
         longer = max(self, other, key=lambda one: one.n_batches_)
         made._windows = self._windows.merged(other._windows)
         made._counts = self._counts + other._counts
@@ -298,9 +314,13 @@ class DisparityMonitor(StoredMonitor):
 
     def _placed(self, table: LabelTable) -> FloatArray:
         """Return the counts of a batch in the order of the monitor's groups."""
-        names = list(table.groups.cells.names)
+        cells = table.groups.cells
+        names, attributes = list(cells.names), [""] * len(cells.names)
+        if isinstance(self.max_disparity, Mapping):
+            limits_of_attributes(self.max_disparity, cells)  # they are those of the batch
+            attributes = np.repeat(cells.levels.attributes, np.diff(cells.offsets)).tolist()
         if not self._names:
-            self._begin(names)
+            self._begin(names, attributes)
         strangers = [name for name in names if name not in self._names]
         if strangers:
             raise ValueError(
@@ -313,7 +333,7 @@ class DisparityMonitor(StoredMonitor):
 
     def _look(self, number: Any) -> None:
         """Weigh the evidence after a batch."""
-        found = self._windows.log_total(self.max_disparity)
+        found = self._windows.log_total(self._limits)
         self.evidence_, start, pair, sign = found
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
             rate, i, j = self._pairs[pair]
@@ -330,13 +350,40 @@ class DisparityMonitor(StoredMonitor):
         self._first = {k: name for k, name in self._first.items() if k in kept}
 
     def _recent(self) -> tuple[float, float]:
-        """Return the largest difference of about the last ten blocks, and its standard error."""
+        """Return the largest difference of about the last ten blocks, and its standard error.
+
+        Differences count in units of their limits, times the loosest limit.
+        """
         known = self._windows.known
         rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
         rates = known[:, :, 0] / rows
-        gaps = np.abs(rates[:, 0] - rates[:, 1])
+        units = self._limits.max() / self._limits
+        gaps = units * np.abs(rates[:, 0] - rates[:, 1])
         if np.isnan(gaps).all():
             return np.nan, np.nan
         worst = int(np.nanargmax(gaps))
         error = np.sqrt((rates[worst] * (1 - rates[worst]) / rows[worst]).sum())
-        return float(gaps[worst]), float(error)
+        return float(gaps[worst]), float(units[worst] * error)
+
+
+def _check_limits(limit: Limit, groups: Any) -> None:
+    """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
+    if groups is not None and not isinstance(groups, Iterable):
+        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
+    if not isinstance(limit, Mapping):
+        check_number(limit, "max_disparity", 1e-6, 1)
+        if isinstance(groups, Mapping):
+            raise ValueError(
+                "groups is a dict by attribute, so max_disparity must have a limit for each, too."
+            )
+        return
+    if all(value is None for value in limit.values()):
+        raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
+    for name, value in limit.items():
+        if value is not None:
+            check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
+    if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
+        raise ValueError(
+            "With a limit for each attribute, groups must be None or a dict of the groups of each "
+            f"of {listed(list(limit))}; got {groups!r}."
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
+from skfair.groups.limits import Limit
 from skfair.metrics.label_rates import RATES
 from skfair.metrics.labels import LabelSpec
 from skfair.monitoring.windows import Windows
@@ -47,7 +48,7 @@ class StoredMonitor:
     """The state of a monitor, which can be written down and read again."""
 
     constraint: str
-    max_disparity: float
+    max_disparity: Limit
     confidence: float
     horizon: int
     min_rows: int
@@ -61,20 +62,33 @@ class StoredMonitor:
     _spec: LabelSpec
     _stride: int
     _names: list[str]
+    _attributes: list[str]
     _first: dict[int, Any]
     _last_id: Any
 
-    def __init__(self, *args: Any, groups: Sequence[Any] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, groups: Any = None, **kwargs: Any) -> None:
         raise NotImplementedError
 
-    def _begin(self, names: list[str]) -> None:
-        if len(set(names)) < 2:
-            raise ValueError(f"A monitor compares two groups or more, got {listed(names)}.")
-        self._names = names
-        self._counts: FloatArray = np.zeros((len(names), 2, 2))
-        self._pairs = [
-            (rate, i, j) for rate in self._spec.rates for i, j in combinations(range(len(names)), 2)
+    def _begin(self, names: list[str], attributes: Sequence[str] = ()) -> None:
+        """Start with groups, and the attribute of each if each attribute has its limit."""
+        of_names = list(attributes) or [""] * len(names)
+        limits = [
+            self.max_disparity.get(a)
+            if isinstance(self.max_disparity, Mapping)
+            else self.max_disparity
+            for a in of_names
         ]
+        compared = [
+            (i, j)
+            for i, j in combinations(range(len(names)), 2)
+            if names[i] != names[j] and of_names[i] == of_names[j] and limits[i] is not None
+        ]
+        if not compared:
+            raise ValueError(f"A monitor compares two groups or more, got {listed(names)}.")
+        self._names, self._attributes = names, of_names
+        self._counts: FloatArray = np.zeros((len(names), 2, 2))
+        self._pairs = [(rate, i, j) for rate in self._spec.rates for i, j in compared]
+        self._limits = np.array([limits[i] for _, i, _ in self._pairs], np.float64)
         self._windows = Windows(len(self._pairs), self.horizon, self.reference)
 
     @property
@@ -102,6 +116,7 @@ class StoredMonitor:
         state = {
             "settings": self._settings(),
             "names": self._names,
+            "attributes": self._attributes,
             "n": [self.n_rows_, self.n_batches_, self._stride],
             "evidence": self.evidence_,
             "alarm": self.alarm_,
@@ -129,7 +144,9 @@ class StoredMonitor:
         """
         try:
             state = json.loads(text)
-            made = cls(**state["settings"], groups=state["names"] or None)
+            made = cls(**state["settings"])
+            if state["names"]:
+                made._begin(state["names"], state.get("attributes", ()))
             made.n_rows_, made.n_batches_, made._stride = state["n"]
             made.evidence_, made._last_id = state["evidence"], state["last_id"]
             made.alarm_ = None if state["alarm"] is None else Alarm(*state["alarm"])
@@ -156,10 +173,19 @@ class StoredMonitor:
             One gauge in a line.
         """
         rule = f'constraint="{self.constraint}"'
+        limits = self.max_disparity
+        if isinstance(limits, Mapping):
+            bounds = [
+                f'skfair_max_disparity{{{rule},attribute="{_escaped(a)}"}} {limit}'
+                for a, limit in limits.items()
+                if limit is not None
+            ]
+        else:
+            bounds = [f"skfair_max_disparity{{{rule}}} {limits}"]
         lines = [
             f"skfair_rows_total{{{rule}}} {self.n_rows_}",
             f"skfair_batches_total{{{rule}}} {self.n_batches_}",
-            f"skfair_max_disparity{{{rule}}} {self.max_disparity}",
+            *bounds,
             f"skfair_evidence{{{rule}}} {self.evidence_}",
             f"skfair_alarm{{{rule}}} {int(self.alarm_ is not None)}",
         ]
@@ -167,8 +193,9 @@ class StoredMonitor:
             lines.append(f"skfair_disparity{{{rule}}} {self.history_[-1][1]}")
         for rate, values in self.rates_.items():
             for name, value in values.items():
-                group = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-                lines.append(f'skfair_rate{{{rule},rate="{rate}",group="{group}"}} {value}')
+                lines.append(
+                    f'skfair_rate{{{rule},rate="{rate}",group="{_escaped(name)}"}} {value}'
+                )
         return "\n".join(lines) + "\n"
 
     def _settings(self) -> dict[str, Any]:
@@ -181,6 +208,11 @@ class StoredMonitor:
             "reference": self.reference,
             "pos_label": self.pos_label,
         }
+
+
+def _escaped(name: str) -> str:
+    """Return a name as a label of Prometheus."""
+    return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _plain(value: Any) -> Any:

@@ -46,7 +46,9 @@ def start_weights(starts: IntArray, horizon: int) -> FloatArray:
     return np.where(starts == 0, _FIRST, np.where(starts <= horizon, _WITHIN / horizon, beyond))
 
 
-def log_evidence(sums: FloatArray, information: FloatArray, limit: float) -> FloatArray:
+def log_evidence(
+    sums: FloatArray, information: FloatArray, limit: float | FloatArray
+) -> FloatArray:
     """Return the log of the evidence, given S and I."""
     rho = _SPREAD * limit
     scale = np.sqrt(1 + rho**2 * information)
@@ -158,11 +160,12 @@ class Windows:
             self.information * information / total,
         )
 
-    def log_bets(self, limit: float, pairs: IntArray) -> FloatArray:
+    def log_bets(self, limits: float | FloatArray, pairs: IntArray) -> FloatArray:
         """Return the log of what was won for each direction, start and pair, if it is the only one.
 
-        The shape is (2, n_starts, n_pairs).
+        The shape is (2, n_starts, n_pairs). Each pair may have its limit.
         """
+        limit = np.broadcast_to(limits, self.n_pairs)[pairs]
         weighted, information = (one[:, pairs] for one in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
         return np.stack(
@@ -173,9 +176,9 @@ class Windows:
             ]
         )
 
-    def log_total(self, limit: float) -> tuple[float, int, int, float]:
+    def log_total(self, limits: float | FloatArray) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
-        both = self.log_bets(limit, np.arange(self.n_pairs)) - np.log(self.n_pairs)
+        both = self.log_bets(limits, np.arange(self.n_pairs)) - np.log(self.n_pairs)
         place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
         return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 

@@ -198,6 +198,10 @@ ARGUMENTS = {
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
     "DisparityMonitor.constraint": (["demographic_parity", "equalized_odds"], ["nonsense", 3]),
     "DisparityMonitor.reference": ([None, 5], [0, -1, 2.5, "a"]),
+    "DisparityMonitor.max_disparity": (
+        [0.05, {"sensitive_feature": 0.1}],
+        [0.0, -1, "a", {}, {"sex": None}, {"sex": 2}],
+    ),
     "DisparityMonitor.groups": ([None, ["g0", "g1"]], [[], ["g0"], "ab", 3]),
     "horizon": ([1000, 10], [0, -1, 2.5]),
     "min_rows": ([50, 5], [0, 1, 2.5]),

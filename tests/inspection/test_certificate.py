@@ -67,3 +67,8 @@ def test_a_monitor_is_drawn_over_time():
     assert display.alarm_at == monitor.alarm_.batch
     with pytest.raises(TypeError, match="DisparityMonitor"):
         MonitorDisplay.from_monitor(3)
+    both = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
+    both.update(None, [0, 1] * 200, {"sex": ["f", "m"] * 200, "age": ["old"] * 200 + ["new"] * 200})
+    display = MonitorDisplay.from_monitor(both)
+    assert display.max_disparity == 0.1  # the loosest
+    assert display.line_.get_ydata() == pytest.approx([2.0])  # a difference of 1, twice

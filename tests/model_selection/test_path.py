@@ -359,6 +359,8 @@ def test_no_model_within_the_limit():
         assert path.select(max_disparity=0.05) == "model 2"
     with pytest.raises(ValueError, match="must be a number"):
         path.select(max_disparity="5 %")
+    with pytest.raises(ValueError, match="must be a number. For a limit of each attribute"):
+        path.select(max_disparity={"sex": 0.1})
 
 
 def test_nondominated_models():
@@ -384,6 +386,8 @@ class OwnRule(RateParity):
         ({"max_disparities": []}, ValueError, "max_disparities is empty"),
         ({"max_disparities": [0.1, np.nan]}, ValueError, "max_disparities has 1 value"),
         ({"max_disparities": ["a"]}, ValueError, "max_disparities must be numeric"),
+        ({"max_disparities": [{"sex": 0.1}]}, ValueError, "one limit for all.*set_params"),
+        ({"max_disparities": {"sex": 0.1}}, ValueError, "one limit for all.*set_params"),
         ({"y_test": None}, ValueError, "A test sample needs X_test, y_test and sens.*'y_test' is"),
         ({"X_test": None, "y_test": None}, ValueError, "'X_test', 'y_test' is missing"),
         ({"sensitive_features_test": None}, ValueError, "'sensitive_features_test' is missing"),

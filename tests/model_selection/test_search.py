@@ -3,8 +3,10 @@ import pickle
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
 from skfair.exceptions import NoFeasibleModelWarning
 from skfair.metrics import get_scorer
@@ -103,3 +105,29 @@ def test_in_a_grid_search():
     assert within[search.best_index_]
     assert accuracies[search.best_index_] == accuracies[within].max()
     assert search.best_params_["C"] == search.best_estimator_.C
+
+
+def test_a_limit_for_each_attribute():
+    """Selection by the second column differs by age, by the third by sex; by the first by none."""
+    rng = np.random.default_rng(0)
+    sex, age = rng.integers(0, 2, (2, 2000))
+    y = rng.integers(0, 2, 2000)
+    noise = rng.normal(size=(3, 2000))
+    X = np.column_stack([0.5 * y + noise[0], y + age + noise[1], y + sex + noise[2], sex, age])
+    chosen = ColumnTransformer([("x", "passthrough", [0])])
+    model = Pipeline([("chosen", chosen), ("model", LogisticRegression())])
+    columns = [[("x", "passthrough", [k])] for k in range(3)]
+    scoring = {"accuracy": "accuracy"} | {
+        name: get_scorer("neg_demographic_parity_difference", sensitive_columns=k)
+        for name, k in (("sex", 3), ("age", 4))
+    }
+    best = {}
+    for limits in ({"sex": 0.1, "age": 1.0}, {"sex": 1.0, "age": 0.1}, {"sex": 0.1, "age": 0.1}):
+        rule = best_within(score="accuracy", limit=limits)
+        search = GridSearchCV(
+            model, {"chosen__transformers": columns}, scoring=scoring, refit=rule, cv=2
+        )
+        best[tuple(limits.values())] = search.fit(X, y).best_index_
+    assert best == {(0.1, 1.0): 1, (1.0, 0.1): 2, (0.1, 0.1): 0}
+    with pytest.raises(ValueError, match="Score each attribute"):
+        best_within(score="accuracy", limit={"gap": {"sex": 0.1, "age": 0.1}})

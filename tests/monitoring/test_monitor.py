@@ -331,3 +331,80 @@ def test_batches_out_of_order_are_named(number, said):
 def test_bad_options_are_named(options, said):
     with pytest.raises(ValueError, match=said):
         DisparityMonitor(**options)
+
+
+def two_attributes(rng, sex_gap, age_gap, n=1000):
+    sex, age = rng.choice(["f", "m"], n), rng.choice(["old", "young"], n)
+    chance = 0.3 + sex_gap * (sex == "m") + age_gap * (age == "old")
+    return (rng.random(n) < chance).astype(int), {"sex": sex, "age": age}
+
+
+def watched_attributes(limit, gaps, **options):
+    rng, monitor = np.random.default_rng(0), DisparityMonitor(max_disparity=limit, **options)
+    for _ in range(40):
+        monitor.update(None, *two_attributes(rng, *gaps))
+    return monitor
+
+
+def test_each_attribute_has_its_limit():
+    gaps = (0.02, 0.15)  # of sex, of age
+    alarm = watched_attributes({"sex": 0.05, "age": 0.08}, gaps).alarm_
+    assert (alarm.higher, alarm.lower) == ("age=old", "age=young")
+    assert watched_attributes({"sex": 0.05, "age": 0.2}, gaps).alarm_ is None
+    assert watched_attributes({"sex": 0.05, "age": None}, gaps).alarm_ is None
+    alarm = watched_attributes({"sex": 0.05, "age": 0.2}, (0.12, 0.15)).alarm_
+    assert (alarm.higher, alarm.lower) == ("sex=m", "sex=f")
+
+
+def test_limits_of_attributes_are_those_of_monitors_of_one():
+    """With no limit on age, the evidence is that of a monitor that only sees sex."""
+    both = watched_attributes({"sex": 0.05, "age": None}, (0.1, 0.1))
+    rng, alone = np.random.default_rng(0), DisparityMonitor(max_disparity=0.05)
+    for _ in range(40):
+        y_pred, groups = two_attributes(rng, 0.1, 0.1)
+        alone.update(None, y_pred, groups["sex"])
+    assert both.evidence_ == pytest.approx(alone.evidence_)
+    assert both.history_[-1] == pytest.approx(alone.history_[-1])
+    assert both.n_rows_ == alone.n_rows_
+
+
+def test_a_monitor_of_attributes_is_stored_merged_and_written():
+    limit, groups = {"sex": 0.05, "age": 0.1}, {"sex": ["f", "m"], "age": ["old", "young"]}
+    one = watched_attributes(limit, (0.1, 0.02), groups=groups)
+    again = DisparityMonitor.from_json(one.to_json())
+    assert json.loads(again.to_json()) == json.loads(one.to_json())
+    assert again.update(None, *two_attributes(np.random.default_rng(1), 0.1, 0.02)) is not None
+    merged = one.merge(watched_attributes(limit, (0.1, 0.02)))
+    assert merged.n_rows_ == 2 * one.n_rows_
+    assert 'attribute="age"} 0.1' in one.to_prometheus()
+    # Scaled to the loosest limit, a difference of sex of .1 is twice that.
+    assert one.history_[-1][1] == pytest.approx(0.2, abs=4 * one.history_[-1][2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_disparity": {}}, "has no limit"),
+        ({"max_disparity": {"sex": None}}, "has no limit"),
+        ({"max_disparity": {"sex": 2.0}}, r"max_disparity\['sex'\]"),
+        ({"max_disparity": {"sex": 0.1}, "groups": ["f", "m"]}, "dict of the groups of each"),
+        ({"max_disparity": 0.1, "groups": {"sex": ["f", "m"]}}, "a limit for each, too"),
+    ],
+)
+def test_what_is_wrong_with_limits_of_attributes(options, message):
+    with pytest.raises(ValueError, match=message):
+        DisparityMonitor(**options)
+
+
+def test_groups_are_names():
+    with pytest.raises(TypeError, match="must name all groups"):
+        DisparityMonitor(groups=3)
+
+
+def test_attributes_of_a_batch_are_those_with_limits():
+    y_pred, groups = two_attributes(np.random.default_rng(0), 0, 0)
+    with pytest.raises(ValueError, match="for each of the attributes"):
+        DisparityMonitor(max_disparity={"sex": 0.1}).update(None, y_pred, groups)
+    monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
+    with pytest.raises(ValueError, match="takes one attribute"):
+        monitor.add_predictions([0], [1], ["f"])

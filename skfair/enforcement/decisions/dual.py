@@ -60,8 +60,10 @@ class SoftRows:
         total += float(self.weights @ self.values[:, 0] - self._totals @ first)
         return total, np.column_stack([self._totals - table.sum(axis=0), table.T])
 
-    def sample(self, size: int, strata: IntArray, rng: np.random.RandomState) -> SoftRows:
-        """Return about ``size`` random rows; each stratum keeps its weight.
+    def sample(
+        self, size: int, strata: IntArray, rng: np.random.RandomState
+    ) -> tuple[SoftRows, IntArray]:
+        """Return about ``size`` random rows and their strata; each stratum keeps its weight.
 
         Small strata get more than their part: half of the rows are shared out equally.
         """
@@ -76,7 +78,7 @@ class SoftRows:
         taken = np.bincount(own, self.weights[chosen], counts.size)
         factor = total / np.where(taken > 0, taken, 1.0)
         weights = self.weights[chosen] * factor[own]
-        return SoftRows(self.values[chosen], self.shares[chosen], weights / weights.sum())
+        return SoftRows(self.values[chosen], self.shares[chosen], weights / weights.sum()), own
 
 
 def solve_dual(
@@ -110,7 +112,7 @@ def solve_dual(
     scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
     above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
     costs = np.concatenate([rows.upper[above] / scale[above], -rows.lower[below] / scale[below]])
-    transposed = rows.matrix.T.tocsr()
+    transposed, pulled = rows.matrix.T.tocsr(), rows.centers.T.tocsr()
     shape = (data.shares.shape[1], data.values.shape[1])
 
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
@@ -120,7 +122,7 @@ def solve_dual(
         value += float(costs @ point)
         slope = -(rows.matrix @ table.ravel())
         if rows.centers.shape[1]:
-            pulls = rows.centers.T @ multipliers
+            pulls = pulled @ multipliers
             value += temperature * np.logaddexp(0.0, pulls / temperature).sum()
             slope += rows.centers @ expit(pulls / temperature)
         slope /= scale

@@ -141,18 +141,17 @@ def _features_of(features: Features, groups: IntArray) -> IntArray:
 
 
 def polish(start: Candidate, features: Features, *, n_sweeps: int, max_rows: float) -> Candidate:
-    """Search along every line in turn, until a sweep gains nothing or ``max_rows`` were judged.
+    """Search along every line in turn, until no line gains or ``max_rows`` were judged.
 
     While limits are missed, four times as many are.
     """
     best = Candidate(start.judge, start.values, start.shares, start.prices, start.columns)
-    used = 0.0
-    for _ in range(n_sweeps):
-        before = best.verdict
-        for label, which in lines(best.judge, features):
-            if used > (max_rows if best.verdict.is_feasible else 4 * max_rows):
-                break
-            used += best.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
-        if not best.verdict.is_better_than(before):
+    every = list(lines(best.judge, features))
+    used, n_idle = 0.0, 0
+    for label, which in every * n_sweeps:
+        is_kept, before = best.verdict.is_feasible, best.verdict
+        if n_idle == len(every) or used > (max_rows if is_kept else 4 * max_rows):
             break
+        used += best.improve(label, which, _NEAR if is_kept else MOST_SORTED)
+        n_idle = n_idle + 1 if best.verdict is before else 0
     return Candidate(start.judge, start.values, start.shares, best.prices, start.columns)

@@ -16,14 +16,19 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.lines import Candidate, offsets, polish
+from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, offsets, polish
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column
 
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft prices; a third of it will do for the first ones.
-SAMPLE = 12_000
+# Larger data sets are sampled for the soft prices; few rows will do for the first ones.
+SAMPLE, FEW = 12_000, 4_000
 N_ROUNDS = 8
+# Of sampled data the search ends after so many rounds without gain; with few rows, late rounds may
+# still find much.
+PATIENCE = 2
+# Rows that line searches between rounds sort, once limits are kept.
+_NEAR = 8_000
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
@@ -80,18 +85,23 @@ class PriceSearch:
         if best.verdict.is_feasible:
             return best
         rows = linear_rows(self.judge, self.features, self.kinds, best.means)
-        data = self._sample(SAMPLE)
-        multipliers = self._soft(rows, data)
-        shift, margin = np.zeros(rows.upper.size), 0.0
+        few, data = self._samples()
+        multipliers = np.zeros(rows.upper.size)
+        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
+            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
+        shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
+        is_sampled = data.weights.size < self.kinds.size
         for n_done in range(N_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, found, data), found.verdict.excess
             for label, which in offsets(self.judge, self.features):
-                found.improve(label, which)
+                found.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
+            n_idle += 1
             if found.verdict.is_better_than(best.verdict):
-                best = found
-            settled = np.abs(missed - shift).max(initial=0.0)
-            if best.verdict.is_feasible and n_done > 2 and settled < 1e-3:
+                best, n_idle = found, 0
+            is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
+            is_idle = is_sampled and n_idle == PATIENCE
+            if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)
             excess = max(excess, found.verdict.excess)
@@ -104,22 +114,16 @@ class PriceSearch:
             )
         return self.polished(best)
 
-    def _sample(self, size: int) -> SoftRows:
-        """Return rows that stand for all, of each cell and class in proportion."""
+    def _samples(self) -> tuple[SoftRows, SoftRows]:
+        """Return few rows that stand for all, of each cell and class in proportion, and more."""
         data = SoftRows(self.values, self.shares, self.judge.weights)
-        if self.kinds.size <= 1.25 * size:
-            return data
         cells = max(self.judge.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        return data.sample(size, strata, self.rng)
-
-    def _soft(self, rows: LinearRows, data: SoftRows) -> FloatArray:
-        """Return the multipliers of the rules in expectation."""
-        multipliers = np.zeros(rows.upper.size)
-        few = self._sample(SAMPLE // 3)
-        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
-        return multipliers
+        if strata.size > 1.25 * SAMPLE:
+            data, strata = data.sample(SAMPLE, strata, self.rng)
+        if strata.size > 1.25 * FEW:
+            return data.sample(FEW, strata, self.rng)[0], data
+        return data, data
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         return np.asarray(rows.matrix.T @ multipliers).reshape(

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock, Training
-from skfair.blocks.partitions import Partitions, add
+from skfair.blocks.partitions import Partitions
+from skfair.blocks.running import add
 from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Moment

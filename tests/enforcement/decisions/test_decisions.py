@@ -85,8 +85,9 @@ def test_a_sample_keeps_the_weight_of_every_stratum():
     weights /= weights.sum()
     rows = np.arange(3000.0)
     data = SoftRows(np.column_stack([rows, rows]), np.zeros((3000, 1)), weights)
-    few = data.sample(400, strata, np.random.RandomState(0))
+    few, own = data.sample(400, strata, np.random.RandomState(0))
     chosen = strata[few.values[:, 0].astype(int)]
+    assert own.tolist() == chosen.tolist()
     assert 350 <= chosen.size <= 420
     assert np.count_nonzero(chosen == 3) == np.count_nonzero(strata == 3)  # all of a small one
     kept = np.bincount(chosen, few.weights)
