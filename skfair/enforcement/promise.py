@@ -31,9 +31,8 @@ from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
 _FLOOR_SAMPLES = 20
-# Rows of a group and class at most, tried in turn: few of them clear most limits, and of more than
-# a million the noise is below any limit worth asking for.
-_SIZES = (1_000, 10_000, 100_000, 1_000_000)
+# What is guessed from samples of so few rows, and how far a limit must be above the guess.
+_GUESS_SAMPLES, _GUESS_ROWS, _CLEAR = 6, 2_000, 1.5
 _TINY = 1e-12
 
 
@@ -371,11 +370,11 @@ def _check_rows_inside(promise: Promise) -> None:
     )
 
 
-def simulated_floor(promise: Promise) -> float:
+def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
     """Return the mean disparity of groups of these sizes whose scores are alike."""
     rng = np.random.RandomState(0)
     scores = np.linspace(-1, 1, promise.targets.size)
-    values = [promise.measure(rng.permutation(scores)) for _ in range(_FLOOR_SAMPLES)]
+    values = [promise.measure(rng.permutation(scores)) for _ in range(n_samples)]
     return float(np.mean(values))
 
 
@@ -424,24 +423,21 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
 
 
-def warn_below_noise(promise: Promise, alike: Callable[[int], Promise]) -> None:
+def warn_below_noise(promise: Promise, alike: Callable[[float], Promise]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(most)`` is the promise on as many rows as were fitted, of each group and class at most
-    so many. Fewer rows show more noise, so few of them already clear most limits.
+    ``alike(share)`` is the promise on a share of the rows that were fitted. Noise falls with the
+    root of the number of rows, so a small share shows whether all need to be simulated.
     """
-    above: list[tuple[float, float]] = []
-    n_rows = 0
-    for most in _SIZES:
-        rows = alike(most)
-        if rows.groups.n_samples == n_rows:
-            break  # all rows were there already
-        n_rows = rows.groups.n_samples
-        floors = [simulated_floor(part) for part in rows.of_attributes()]
-        limits = [part.bound for part in promise.of_attributes()]
-        above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
-        if not above:
-            return
+    limits = [part.bound for part in promise.of_attributes()]
+    share = min(1.0, _GUESS_ROWS / promise.groups.n_samples)
+    few = [simulated_floor(part, _GUESS_SAMPLES) for part in alike(share).of_attributes()]
+    if all(bound > _CLEAR * floor * share**0.5 for bound, floor in zip(limits, few, strict=True)):
+        return
+    floors = [simulated_floor(part) for part in alike(1.0).of_attributes()]
+    above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
+    if not above:
+        return
     bound, floor = max(above, key=lambda pair: pair[1] - pair[0])
     warn_user(
         f"max_disparity={bound:.3g} is below the noise floor: groups of these sizes that are alike "

@@ -211,10 +211,10 @@ class PartialPrediction(Certified, ClassifierMixin):
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
         return simulated_floor(self._alike())
 
-    def _alike(self, most: float = np.inf) -> Promise:
-        """Return the promise on as many rows of each group and class, or on at most so many."""
+    def _alike(self, share: float = 1.0) -> Promise:
+        """Return the promise on as many rows of each group and class, or on a share of them."""
         rng = np.random.RandomState(0)
-        table, parts = np.minimum(self._counts, most).astype(np.int64), []
+        table, parts = np.ceil(share * self._counts).astype(np.int64), []
         for first, stop in pairwise(self._group_levels.offsets.tolist()):
             by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
             parts.append([rng.permutation(one) for one in by_class])
