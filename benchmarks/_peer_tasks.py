@@ -51,11 +51,11 @@ def run(
     """Return the figures of a peer and of ours, means over the draws of training and test rows."""
     row = {"peer": peer.name, "what": peer.what}
     if quick and peer.name in SLOW_TO_IMPORT:
-        return [row | {"skipped": "slow to import, left out of --quick"}]
+        return [row | {"skipped": "left out of --quick: slow to import"}]
     try:
         import_module(peer.module)
     except Exception as error:  # whatever another library raises when it is imported
-        return [row | {"skipped": f"{type(error).__name__}: {error}"}]
+        return [row | {"skipped": f"cannot be imported: {type(error).__name__}: {error}"}]
     fit, pairs, rounds = peer.make(rule), {}, 1 if quick else 3
     for train, test in draws:
         try:

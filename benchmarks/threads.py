@@ -116,8 +116,8 @@ JOBS: dict[str, tuple[Callable[[int], Job], int]] = {
 def run(name: str, quick: bool) -> dict[str, Any]:
     """Time one job with one and two threads; in a process of its own."""
     make, n = JOBS[name]
-    make(n // 50)()  # loads compiled code
     job = make(n // 50 if quick else n)
+    job()  # loads compiled code
     shared = 0.0
     made_by_threads = threads._made_by_threads
 
