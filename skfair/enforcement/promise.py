@@ -423,18 +423,18 @@ def warn_not_kept(promise: Promise, disparity: float, is_repaired: bool) -> None
     )
 
 
-def warn_below_noise(promise: Promise, alike: Callable[[float], Promise]) -> None:
+def warn_below_noise(promise: Promise, alike: Callable[[float], tuple[Promise, float]]) -> None:
     """Warn of limits that alike groups of these sizes exceed on average: they ask to fit noise.
 
-    ``alike(share)`` is the promise on a share of the rows that were fitted. Noise falls with the
-    root of the number of rows, so a small share shows whether all need to be simulated.
+    ``alike(most)`` is the promise on rows as fitted, about so many at most, and at most how much of
+    their noise all rows have. So a few show whether all need to be simulated.
     """
     limits = [part.bound for part in promise.of_attributes()]
-    share = min(1.0, _GUESS_ROWS / promise.groups.n_samples)
-    few = [simulated_floor(part, _GUESS_SAMPLES) for part in alike(share).of_attributes()]
-    if all(bound > _CLEAR * floor * share**0.5 for bound, floor in zip(limits, few, strict=True)):
+    few, share = alike(_GUESS_ROWS)
+    guesses = [share * simulated_floor(part, _GUESS_SAMPLES) for part in few.of_attributes()]
+    if all(bound > _CLEAR * guess for bound, guess in zip(limits, guesses, strict=True)):
         return
-    floors = [simulated_floor(part) for part in alike(1.0).of_attributes()]
+    floors = [simulated_floor(part) for part in alike(np.inf)[0].of_attributes()]
     above = [pair for pair in zip(limits, floors, strict=True) if pair[0] < pair[1]]
     if not above:
         return

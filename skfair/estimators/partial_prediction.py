@@ -34,6 +34,9 @@ from skfair.groups.limits import Limit
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_probability, check_weights
 
+# Groups and classes of at most so many rows are never made smaller to guess the noise.
+_FEW_ROWS = 50
+
 
 def _type_of_classes(estimator: Any) -> Any:
     check_is_fitted(estimator)
@@ -209,13 +212,22 @@ class PartialPrediction(Certified, ClassifierMixin):
         check_is_fitted(self, "_counts")
         if not PARTIAL_RULES[self.constraint].is_repairable:
             raise AttributeError(f"constraint={self.constraint!r} has no noise floor.")
-        return simulated_floor(self._alike())
+        return simulated_floor(self._alike()[0])
 
-    def _alike(self, share: float = 1.0) -> Promise:
-        """Return the promise on as many rows of each group and class, or on a share of them."""
+    def _alike(self, most: float = np.inf) -> tuple[Promise, float]:
+        """Return the promise on as many alike rows of each group and class, or on fewer.
+
+        Of more rows than ``most`` a share is left; small groups keep theirs, as the noise is that
+        of these. Noise goes with the root of the number of rows, so all of them have at most the
+        returned share of that of the rows left.
+        """
         rng = np.random.RandomState(0)
-        table, parts = np.ceil(share * self._counts).astype(np.int64), []
-        for first, stop in pairwise(self._group_levels.offsets.tolist()):
+        offsets = self._group_levels.offsets
+        kept = min(1.0, most * (offsets.size - 1) / self._counts.sum())
+        table = np.maximum(np.ceil(kept * self._counts), np.minimum(self._counts, _FEW_ROWS))
+        share = np.sqrt((table / np.maximum(self._counts, 1)).max())
+        table, parts = table.astype(np.int64), []
+        for first, stop in pairwise(offsets.tolist()):
             by_class = [np.repeat(np.arange(first, stop), table[first:stop, c]) for c in (0, 1)]
             parts.append([rng.permutation(one) for one in by_class])
         # Attributes differ in how many groups they have, so in how many rows are left of all.
@@ -223,7 +235,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         codes = np.stack([np.append(zeros[: sizes[0]], ones[: sizes[1]]) for zeros, ones in parts])
         counts = np.bincount(codes.ravel(), minlength=len(table))
         groups = GroupEncoding(codes, self._group_levels, counts)
-        return self._promise_on(groups, np.repeat([-1.0, 1.0], sizes), None)
+        return self._promise_on(groups, np.repeat([-1.0, 1.0], sizes), None), float(share)
 
     def disparity_upper_bound(
         self,

@@ -300,3 +300,17 @@ def test_many_rows_take_the_noise_floor_down():
         with expected:
             model.fit(X, y, sensitive_features=sex)
         assert (model.noise_floor_ > 0.03) == is_noise
+
+
+@pytest.mark.filterwarnings("error:max_disparity=.* is below the noise floor")
+def test_a_few_people_among_many_make_noise():
+    """The noise is that of the small group, however many others there are."""
+    rng = np.random.default_rng(0)
+    n = 100_000
+    X, sex = rng.normal(size=(n, 1)), np.where(np.arange(n) < 40, "f", "m")
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    whole = PartialParityCalibrator(FirstColumn(), (0, 1), max_disparity=1.0)
+    floor = whole.fit(X, y, sensitive_features=sex).noise_floor_
+    with pytest.warns(UserWarning, match="noise"):
+        clone(whole).set_params(max_disparity=0.9 * floor).fit(X, y, sensitive_features=sex)
+    clone(whole).set_params(max_disparity=1.1 * floor).fit(X, y, sensitive_features=sex)
