@@ -4,7 +4,7 @@ What a solver needs of the rows is a sum over them, so a function runs on every 
 block is and only what it returns travels: numbers, whatever the number of rows. Dask decides where
 and when (threads of this process, or the workers of the ``distributed`` client, if there is one);
 here it is only said what. Functions are pure: if a worker is lost, Dask runs them again on another
-one and the result is the same.
+one and the result is the same. Blocks that are held in this process are visited without Dask.
 
 Partial results are added along a tree, first those of a thread. Its shape depends on the blocks and
 on the number of threads, so sums are the same in every run.
@@ -113,7 +113,7 @@ class Partitions:
         """Return the blocks ``function(block, *shared, each[i])``; nothing runs yet."""
         each_list_alone = Partitions(self._lists, self._lengths)
         return Partitions(
-            each_list_alone._chains(function, shared, each),
+            each_list_alone._chains(Sealed((function, shared, None)), each),
             self._lengths,
             self._runs if self._is_held else None,
         )
@@ -122,7 +122,8 @@ class Partitions:
         self, function: Callable[..., Any], *shared: Any, each: Sequence[Any] | None = None
     ) -> list[Any]:
         """Run a function on every block and return what it returns, in the order of the blocks."""
-        found = [one for part in self._results(function, shared, each) for one in part]
+        parts = self._results(Sealed((function, shared, None)), each)
+        found = [one for part in parts for one in part]
         self._count_bytes(shared, each, size_of(found))
         return found
 
@@ -139,7 +140,7 @@ class Partitions:
         holds is added up where it is, so the bytes that travel depend on the number of threads.
         """
         combine = add if combine is None else combine
-        found = combine(self._results(function, shared, each, combine))
+        found = combine(self._results(Sealed((function, shared, combine)), each))
         self._count_bytes(shared, each, len(self._runs) * size_of(found))
         return found
 
@@ -239,21 +240,18 @@ class Partitions:
             for i in range(length)
         ]
 
-    def _results(
-        self,
-        function: Callable[..., Any],
-        shared: tuple[Any, ...],
-        each: Sequence[Any] | None,
-        combine: Callable[[list[Any]], Any] | None = None,
-    ) -> list[Any]:
-        """Return what the runs found: the results of their blocks, combined if so wanted."""
+    def _results(self, message: Sealed, each: Sequence[Any] | None) -> list[Any]:
+        """Return what the runs found: the results of their blocks, combined if so wanted.
+
+        A message is a function, what all blocks get with it, and what combines its results.
+        """
+        combine = message.content[-1]
         if self._values is not None:
-            message = Sealed((function, shared, combine))
             found = run_here(message, self._visits(self._values, each), self._in_threads)
             return found if combine is None else combined(found, combine)
         from dask import delayed
 
-        tasks = self._chains(function, shared, each, combine)
+        tasks = self._chains(message, each)
         return compute(tasks if combine is None else combined(tasks, delayed(combine, pure=False)))
 
     def _visits(self, lists: list[Any], each: Sequence[Any] | None) -> list[list[Any]]:
@@ -267,13 +265,7 @@ class Partitions:
         runs = np.cumsum([0, *self._runs]).tolist()
         return [visits[i:j] for i, j in pairwise(runs)]
 
-    def _chains(
-        self,
-        function: Callable[..., Any],
-        shared: tuple[Any, ...],
-        each: Sequence[Any] | None,
-        combine: Callable[[list[Any]], Any] | None = None,
-    ) -> list[Any]:
+    def _chains(self, message: Sealed, each: Sequence[Any] | None) -> list[Any]:
         """Return one task per run: the results of its blocks, combined if so wanted.
 
         The lists of a run are visited one after the other, and what was found so far is handed
@@ -285,10 +277,10 @@ class Partitions:
         run = delayed(run_blocks, pure=False, traverse=False)
         # A message that is large, or for many lists of a worker, is a node of the graph, so that it
         # travels once to each worker.
-        message: Any = Sealed((function, shared, combine))
-        if size_of(shared) > SMALL_BYTES or len(self._lists) > len(self._runs):
-            message = delayed(message, traverse=False, pure=False)
-        return [visited(run, message, visits) for visits in self._visits(self._lists, each)]
+        sent: Any = message
+        if size_of(message.content[1]) > SMALL_BYTES or len(self._lists) > len(self._runs):
+            sent = delayed(message, traverse=False, pure=False)
+        return [visited(run, sent, visits) for visits in self._visits(self._lists, each)]
 
     def _count_bytes(self, shared: Any, each: Any, n_back: int) -> None:
         """Count what a call has sent and got back, one message for each thread with blocks."""
