@@ -135,7 +135,8 @@ def _searched(
     largest = np.sort(
         _largest_by_chance(candidates.cells[kept], scale, moments, n_simulations, rng)
     )
-    extreme = np.nan_to_num(extreme / np.sqrt(whole.variances[0])) if kept.size else extreme
+    spread = float(np.sqrt(whole.variances[0]))  # 0 if everybody has the same value
+    extreme = extreme / spread if spread > 0 else np.zeros_like(extreme)
     n_beaten = n_simulations - np.searchsorted(largest, extreme - 1e-12)
     return pd.DataFrame(
         {

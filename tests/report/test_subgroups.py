@@ -95,6 +95,15 @@ def test_noise_is_rarely_called_a_discovery():
     assert n_found <= 9  # 3 expected; above 9 has a probability of 0.001
 
 
+def test_nobody_stands_out_where_all_are_alike(sample):
+    """Everybody is decided rightly, so no subgroup is more accurate than others."""
+    A, y, _ = sample
+    found = audit(y, y, sensitive_features=A, n_simulations=50).subgroups
+    accuracy = found[found["measure"] == "accuracy"]
+    assert len(accuracy)
+    assert not accuracy[["difference", "standard_errors", "is_beyond_chance"]].to_numpy().any()
+
+
 def test_weights_of_two_are_two_rows(sample):
     A, y, p = sample
     twice = audit(
