@@ -141,6 +141,49 @@ def hard_assign(distances, price, cells, weights, labels, counts):
 
 
 @njit(cache=True)
+def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
+    """Assign the points that are cheaper in one cluster than in all others by ``reach``.
+
+    Write their labels, add to counts, and write the numbers of the others into ``near``. Returns
+    how many others there are, and the weighted sum of the distances of those assigned.
+    """
+    n, n_clusters = distances.shape
+    value = np.empty(n_clusters)
+    in_fours = n_clusters - n_clusters % 4
+    total, n_others = 0.0, 0
+    for i in range(n):
+        s = cells[i]
+        a = b = c = d = np.inf
+        for k in range(0, in_fours, 4):
+            v0 = distances[i, k] + price[s, k]
+            v1 = distances[i, k + 1] + price[s, k + 1]
+            v2 = distances[i, k + 2] + price[s, k + 2]
+            v3 = distances[i, k + 3] + price[s, k + 3]
+            value[k], value[k + 1], value[k + 2], value[k + 3] = v0, v1, v2, v3
+            a = v0 if v0 < a else a
+            b = v1 if v1 < b else b
+            c = v2 if v2 < c else c
+            d = v3 if v3 < d else d
+        for k in range(in_fours, n_clusters):
+            value[k] = distances[i, k] + price[s, k]
+            a = value[k] if value[k] < a else a
+        limit = min(min(a, b), min(c, d)) + reach
+        n_near = 0
+        for k in range(n_clusters):
+            if value[k] < limit:
+                n_near += 1
+                nearest = k
+        if n_near == 1:
+            labels[i] = nearest
+            counts[nearest, s] += weights[i]
+            total += weights[i] * distances[i, nearest]
+        else:
+            near[n_others] = i
+            n_others += 1
+    return n_others, total
+
+
+@njit(cache=True)
 def cheapest_moves(distances, labels, cells, weights, start, row, cost, size):
     """List, per (cluster, target, cell), the points that are cheapest to move, in order of cost.
 

@@ -154,9 +154,17 @@ class CostTable(ABC):
 
     def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
         """List the cheapest moves away from the labels."""
-        moves = Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
+        moves = self.no_moves(labels, n_kept)
         self.list_moves(labels, moves)
         return moves
+
+    def near_moves(self, labels: Any) -> Moves:
+        """List moves that may help first, and cost less to find than those of all rows."""
+        return self.cheapest_moves(labels)
+
+    def no_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
+        """Return empty lists."""
+        return Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
 
     def list_length(self, shortest: int = _SHORTEST_LIST, longest: int = _LONGEST_LIST) -> int:
         """Return how many moves a list may keep so that all lists together stay small."""
