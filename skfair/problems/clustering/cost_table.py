@@ -177,7 +177,7 @@ class CostTable(ABC):
         Each thread fills lists of its own. What they keep together does not depend on which rows
         it saw: the cheapest, and of equally cheap ones the first.
         """
-        from skfair._kernels.prices import cheapest_moves
+        from skfair._kernels.moves import cheapest_moves
 
         rows, me = self.rows, threading.get_ident()
         lists = {me: moves}

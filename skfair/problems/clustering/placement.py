@@ -81,7 +81,7 @@ class Placement:
 
     def repair(self) -> None:
         """Move rows until the rules hold, or single moves do not help."""
-        from skfair._kernels.prices import repair
+        from skfair._kernels.moves import repair
 
         for listed in (self.table.near_moves, self.table.cheapest_moves):
             for _ in range(_MAX_REPAIRS):
@@ -93,7 +93,7 @@ class Placement:
 
     def improve(self) -> None:
         """Lower the cost, by moves that break no rule and by swaps within a cell."""
-        from skfair._kernels.prices import improve
+        from skfair._kernels.moves import improve
 
         for _ in range(_MAX_IMPROVEMENTS):
             gain = self._moved_by(improve, self.table.near_moves)
