@@ -42,7 +42,7 @@ class Moves:
     """
 
     def __init__(
-        self, rows: GroupedRows, n_kept: int, labels: IntArray, weights: FloatArray
+        self, rows: GroupedRows, n_kept: int, labels: NDArray[Any], weights: FloatArray
     ) -> None:
         shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
         self.row = np.empty((*shape, n_kept), np.int64)
@@ -142,7 +142,7 @@ class CostTable(ABC):
         from skfair._kernels.prices import hard_assign
 
         cells, weights = self.rows.cells, self.rows.weights
-        labels = np.empty(cells.size, np.int64)
+        labels = np.empty(cells.size, np.int32)
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
             counts = self._no_counts()

@@ -38,7 +38,7 @@ class NearTies:
 
         rows, self.price = table.rows, price
         self._reach = (_NEAR + _ROOM) * temperature
-        self.labels = np.empty(rows.cells.size, np.int64)
+        self.labels: NDArray[Any] = np.empty(rows.cells.size, np.int32)
         cells, weights, reach = rows.cells, rows.weights, self._reach
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
@@ -63,9 +63,9 @@ class NearTies:
         """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
         return self._with_others(price, *self._few.soft_counts(price, temperature))
 
-    def assigned(self, price: FloatArray) -> tuple[IntArray, FloatArray, float]:
+    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        labels = self.labels.copy()
+        labels, self.labels = self.labels, np.zeros(0, np.int32)  # whoever asked may change them
         labels[self.number], counts, value = self._few.assigned(price)
         value, counts = self._with_others(price, value, counts)
         return labels, counts, value
@@ -113,9 +113,10 @@ class LargeTable(CostTable):
 
     def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
         """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
-        if self._near is None or not self._near.cover(price, 0.0):
+        near = self._near
+        if near is None or not near.labels.size or not near.cover(price, 0.0):
             return super().assigned(price)
-        return self._near.assigned(price)
+        return near.assigned(price)
 
     def near_moves(self, labels: Any) -> Moves:
         """List the cheapest moves of rows near a tie, or of all if they are not told apart."""

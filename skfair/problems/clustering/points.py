@@ -215,7 +215,7 @@ class RepresentationProblem(CostedRows):
 
     def label_rows(self, labels: Any) -> Any:
         """Return labels as one integer per row."""
-        return labels.astype(np.int32)
+        return labels.astype(np.int32, copy=False)
 
     def distances(self, target: NDArray[Any]) -> Distances:
         """Return the squared distances to centres (in scaled units)."""

@@ -135,6 +135,7 @@ def placed_rows(
             lower_bound=placed.lower_bound,
             violation=placed.violation,
         )
+        del placed  # its costs, before those of the next round are made
     return best._replace(history=history.as_dict())
 
 

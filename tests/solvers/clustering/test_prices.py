@@ -306,14 +306,14 @@ def test_gradient_of_the_smooth_dual():
 
     def record(function, start, args, **options):
         captured["function"], captured["args"] = function, args
-        return type("Result", (), {"x": start})
+        return start, 0.0, {}
 
-    original = assignment.minimize
-    assignment.minimize = record
+    original = assignment.fmin_l_bfgs_b
+    assignment.fmin_l_bfgs_b = record
     try:
         maximise_dual(problem, distances, np.zeros((3, 9)))
     finally:
-        assignment.minimize = original
+        assignment.fmin_l_bfgs_b = original
     function, args = captured["function"], (0.3,)
     rng = np.random.default_rng(0)
     at = rng.random(27)
