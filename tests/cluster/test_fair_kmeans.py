@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
@@ -15,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.cluster import FairKMeans
+from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import (
     balance_score,
@@ -442,3 +444,20 @@ def test_a_stream_checks_its_parts():
     with pytest.warns(UserWarning, match="without sensitive_features"):
         plain = FairKMeans(2, random_state=0).partial_fit(X)
     assert plain.partial_fit(X).group_counts_.sum() == 400
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("model", [FairKMeans(5), ParetoFairKMeans(5, balances=3, n_init=1)])
+def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(100_000, 50)).astype(dtype), rng.integers(3, size=100_000)
+    X[:, 0] += groups
+    model = clone(model).set_params(random_state=0)
+    model.fit(X[:1000], sensitive_features=groups[:1000])  # loads compiled code
+    tracemalloc.start()
+    try:
+        model.fit(X, sensitive_features=groups)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.9 * X.nbytes

@@ -42,7 +42,7 @@ class Moves:
     """
 
     def __init__(
-        self, rows: GroupedRows, n_kept: int, labels: IntArray, weights: FloatArray
+        self, rows: GroupedRows, n_kept: int, labels: NDArray[Any], weights: FloatArray
     ) -> None:
         shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
         self.row = np.empty((*shape, n_kept), np.int64)
@@ -142,7 +142,7 @@ class CostTable(ABC):
         from skfair._kernels.prices import hard_assign
 
         cells, weights = self.rows.cells, self.rows.weights
-        labels = np.empty(cells.size, np.int64)
+        labels = np.empty(cells.size, np.int32)
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
             counts = self._no_counts()
@@ -154,9 +154,17 @@ class CostTable(ABC):
 
     def cheapest_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
         """List the cheapest moves away from the labels."""
-        moves = Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
+        moves = self.no_moves(labels, n_kept)
         self.list_moves(labels, moves)
         return moves
+
+    def near_moves(self, labels: Any) -> Moves:
+        """List moves that may help first, and cost less to find than those of all rows."""
+        return self.cheapest_moves(labels)
+
+    def no_moves(self, labels: Any, n_kept: int | None = None) -> Moves:
+        """Return empty lists."""
+        return Moves(self.rows, n_kept or self.list_length(), labels, self.rows.weights)
 
     def list_length(self, shortest: int = _SHORTEST_LIST, longest: int = _LONGEST_LIST) -> int:
         """Return how many moves a list may keep so that all lists together stay small."""
@@ -169,7 +177,7 @@ class CostTable(ABC):
         Each thread fills lists of its own. What they keep together does not depend on which rows
         it saw: the cheapest, and of equally cheap ones the first.
         """
-        from skfair._kernels.prices import cheapest_moves
+        from skfair._kernels.moves import cheapest_moves
 
         rows, me = self.rows, threading.get_ident()
         lists = {me: moves}

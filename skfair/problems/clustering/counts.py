@@ -17,11 +17,13 @@ import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
+from skfair.utils.threads import over_blocks
 
 # More rules than this per cluster cannot be priced one by one.
 _MAX_RULES = 100_000
@@ -145,7 +147,7 @@ class GroupedRows:
         order = np.lexsort((first_rows(codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
-        self.cells = np.argsort(order)[cells.codes]
+        self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]
         self.membership = cells.membership.toarray()[:, order]
         self._set_rules(rules, before)
         self.total_weight = float(self.weights.sum())
@@ -178,10 +180,15 @@ class GroupedRows:
 
     def counts(self, labels: Any) -> FloatArray:
         """Return the weight of the rows by cluster and cell."""
-        joint = labels * self.n_cells + self.cells
         size = self.n_clusters * self.n_cells
-        weights = np.bincount(joint, weights=self.weights, minlength=size).astype(np.float64)
-        return weights.reshape(self.n_clusters, self.n_cells)
+
+        def of_block(i: int, j: int) -> FloatArray:
+            joint = labels[i:j] * self.n_cells + self.cells[i:j]
+            counts = np.bincount(joint, weights=self.weights[i:j], minlength=size)
+            return counts.astype(np.float64)  # there may be no rows
+
+        total = sum(over_blocks(of_block, self.cells.size), np.zeros(size))
+        return total.reshape(self.n_clusters, self.n_cells)
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""

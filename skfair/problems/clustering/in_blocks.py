@@ -282,14 +282,15 @@ class ListedMoves(Moves):
 
     def __init__(self, problem: PartitionedProblem, entries: _MoveEntries, recipe: Labels) -> None:
         self._rows, number = np.unique(entries.row, return_inverse=True)
-        labels, weights = np.zeros(self._rows.size, np.int64), np.ones(max(1, self._rows.size))
+        labels, weights = np.zeros(self._rows.size, np.int32), np.ones(max(1, self._rows.size))
         super().__init__(problem, entries.n_kept, labels, weights)
         self.size[:] = np.bincount(entries.place, minlength=self.size.size).reshape(self.size.shape)
         is_listed = self.is_listed
         self.row[is_listed], self.cost[is_listed] = number, entries.cost
         labels[number] = entries.place // (self.size.size // problem.n_clusters)
         weights[number] = entries.weight
-        self._before, self._recipe = labels.copy(), recipe
+        self._before: NDArray[Any] = labels.copy()
+        self._recipe = recipe
 
     def apply(self) -> None:
         """Write changed labels back into the recipe of all labels."""

@@ -81,21 +81,23 @@ class Placement:
 
     def repair(self) -> None:
         """Move rows until the rules hold, or single moves do not help."""
-        from skfair._kernels.prices import repair
+        from skfair._kernels.moves import repair
 
-        for _ in range(_MAX_REPAIRS):
-            if self.is_feasible:
-                break
-            n_steps, self.violation = self._moved_by(repair)
-            if not n_steps:
-                break
+        for listed in (self.table.near_moves, self.table.cheapest_moves):
+            for _ in range(_MAX_REPAIRS):
+                if self.is_feasible:
+                    return
+                n_steps, self.violation = self._moved_by(repair, listed)
+                if not n_steps:
+                    break
 
     def improve(self) -> None:
         """Lower the cost, by moves that break no rule and by swaps within a cell."""
-        from skfair._kernels.prices import improve
+        from skfair._kernels.moves import improve
 
         for _ in range(_MAX_IMPROVEMENTS):
-            if self._moved_by(improve) <= ROUNDING * self.problem.total_weight:
+            gain = self._moved_by(improve, self.table.near_moves)
+            if gain <= ROUNDING * self.problem.total_weight:
                 break
 
     def move_to(self, target: IntArray) -> None:
@@ -151,10 +153,10 @@ class Placement:
         moves.labels[row[chosen][made]] = taker[chosen][made]
         moves.apply()
 
-    def _moved_by(self, kernel: Callable[..., Any]) -> Any:
+    def _moved_by(self, kernel: Callable[..., Any], listed: Callable[[Any], Moves]) -> Any:
         """Let a kernel move rows of the lists of cheapest moves; return what it returns."""
         rules, counts = self.problem.rules, self.counts
-        moves = self.table.cheapest_moves(self.labels)
+        moves = listed(self.labels)
         lists = moves.labels, moves.weights, counts, moves.row, moves.cost, moves.size
         answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples)
         moves.apply()

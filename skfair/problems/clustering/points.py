@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
-from skfair.problems.clustering.cost_table import CostedRows, CostTable
+from skfair.problems.clustering.cost_table import CostedRows
 from skfair.problems.clustering.counts import Rules
+from skfair.problems.clustering.near_ties import LargeTable
 from skfair.utils.threads import over_blocks
 
 R = TypeVar("R")
@@ -214,7 +215,7 @@ class RepresentationProblem(CostedRows):
 
     def label_rows(self, labels: Any) -> Any:
         """Return labels as one integer per row."""
-        return labels.astype(np.int32)
+        return labels.astype(np.int32, copy=False)
 
     def distances(self, target: NDArray[Any]) -> Distances:
         """Return the squared distances to centres (in scaled units)."""
@@ -277,7 +278,7 @@ class RepresentationProblem(CostedRows):
         return self.means_and_cost(labels)[2]
 
 
-class Distances(CostTable):
+class Distances(LargeTable):
     """Squared distances of all points to given centres, kept or recomputed in blocks."""
 
     rows: RepresentationProblem

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import fmin_l_bfgs_b
 
 from skfair._typing import FloatArray
 from skfair.problems.clustering.cost_table import CostedRows, CostTable
@@ -42,6 +42,8 @@ LARGE, SAMPLE = 20_000, 10_000
 MANY = 500
 # Entries of the rules' matrix beyond which it is multiplied as a sparse one.
 _LARGE_MATRIX = 50_000
+# A step of the dual that gains less than this share of it is the last.
+_LEAST_GAIN = 1e-9
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -133,6 +135,7 @@ def placed_rows(
             lower_bound=placed.lower_bound,
             violation=placed.violation,
         )
+        del placed  # its costs, before those of the next round are made
     return best._replace(history=history.as_dict())
 
 
@@ -204,13 +207,13 @@ def _minimised(
         value, slope = function(full, temperature)
         return value, slope[is_free]
 
-    full[is_free] = minimize(
+    full[is_free], _, _ = fmin_l_bfgs_b(
         of_free,
         start[is_free],
         args=(temperature,),
-        jac=True,
-        method="L-BFGS-B",
         bounds=[(0.0, None)] * np.count_nonzero(is_free),
-        options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
-    ).x
+        factr=_LEAST_GAIN / np.finfo(float).eps,
+        pgtol=1e-6,
+        maxiter=max_iter,
+    )
     return full

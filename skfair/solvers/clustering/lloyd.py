@@ -57,11 +57,12 @@ def fair_lloyd(
         shift = float(((means - centers) ** 2).sum())
         centers, multipliers, temperatures = means, placed.multipliers, TEMPERATURES[-1:]
         n_iter += 1
-        bound = placed.lower_bound
+        bound, violation = placed.lower_bound, placed.violation
+        del placed  # its labels and costs, before those of the next round are made
         if bound < lowest - _PROGRESS * abs(lowest):
             since = n_iter
         lowest = min(lowest, bound)
-        history.record(objective=bound, max_violation=placed.violation, shift=shift)
+        history.record(objective=bound, max_violation=violation, shift=shift)
         if callback(centers):
             status = "stopped"
         elif shift <= tol / problem.X.shape[1] or n_iter - since >= _PATIENCE:

@@ -8,7 +8,7 @@ from skfair._kernels.affinity import read_symmetric
 from skfair.problems.cut.checks import check_dense
 
 
-@pytest.mark.parametrize("n", [2, 31, 32, 33, 100])
+@pytest.mark.parametrize("n", [2, 31, 63, 64, 65, 200])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_pass_finds_what_numpy_finds(n, dtype):
     W = np.random.default_rng(n).normal(size=(n, n))
@@ -17,7 +17,7 @@ def test_one_pass_finds_what_numpy_finds(n, dtype):
     assert read_symmetric(W, 0, n, out) == expected
     assert_array_equal(out, W.astype(dtype))
     assert read_symmetric(W, 0, n, np.empty((0, 0))) == expected
-    parts = [read_symmetric(W, i, min(i + 32, n), out) for i in range(0, n, 32)]
+    parts = [read_symmetric(W, i, min(i + 64, n), out) for i in range(0, n, 64)]
     found = [
         function(column)
         for function, column in zip((min, max, max, sum), zip(*parts, strict=True), strict=True)
@@ -39,9 +39,9 @@ def test_the_same_precision_is_not_copied():
     ("value", "message"),
     [(np.nan, "NaN or inf"), (np.inf, "NaN or inf"), (-1, "smallest: -1"), (2, "not symmetric")],
 )
-@pytest.mark.parametrize("place", [(39, 0), (0, 39), (20, 33)])
+@pytest.mark.parametrize("place", [(99, 0), (0, 99), (20, 83)])
 def test_what_is_wrong_is_found_in_every_tile(value, message, place):
-    W = np.ones((40, 40))
+    W = np.ones((100, 100))
     W[place] = value
     with pytest.raises(ValueError, match=message):
         check_dense(W, np.float32)

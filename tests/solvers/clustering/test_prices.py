@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import LinearConstraint, check_grad, linprog, milp
 
+from skfair._kernels import moves
 from skfair._kernels import prices as kernels
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import whole_rows
@@ -217,6 +218,30 @@ def test_hard_assignment_and_sums_equal_numpy(compiled):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("kind", ["balance", "shares", "overlapping"])
+def test_effects_of_a_point_are_differences_of_violations(compiled, kind):
+    rng = np.random.default_rng(5)
+    matrix = rng.normal(size=(12, 4)) * (rng.random((12, 4)) < 0.5)
+    groups = encode_groups(np.repeat(np.arange(4), [9, 7, 5, 4]))
+    if kind != "overlapping":
+        make = balance_rules if kind == "balance" else share_rules
+        bounds = [np.array([0.4])] if kind == "balance" else [np.full(4, 0.2), np.full(4, 0.3)]
+        matrix = make(groups, *bounds).matrix
+    slack = rng.uniform(-1, 1, (3, len(matrix)))
+    counts = rng.integers(0, 9, (3, 4)).astype(float)
+    weights, size = np.full(5, 1.5), np.zeros((3, 3, 4), np.int64)
+    kernel = moves.start_of_moves if compiled else as_python(moves.start_of_moves)
+    values, _, _, leave, join, _ = kernel(matrix, slack, weights, counts, size)
+    assert_allclose(values, counts @ matrix.T + slack, atol=1e-12)
+    before = np.maximum(0, -values).sum(axis=1)
+    for k, s in itertools.product(range(3), range(4)):
+        for effect, step in ((leave, -1.5), (join, 1.5)):
+            after = values[k] + step * matrix[:, s]
+            change = np.maximum(0, -after).sum() - before[k]
+            assert effect[k, s] == pytest.approx(change, abs=1e-7)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
     rng = np.random.default_rng(2)
     n, k, s, kept = 80, 3, 2, 5
@@ -224,7 +249,7 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
     weights = np.where(rng.random(n) < 0.1, 0.0, 1.0)
     row = np.empty((k, k, s, kept), np.int64)
     cost, size = np.empty(row.shape), np.zeros(row.shape[:3], np.int64)
-    kernel = kernels.cheapest_moves if compiled else as_python(kernels.cheapest_moves)
+    kernel = moves.cheapest_moves if compiled else as_python(moves.cheapest_moves)
     for start in (0, 50):
         part = slice(start, start + 50)
         kernel(D[part], labels[part], cells[part], weights[part], start, row, cost, size)
@@ -281,14 +306,14 @@ def test_gradient_of_the_smooth_dual():
 
     def record(function, start, args, **options):
         captured["function"], captured["args"] = function, args
-        return type("Result", (), {"x": start})
+        return start, 0.0, {}
 
-    original = assignment.minimize
-    assignment.minimize = record
+    original = assignment.fmin_l_bfgs_b
+    assignment.fmin_l_bfgs_b = record
     try:
         maximise_dual(problem, distances, np.zeros((3, 9)))
     finally:
-        assignment.minimize = original
+        assignment.fmin_l_bfgs_b = original
     function, args = captured["function"], (0.3,)
     rng = np.random.default_rng(0)
     at = rng.random(27)

@@ -1,0 +1,127 @@
+"""The rows whose cheapest cluster is in doubt, and what all others amount to.
+
+Prices differ little from one step of the search to the next. A row that is cheaper in one cluster
+than in every other by more than prices can change stays there, and pays what it paid plus the
+change of one price. So one pass over all rows finds those near a tie; sums at other prices then
+take the costs of these few, and are the same numbers up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skfair._typing import FloatArray, IntArray
+from skfair.problems.clustering.cost_table import CostTable, Moves
+from skfair.problems.clustering.counts import GroupedRows
+
+# How far above the cheapest cluster another still has a share of a row, and how far prices may move
+# from those that rows were told apart by, in temperatures.
+_NEAR, _ROOM = 30.0, 130.0
+# Tables of more rows than this tell them apart, unless this share of them is near a tie.
+_MANY, _TOO_MANY = 20_000, 0.3
+
+
+class NearTies:
+    """The rows of a table that are near a tie at some prices, and sums over the others.
+
+    Attributes
+    ----------
+    number : ndarray of shape (n_near,)
+        Their numbers, rising.
+    """
+
+    def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
+        from skfair._kernels.prices import tell_apart
+
+        rows, self.price = table.rows, price
+        self._reach = (_NEAR + _ROOM) * temperature
+        self.labels: NDArray[Any] = np.empty(rows.cells.size, np.int32)
+        cells, weights, reach = rows.cells, rows.weights, self._reach
+
+        def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
+            counts = np.zeros((rows.n_clusters, rows.n_cells))
+            near = np.empty(costs.shape[0], np.int64)
+            given = costs, price, cells[part], weights[part], reach
+            n_near, paid = tell_apart(*given, self.labels[part], near, counts)
+            return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
+
+        numbers, costs, counts, paid = zip(*table.each(of_block), strict=True)
+        self.number = np.concatenate(numbers)
+        self._few = _Kept(GroupedRows.subset(rows, self.number), np.concatenate(costs))
+        self._counts, self._paid = np.sum(counts, axis=0), float(sum(paid))
+
+    def cover(self, price: FloatArray, temperature: float) -> bool:
+        """Return whether all other rows are still far from a tie at other prices."""
+        change = price - self.price
+        widest = float((change.max(axis=1) - change.min(axis=1)).max())
+        return widest + _NEAR * temperature <= self._reach
+
+    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
+        return self._with_others(price, *self._few.soft_counts(price, temperature))
+
+    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
+        """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
+        labels, self.labels = self.labels, np.zeros(0, np.int32)  # whoever asked may change them
+        labels[self.number], counts, value = self._few.assigned(price)
+        value, counts = self._with_others(price, value, counts)
+        return labels, counts, value
+
+    def list_moves(self, labels: IntArray, moves: Moves) -> None:
+        """Enter the moves of these rows into lists."""
+        self._few.list_moves(labels[self.number], moves)
+        moves.row[moves.is_listed] = self.number[moves.row[moves.is_listed]]
+
+    def _with_others(
+        self, price: FloatArray, value: float, counts: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Add what the other rows pay, and their counts."""
+        value += self._paid + float((self._counts.T * price).sum())
+        return value, counts + self._counts
+
+
+class _Kept(CostTable):
+    """A table of few rows with their costs."""
+
+    def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
+        super().__init__(rows)
+        self._costs = costs
+
+    def costs(self, rows: slice) -> NDArray[Any]:
+        """Return what some rows pay in all clusters."""
+        return self._costs[rows]
+
+
+class LargeTable(CostTable):
+    """A table that tells its rows apart if there are many of them."""
+
+    _near: NearTies | None = None
+    _tells_apart = True
+
+    def soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return the sum of soft minima of cost plus price, and the soft counts by cell."""
+        size = self.rows.cells.size
+        if not self._tells_apart or size <= max(_MANY, self.step):
+            return super().soft_counts(price, temperature)
+        if self._near is None or not self._near.cover(price, temperature):
+            self._near = NearTies(self, price, temperature)
+            self._tells_apart = self._near.number.size <= _TOO_MANY * size
+        return self._near.soft_counts(price, temperature)
+
+    def assigned(self, price: FloatArray) -> tuple[Any, FloatArray, float]:
+        """Return labels of least cost plus price, their counts by cell, and the sum of minima."""
+        near = self._near
+        if near is None or not near.labels.size or not near.cover(price, 0.0):
+            return super().assigned(price)
+        return near.assigned(price)
+
+    def near_moves(self, labels: Any) -> Moves:
+        """List the cheapest moves of rows near a tie, or of all if they are not told apart."""
+        if self._near is None:
+            return super().near_moves(labels)
+        moves = self.no_moves(labels)
+        self._near.list_moves(labels, moves)
+        return moves
