@@ -199,6 +199,8 @@ class PartialParityCalibrator(
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         confidence: float | None = None,
+        certify_size: float = 0.5,
+        shift: float = 0.0,
     ) -> None:
         self.estimator = estimator
         self.interval = interval
@@ -214,6 +216,8 @@ class PartialParityCalibrator(
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
         self.confidence = confidence
+        self.certify_size = certify_size
+        self.shift = shift
 
     @fit_method
     def fit(
@@ -239,7 +243,7 @@ class PartialParityCalibrator(
             The fitted calibrator.
         """
         self._check_rule()
-        self._forget("status_")
+        self._begin_certificate("status_")
         if is_lazy(X, y, sample_weight, sensitive_features):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
