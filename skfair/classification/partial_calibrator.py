@@ -249,16 +249,13 @@ class PartialParityCalibrator(
                 raise ValueError(NOT_LAZY)
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            skip_check_array=True,
-        )
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+        data = self._read(X, y, skip_check_array=True, **given)
         self._read_targets(data.y, data.groups)
         if self.confidence is not None and data.groups.n_groups > 1:
-            given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
             self.__dict__.update(certified_interval(self, data, X, given, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
