@@ -250,6 +250,15 @@ def test_means_keep_their_limit_after_a_shift_within_the_range_of_predictions():
     assert gaps[1] <= 3.0 + 0.05 < gaps[0]
 
 
+def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
+    weights = np.ones(800)
+    weights[::50] = 1e9
+    with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
+        model = fitted(partial(CALIBRATOR, "equal_opportunity"), n=800, sample_weight=weights)
+    assert model.status_ == "no_solution"
+    assert model.certified_disparity_ > 0.9
+
+
 @pytest.mark.parametrize(
     ("model", "said"),
     [
