@@ -6,7 +6,7 @@ in that order. So what differs is the use of the rows, and the test.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ def clopper_pearson(
 
 
 BOUNDS = {"Student": student, "Clopper-Pearson": clopper_pearson}
+RIVALS = ("split", *BOUNDS)
 _ROWS = {
     "demographic_parity": (None,),
     "equal_opportunity": (1,),
@@ -63,24 +64,28 @@ def is_shown(way: str, rule: str, limit: float, y: Any, predicted: Any, groups: 
     return True
 
 
-def fit_on_half(
-    way: str,
+def fits_on_half(
+    ways: Sequence[str],
     make: Callable[[float], Any],
     rule: str,
     limit: float,
     rows: tuple[Any, Any, Any],
     is_aware: bool,
     seed: int,
-) -> Any:
-    """Return the last candidate before the first that is not shown to keep the limit, or None."""
+) -> dict[str, Any]:
+    """Return for each way the last candidate before the first that is not shown, or None."""
     X, y, groups = rows
     order = np.random.default_rng(seed + 1).permutation(y.size)
     one, other = order[: y.size // 2], order[y.size // 2 :]
-    kept, given = None, {"sensitive_features": groups[other]} if is_aware else {}
+    given = {"sensitive_features": groups[other]} if is_aware else {}
+    kept, left = dict.fromkeys(ways), list(ways)
     for share in SHARES:
         model = make(limit * share).fit(X[one], y[one], sensitive_features=groups[one])
         predicted = model.predict(X[other], **given)
-        if not is_shown(way, rule, limit, y[other], predicted, groups[other]):
+        left = [
+            way for way in left if is_shown(way, rule, limit, y[other], predicted, groups[other])
+        ]
+        kept.update(dict.fromkeys(left, model))
+        if not left:
             break
-        kept = model
     return kept

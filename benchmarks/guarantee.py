@@ -1,30 +1,31 @@
 """How often limits are broken by new people, with and without ``confidence=``.
 
-The population is a large real table; a sample is drawn from it with replacement, a classifier is
-fitted on the sample, and its disparity is measured on the whole table. A *failure* is a disparity
-above the limit of a fit that claims to keep it. Cells are populations, rules, sizes, and whether
-decisions may use groups.
+The population is a large real table; a sample is drawn from it with replacement, classifiers are
+fitted on the sample in several ways, and their disparity is measured on the whole table. A
+*failure* is a disparity above the limit of a fit that claims to keep it. All ways see the same
+samples. Each fit is one line of ``output/guarantee.jsonl``, so that a stop loses nothing and a
+second call goes on where the first one ended.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 import time
-import warnings
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._guarantee_rivals import BOUNDS, fit_on_half
-from benchmarks.harness import RECORDS, data_folder, read, write
-from skfair.classification import FairDecisionClassifier
-from skfair.exceptions import SmallGroupWarning
+from benchmarks._guarantee_rivals import RIVALS, fits_on_half
+from benchmarks.harness import OUTPUT, RECORDS, data_folder, quiet, read, write
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,
@@ -32,15 +33,54 @@ from skfair.metrics import (
 )
 
 # Seeds below were looked at while the method was made, or measured earlier.
-FIRST_SEED = 20_000_000
-MODELS = {
-    "linear": LogisticRegression(solver="newton-cholesky", C=0.5),
-    "trees": HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=15, random_state=0),
-}
+FIRST_SEED = 21_000_000
 METRICS = {
     "demographic_parity": demographic_parity_difference,
     "equal_opportunity": equal_opportunity_difference,
     "equalized_odds": equalized_odds_difference,
+}
+LINES = OUTPUT / "guarantee.jsonl"
+_LARGE = 30_000  # a population, not a sample
+
+
+class _Remembers:
+    """A classifier that is not fitted twice on the same rows: rules and ways share its fits."""
+
+    known: ClassVar[dict[Any, Any]] = {}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        text = np.ascontiguousarray(X).tobytes() + np.asarray(y).tobytes()
+        key = (type(self), hashlib.blake2b(text).digest(), sample_weight is None)
+        if sample_weight is not None or key not in self.known:
+            super().fit(X, y, sample_weight)  # type: ignore[misc]
+            self.key = key
+            self.known[key] = dict(vars(self))
+        self.__dict__.update(self.known[key])
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        if len(X) < _LARGE:
+            return super().predict_proba(X)  # type: ignore[misc]
+        key = (self.key, len(X))
+        if key not in self.known:
+            self.known[key] = super().predict_proba(X)  # type: ignore[misc]
+        return self.known[key]
+
+
+class RememberedLinear(_Remembers, LogisticRegression):
+    """A logistic regression that remembers."""
+
+
+class RememberedTrees(_Remembers, HistGradientBoostingClassifier):
+    """Boosted trees that remember."""
+
+
+_LINEAR: dict[str, Any] = {"solver": "newton-cholesky", "C": 0.5}
+_TREES: dict[str, Any] = {"max_iter": 30, "max_leaf_nodes": 15, "random_state": 0}
+REMEMBERED = {"linear": RememberedLinear(**_LINEAR), "trees": RememberedTrees(**_TREES)}
+MODELS = {
+    "linear": LogisticRegression(**_LINEAR),
+    "trees": HistGradientBoostingClassifier(**_TREES),
 }
 
 
@@ -67,7 +107,11 @@ class Population(NamedTuple):
 
 
 def adult(half_positive: bool = False) -> Population:
-    """Adult; with ``half_positive`` people with a high income are three times as many."""
+    """Adult; with ``half_positive`` people with a high income are three times as many.
+
+    The features are those with which limits on the training rows, without a promise, come nearest
+    to the accuracies that the method was made with: .834 and .840 at 1000 and 5000 rows.
+    """
     folder = data_folder()
     if folder is None:
         raise SystemExit
@@ -76,9 +120,6 @@ def adult(half_positive: bool = False) -> Population:
     numbers = table[
         ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
     ].astype(float)
-    numbers["capital-gain"] = np.log1p(numbers["capital-gain"])
-    numbers["capital-loss"] = np.log1p(numbers["capital-loss"])
-    numbers["age2"] = numbers["age"] ** 2
     names = ["marital-status", "relationship", "occupation", "workclass"]
     dummies = pd.get_dummies(table[names].astype(str))
     dummies = dummies.loc[:, dummies.mean() > 0.01]
@@ -94,139 +135,234 @@ def adult(half_positive: bool = False) -> Population:
 POPULATIONS = {"adult": lambda: adult(), "half positive": lambda: adult(half_positive=True)}
 
 
-def run(cell: Cell, people: Population, seed: int) -> dict[str, Any]:
-    """Fit once, and measure what the fit does to everybody."""
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(0, people.y.size, cell.n)
-    groups = people.groups[cell.groups]
-    sample = people.X[rows], people.y[rows], groups[rows]
+class Sample(NamedTuple):
+    """People who were drawn, and everybody."""
 
-    def make(limit: float) -> FairDecisionClassifier:
-        return FairDecisionClassifier(
-            MODELS[cell.model],
-            cell.rule,
-            limit,
-            group_aware=cell.is_aware,
-            confidence=cell.confidence if cell.way == "folds" else None,
-            random_state=0,
+    rows: np.ndarray
+    people: Population
+    seed: int
+
+    @classmethod
+    def draw(cls, people: Population, n: int, seed: int) -> Sample:
+        """Draw with replacement."""
+        rows = np.random.default_rng(seed).integers(0, people.y.size, n)
+        return cls(rows, people, seed)
+
+    def of(self, groups: str) -> tuple[Any, Any, Any]:
+        """Return rows, classes and groups."""
+        X, y, known = self.people
+        return X[self.rows], y[self.rows], known[groups][self.rows]
+
+
+def make(cell: Cell, models: dict[str, Any], **options: Any) -> FairDecisionClassifier:
+    """Return the decisions of a cell, not fitted."""
+    return FairDecisionClassifier(
+        models[cell.model],
+        cell.rule,
+        **{"max_disparity": cell.limit, "confidence": cell.confidence, **options},
+        group_aware=cell.is_aware,
+        random_state=0,
+    )
+
+
+def runs(cells: list[Cell], sample: Sample) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Fit the ways of one rule to one sample, and yield what each does to everybody."""
+    first, is_new = cells[0], {cell.way: cell for cell in cells}
+    X, y, groups = sample.of(first.groups)
+    fits = {}
+    for way in ("plain", "folds"):
+        if way in is_new:
+            model = make(is_new[way], REMEMBERED).fit(X, y, sensitive_features=groups)
+            fits[way] = model if model.status_ in ("converged", "certified") else None
+            if fits[way] is None and way == "plain":
+                fits[way] = model
+            if way == "folds" and fits[way] is None:
+                yield is_new[way], _found(is_new[way], sample, model, is_solved=False)
+                del fits[way]
+    rivals = [way for way in RIVALS if way in is_new]
+    if rivals:
+
+        def with_limit(limit: float) -> FairDecisionClassifier:
+            return make(first, REMEMBERED, max_disparity=limit, confidence=None)
+
+        halves = fits_on_half(
+            rivals, with_limit, first.rule, first.limit, (X, y, groups), first.is_aware, sample.seed
         )
+        fits.update(halves)
+    for way, model in fits.items():
+        fallback = model or DummyClassifier().fit(X, y)  # all are treated like the larger class
+        yield is_new[way], _found(is_new[way], sample, fallback, is_solved=model is not None)
 
-    start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", SmallGroupWarning)
-        if cell.way == "folds":
-            model = make(cell.limit).fit(*sample[:2], sensitive_features=sample[2])
-            claims = model.status_ in ("converged", "certified")
-        else:
-            args = (cell.rule, cell.limit, sample, cell.is_aware, seed)
-            model = fit_on_half(cell.way, make, *args)
-            claims = model is not None
-    seconds = time.process_time() - start
-    if model is None:  # all are treated like the larger class
-        model = DummyClassifier().fit(*sample[:2])
+
+def _found(cell: Cell, sample: Sample, model: Any, *, is_solved: bool) -> dict[str, Any]:
+    X, y, known = sample.people
+    groups = known[cell.groups]
     is_asked = cell.is_aware and not isinstance(model, DummyClassifier)
     given = {"sensitive_features": groups} if is_asked else {}
-    predicted = model.predict(people.X, **given)
-    gap = METRICS[cell.rule](people.y, predicted, sensitive_features=groups)
+    predicted = model.predict(X, **given)
+    gap = float(METRICS[cell.rule](y, predicted, sensitive_features=groups))
     return {
-        "accuracy": float(np.mean(predicted == people.y)),
+        "accuracy": float(np.mean(predicted == y)),
         "gap": gap,
-        "failed": bool(claims and gap > cell.limit + 1e-12),
-        "solved": bool(claims),
+        "failed": bool(is_solved and gap > cell.limit + 1e-12),
+        "solved": is_solved,
         "selected": float(np.mean(predicted)),
-        "seconds": seconds,
+        "constant": float(max(np.mean(y), 1 - np.mean(y))),
     }
 
 
 def summary(cell: Cell, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return failure rate, its standard error, and accuracies."""
+    """Return failure rate, its standard error, and accuracies.
+
+    Without a solution all people are treated like the larger class; ``accuracy_predicted`` is
+    that of what ``predict`` returns nevertheless.
+    """
     failed = float(np.mean([one["failed"] for one in runs]))
-    solved = [one for one in runs if one["solved"]]
+    solved = [one["accuracy"] for one in runs if one["solved"]]
+    accuracies = [one["accuracy" if one["solved"] else "constant"] for one in runs]
     return {
         **cell._asdict(),
         "repetitions": len(runs),
         "failures": failed,
         "standard_error": float(np.sqrt(failed * (1 - failed) / len(runs))),
         "solved": len(solved) / len(runs),
-        "accuracy": float(np.mean([one["accuracy"] for one in runs])),
-        "accuracy_solved": float(np.mean([one["accuracy"] for one in solved]))
-        if solved
-        else float("nan"),
+        "accuracy": float(np.mean(accuracies)),
+        "accuracy_error": float(np.std(accuracies) / np.sqrt(len(runs))),
+        "accuracy_solved": float(np.mean(solved)) if solved else None,
+        "accuracy_predicted": float(np.mean([one["accuracy"] for one in runs])),
         "selected": float(np.mean([one["selected"] for one in runs])),
-        "seconds": float(np.median([one["seconds"] for one in runs])),
     }
 
 
-def cells(*, quick: bool) -> list[Cell]:
-    """Return the cells of the table."""
-    found = []
-    for population in POPULATIONS:
-        for groups, rule, limit in (
-            ("sex", "demographic_parity", 0.05),
-            ("sex", "equal_opportunity", 0.1),
-            ("sex", "equalized_odds", 0.1),
-            ("four", "demographic_parity", 0.1),
-        ):
-            for n in (1000, 5000) if quick else (1000, 5000, 20_000):
-                for aware in (False, True):
-                    for confidence in (None, 0.95):
-                        found.append(Cell(population, groups, rule, limit, n, aware, confidence))
-        for aware in (False, True):
-            parity = (population, "sex", "demographic_parity", 0.05)
-            found.append(Cell(*parity, 5000, aware, 0.95, "trees"))
-        for n in (1000, 5000):
-            for way in ("split", *BOUNDS):
-                found.append(Cell(*parity, n, True, 0.95, way=way))
+WAYS = ("plain", "folds", *RIVALS)
+SETTINGS = [
+    ("linear", "sex", 1000),
+    ("linear", "sex", 5000),
+    ("linear", "four", 5000),
+    ("linear", "four", 1000),
+    ("linear", "sex", 20_000),
+    ("trees", "sex", 1000),
+    ("trees", "sex", 5000),
+]
+
+
+def settings(only: str) -> Iterator[tuple[str, list[list[Cell]]]]:
+    """Yield populations, and the cells that are measured on the same sample, by rule."""
+    wanted = [word for word in only.split(",") if word]
+    for model, groups, n in SETTINGS:
+        for population in POPULATIONS:
+            blocks = []
+            # Of four groups in 1000 rows some have no positives at all.
+            is_scarce = groups == "four" and n == 1000
+            for rule in ["demographic_parity"] if is_scarce else METRICS:
+                for limit in (0.05, 0.1):
+                    for aware in (False, True):
+                        args = (population, groups, rule, limit, n, aware)
+                        block = [
+                            Cell(*args, None if way == "plain" else 0.95, model, way)
+                            for way in WAYS
+                        ]
+                        blocks.append([c for c in block if _has_words(c, wanted)])
+            if any(blocks):
+                yield population, [block for block in blocks if block]
+
+
+def _has_words(cell: Cell, wanted: list[str]) -> bool:
+    return {*wanted} <= {*map(str, cell)}
+
+
+def as_a_whole(repetitions: int) -> list[dict[str, Any]]:
+    """Measure ``certify="split"`` of models that are trained under their rule."""
+    results = []
+    for population, read_people in POPULATIONS.items():
+        people = read_people()
+        cell = Cell(
+            population, "sex", "demographic_parity", 0.1, 2000, False, 0.95, way="certify=split"
+        )
+        found = []
+        for seed in range(FIRST_SEED, FIRST_SEED + repetitions):
+            sample = Sample.draw(people, cell.n, seed)
+            X, y, groups = sample.of("sex")
+            model = ConstrainedERMClassifier(
+                max_disparity=cell.limit, confidence=0.95, certify="split", random_state=seed
+            )
+            with quiet():
+                model.fit(X, y, sensitive_features=groups)
+            found.append(_found(cell, sample, model, is_solved=model.status_ == "certified"))
+        results.append(summary(cell, found))
+        OUTPUT.mkdir(exist_ok=True)
+        write("guarantee-whole", results)
+    return results
+
+
+def known_runs() -> dict[Cell, dict[int, dict[str, Any]]]:
+    """Return what has been measured, by cell and seed."""
+    found: dict[Cell, dict[int, dict[str, Any]]] = {}
+    for line in LINES.read_text().splitlines() if LINES.exists() else []:
+        one = json.loads(line)
+        cell = Cell(*(one.pop(name) for name in Cell._fields))
+        found.setdefault(cell, {})[one.pop("seed")] = one
     return found
 
 
 def main(
-    *,
-    quick: bool = False,
-    repetitions: int | None = None,
-    only: str = "",
-    is_kept: bool = False,
-) -> list[dict]:
+    *, quick: bool = False, repetitions: int | None = None, only: str = ""
+) -> list[dict[str, Any]]:
     """Measure all cells, or ``only`` those whose description has these words."""
-    n_runs = repetitions or (20 if quick else 500)
-    results, people = [], {}
-    for cell in cells(quick=quick):
-        name = " ".join(map(str, cell))
-        if not all(part in name.split() for part in only.split(",") if part):
-            continue
-        if cell.population not in people:
-            people[cell.population] = POPULATIONS[cell.population]()
-        runs = [run(cell, people[cell.population], FIRST_SEED + seed) for seed in range(n_runs)]
-        results.append(summary(cell, runs))
-        one = results[-1]
+    n_runs, known, people = repetitions or (2 if quick else 500), known_runs(), {}
+    OUTPUT.mkdir(exist_ok=True)
+    for population, blocks in settings(only):
+        for seed in range(FIRST_SEED, FIRST_SEED + n_runs):
+            _Remembers.known.clear()
+            for block in blocks:
+                todo = [cell for cell in block if seed not in known.get(cell, {})]
+                if not todo:
+                    continue
+                if population not in people:
+                    people[population] = POPULATIONS[population]()
+                sample = Sample.draw(people[population], todo[0].n, seed)
+                with quiet(), LINES.open("a") as file:
+                    for cell, found in runs(todo, sample):
+                        known.setdefault(cell, {})[seed] = found
+                        file.write(json.dumps({**cell._asdict(), "seed": seed, **found}) + "\n")
+    return [summary(cell, [*found.values()]) for cell, found in known.items()]
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """Print one line for each cell."""
+    for one in results:
+        name = " ".join(str(one[field]) for field in Cell._fields)
         print(
-            f"{name:60s} fails {one['failures']:.3f} solved {one['solved']:.2f} accuracy "
-            f"{one['accuracy']:.4f} ({one['accuracy_solved']:.4f}) selected {one['selected']:.3f} "
-            f"{one['seconds']:.2f} s",
-            flush=True,
+            f"{name:70s} {one['repetitions']:4d} fails {one['failures']:.3f} solved "
+            f"{one['solved']:.2f} accuracy {one['accuracy']:.4f} +- {one['accuracy_error']:.4f} "
+            f"selected {one['selected']:.3f}"
         )
-        if is_kept:
-            keep(results[-1:])
-    return results
 
 
 def cost(repetitions: int = 3) -> None:
-    """Print the CPU of certified fits over that of cross-fitted ones without a promise, in turn."""
+    """Print the CPU of certified fits over that of cross-fitted ones without a promise, in turn.
+
+    Where no limit binds without a promise, no model of groups is fitted, so nothing is compared.
+    """
     people = adult()
     for model, n in (("linear", 5000), ("linear", 20_000), ("trees", 5000)):
         for rule, limit in (("demographic_parity", 0.05), ("equalized_odds", 0.1)):
             for aware in (True, False):
                 cell = Cell("adult", "sex", rule, limit, n, aware, None, model)
-                run(cell._replace(confidence=0.95, n=1000), people, 0)  # kernels, caches
-                seconds = [
-                    [run(cell._replace(confidence=one), people, seed)["seconds"] for seed in (1,)]
-                    for _ in range(repetitions)
-                    for one in (None, 0.95)
-                ]
-                plain, certified = np.median(seconds[::2]), np.median(seconds[1::2])
+                seconds, is_bound = [], True
+                for rows in (1000, *[n] * repetitions):  # the first: kernels, caches
+                    X, y, groups = Sample.draw(people, rows, 1).of("sex")
+                    for confidence in (None, 0.95):
+                        decisions = make(cell, MODELS, confidence=confidence)
+                        start = time.process_time()
+                        with quiet():
+                            decisions.fit(X, y, sensitive_features=groups)
+                        seconds.append(time.process_time() - start)
+                        is_bound &= decisions.method_ != "none"
+                plain, certified = np.median(seconds[2::2]), np.median(seconds[3::2])
                 name = f"{model} {n} {rule} {'with' if aware else 'without'} the group"
-                print(f"{name:60s} {plain:.3f} {certified:.3f} {certified / plain:.2f}", flush=True)
+                ratio = f"{certified / plain:.2f}" if is_bound else "no limit binds without it"
+                print(f"{name:60s} {plain:.3f} {certified:.3f} {ratio}", flush=True)
 
 
 def keep(results: list[dict[str, Any]]) -> None:
@@ -236,13 +372,17 @@ def keep(results: list[dict[str, Any]]) -> None:
     write("guarantee", list(cells.values()), RECORDS)
 
 
-if __name__ == "__main__":  # [REPETITIONS [WORD,WORD]] [--full] [--keep]: cells with all words
+if (
+    __name__ == "__main__"
+):  # [REPETITIONS [WORD,WORD]] [--whole | --cost] [--keep]: cells with all words
     if "--cost" in sys.argv:
         sys.exit(cost())
     given = [one for one in sys.argv[1:] if not one.startswith("--")]
-    main(
-        quick="--full" not in sys.argv,
-        repetitions=int(given[0]) if given else None,
-        only=given[1] if len(given) > 1 else "",
-        is_kept="--keep" in sys.argv,
-    )
+    n_runs = int(given[0]) if given else None
+    if "--whole" in sys.argv:
+        found = as_a_whole(n_runs or 200)
+    else:
+        found = main(repetitions=n_runs, only=given[1] if len(given) > 1 else "")
+    show(found)
+    if "--keep" in sys.argv:
+        keep(found)

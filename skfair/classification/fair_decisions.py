@@ -196,7 +196,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "shift": DecisionFitting._certify_constraints["shift"],
+        "shift": DecisionFitting._confidence_constraints["shift"],
         "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }

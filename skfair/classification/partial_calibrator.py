@@ -199,6 +199,8 @@ class PartialParityCalibrator(
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         confidence: float | None = None,
+        certify_size: float = 0.5,
+        shift: float = 0.0,
     ) -> None:
         self.estimator = estimator
         self.interval = interval
@@ -214,6 +216,8 @@ class PartialParityCalibrator(
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
         self.confidence = confidence
+        self.certify_size = certify_size
+        self.shift = shift
 
     @fit_method
     def fit(
@@ -239,22 +243,19 @@ class PartialParityCalibrator(
             The fitted calibrator.
         """
         self._check_rule()
-        self._forget("status_")
+        self._begin_certificate("status_")
         if is_lazy(X, y, sample_weight, sensitive_features):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            skip_check_array=True,
-        )
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+        data = self._read(X, y, skip_check_array=True, **given)
         self._read_targets(data.y, data.groups)
         if self.confidence is not None and data.groups.n_groups > 1:
-            given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
             self.__dict__.update(certified_interval(self, data, X, given, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)

@@ -282,6 +282,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sensitive_columns: ColumnNames | None = None,
         drop_sensitive: bool = True,
         confidence: float | None = None,
+        certify_size: float = 0.5,
+        shift: float = 0.0,
     ) -> None:
         self.interval = interval
         self.constraint = constraint
@@ -307,6 +309,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
         self.confidence = confidence
+        self.certify_size = certify_size
+        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -335,7 +339,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             **_CHECKS,
         )
         self.classes_ = read_classes(data.y)
-        self._forget("coef_", "intercept_", "model_", "parameters_")
+        self._begin_certificate("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
             rows, _ = indexable(as_rows(X), data.y)

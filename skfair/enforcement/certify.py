@@ -26,6 +26,10 @@ from skfair.metrics.two_rates import effective_size, melded, score_statistic
 _ROWS_AT_ONCE = 50_000
 # Bounds are found to 1e-6, in at most so many tests.
 _PRECISION, _N_TRIALS = 1e-6, 40
+# Products of two moves of a secant that leave an error below the precision.
+_FOUND = 2e-7
+# Quantiles so far from the level do not tell where it is reached.
+_STEEP = 3.0
 # Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
@@ -133,13 +137,18 @@ class RowRates:
         """
         shape = (len(self.names), selected.shape[1])
         sums = np.zeros((2, *shape))
+        is_equal = bool((self.weights == self.weights[0]).all())
         for start in range(0, selected.shape[0], _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             refused, step = (one[:, part] for one in self.counted)
-            for power in (1, 2):
-                w = self.weights[part] ** power
-                chosen = step @ (w[:, None] * selected[part])
-                sums[power - 1] += (refused @ w)[:, None] + chosen
+            w, chosen = self.weights[part], selected[part]
+            if is_equal:
+                sums[0] += w[0] * ((refused @ np.ones(w.size))[:, None] + step @ chosen)
+                continue
+            for power, total in enumerate(sums, start=1):
+                total += (refused @ w**power)[:, None] + step @ (w[:, None] ** power * chosen)
+        if is_equal:
+            sums[1] = self.weights[0] * sums[0]
         base = [
             self.members @ values
             for values in ((self.weights > 0).astype(float), self.weights, self.weights**2)
@@ -238,28 +247,34 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
     share, size = rates.counts(selected)
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
     for block in rates.blocks:
-        p_values = np.maximum(p_values, _p_values(block, share, size, block.limit))
+        found = _p_values(block, share, size, block.limit)
+        p_values = np.maximum(p_values, found)
         disparities = np.maximum(disparities, _disparities(block, share, size))
-        bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence))
+        bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence, found))
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
     return Walked(last, p_values, disparities, rates.after_shift(bounds))
 
 
-def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: float) -> FloatArray:
+def _smallest_limits(
+    block: Block, share: FloatArray, size: FloatArray, alpha: float, at_limit: FloatArray
+) -> FloatArray:
     """Return the smallest limit of a block that is shown at a level, for each step.
 
     The normal quantile of a p-value is nearly a straight line in the limit, so secants find it.
+    The p-values at the limit that is asked for are known.
     """
     variances = (share * (1 - share) / np.maximum(size, 1.0))[block.rates]
     step = np.sqrt(np.sort(variances, axis=0)[-2:].sum(axis=0)) + 1e-4
     low, high = np.zeros_like(step), np.ones_like(step)  # not shown, shown
     point = np.clip(_disparities(block, share, size) - special.ndtri(alpha) * step, 0.001, 0.999)
-    last, height_there, todo = point.copy(), np.full_like(step, np.nan), np.arange(step.size)
+    last, todo = np.full_like(step, block.limit), np.arange(step.size)
+    height_there = _height(at_limit, alpha)
+    height_there[np.abs(height_there) > _STEEP] = np.nan  # too far off for a straight line
     for trial in range(_N_TRIALS):
         here = point[todo]
         p_values = _p_values(block, share[:, todo], size[:, todo], here)
-        height = np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0)
+        height = _height(p_values, alpha)
         low[todo], high[todo] = (
             np.where(height > 0, here, low[todo]),
             np.where(height > 0, high[todo], here),
@@ -267,16 +282,23 @@ def _smallest_limits(block: Block, share: FloatArray, size: FloatArray, alpha: f
         drop = height_there[todo] - height
         moved = here - last[todo]
         with np.errstate(invalid="ignore", divide="ignore"):
-            move = height * (moved / drop if trial else step[todo])
+            move = height * np.where(np.isfinite(drop), moved / drop, step[todo])
         middle = 0.5 * (low[todo] + high[todo])
         target = here + move
         is_inside = (target > low[todo]) & (target < high[todo]) & (trial % 5 < 4)
         last[todo], height_there[todo] = here, height
         point[todo] = np.where(is_inside, target, middle)
-        todo = todo[np.abs(point[todo] - here) > 0.5 * _PRECISION]
+        ahead = np.abs(point[todo] - here)
+        # The error of a secant is about the product of the last two moves.
+        todo = todo[(ahead > 0.5 * _PRECISION) & ~(is_inside & (ahead * np.abs(moved) < _FOUND))]
         if not todo.size:
             break
     return np.asarray(np.minimum(point + _PRECISION, 1.0))
+
+
+def _height(p_values: FloatArray, alpha: float) -> FloatArray:
+    """Return p-values as normal quantiles above the level."""
+    return np.asarray(np.clip(special.ndtri(p_values) - special.ndtri(alpha), -6.0, 6.0))
 
 
 def _sides(

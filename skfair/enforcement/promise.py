@@ -378,15 +378,18 @@ def simulated_floor(promise: Promise, n_samples: int = _FLOOR_SAMPLES) -> float:
     return float(np.mean(values))
 
 
-def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> float:
+def upper_bound(
+    promise: Promise, scores: FloatArray, confidence: float, shift: float = 0.0
+) -> float:
     r"""Return what the disparity of all people is at most, judged by a sample of them.
 
     By the inequality of Dvoretzky, Kiefer and Wolfowitz the ranks of group k are within
     :math:`\epsilon_k = \sqrt{\log(2 m / \delta) / (2 n_k)}` of the true ones, of all m groups (and
     classes) at once with probability 1 - delta; shares of an interval of length L within
     epsilon_k / L. Under "ccdf" the thresholds that the interval touches may differ as well, so it
-    is made longer by the largest epsilon. With weights n_k is the effective number of rows, which
-    makes it an approximation.
+    is made longer by the largest epsilon. If a share ``shift`` of each group (and class) may be
+    replaced by any others, ranks may move by as much again. With weights n_k is the effective
+    number of rows, which makes it an approximation.
     """
     if promise.rule.ranks_whole_groups:
         raise ValueError(
@@ -399,6 +402,7 @@ def upper_bound(promise: Promise, scores: FloatArray, confidence: float) -> floa
         total = np.asarray(promise.groups.sums(promise.weights), dtype=float)
         counts = (total**2 / squares)[:, None]  # effective numbers of rows
     epsilon = np.sqrt(np.log(2 * counts.size / (1 - confidence)) / (2 * counts)).max(axis=1)
+    epsilon += shift
     if promise.is_vacuous:
         return 0.0
     if not promise.is_ccdf:

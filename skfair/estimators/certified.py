@@ -220,7 +220,9 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
     """Walk the path, and return what is reported and the step that is taken."""
     walked = walk(task.rates, selected, confidence)
     weights, codes = task.rates.weights, task.rows.codes
-    worth = [float(weights @ task.worth[codes, decided.astype(np.int64)]) for decided in selected.T]
+    refused, gained = task.worth[codes, 0], task.worth[codes, 1] - task.worth[codes, 0]
+    rates, gains = np.stack([weights, weights * gained]) @ selected
+    worth = float(weights @ refused) + gains
     chosen = walked.step
     constant = max(float(weights @ task.worth[codes, label]) for label in (0, 1))
     is_certified = chosen >= 0 and not _is_constant(selected[:, chosen], worth, chosen, constant)
@@ -233,8 +235,8 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
         "p_value_": float(walked.p_values[step]),
         "certified_disparity_": float(walked.bounds[step]),
         "path_": {
-            "accuracy": np.array(worth),
-            "selection_rate": weights @ selected,
+            "accuracy": worth,
+            "selection_rate": rates,
             "disparity": walked.disparities,
             "bound": walked.bounds,
             "p_value": walked.p_values,
@@ -244,10 +246,10 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
     return attributes, step
 
 
-def _is_constant(decided: BoolArray, worth: Sequence[float], step: int, constant: float) -> bool:
+def _is_constant(decided: BoolArray, worth: FloatArray, step: int, constant: float) -> bool:
     """Whether decisions are the same for all, or worth no more than that where more is possible."""
     is_one_sided = bool(decided.all() or not decided.any())
-    return is_one_sided or (worth[step] <= constant < max(worth))
+    return is_one_sided or bool(worth[step] <= constant < worth.max())
 
 
 def _warn(task: Task, decided: BoolArray, confidence: float, bound: float) -> None:

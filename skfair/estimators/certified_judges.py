@@ -19,7 +19,7 @@ from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.enforcement.certify import RowRates, row_rates, walk
-from skfair.enforcement.promise import upper_bound
+from skfair.enforcement.promise import Promise, upper_bound
 from skfair.estimators.certified_split import Halves, Verdict, fit_by_halves
 from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions import LabelledRows, class_rules
@@ -138,6 +138,8 @@ class MeanJudge:
         Control features of all rows, or None.
     confidence : float
         How sure the limits are to hold.
+    shift : float
+        Share of each group that may be replaced by others, with predictions in the same range.
     """
 
     def __init__(
@@ -147,7 +149,9 @@ class MeanJudge:
         options: Mapping[str, Any],
         strata: Any,
         confidence: float,
+        shift: float,
     ) -> None:
+        self.shift = shift
         self.limits, self.X, self.y = limits, halves.part(halves.X), halves.part(halves.y)
         self.options = {
             **options,
@@ -159,17 +163,21 @@ class MeanJudge:
     def __call__(self, model: Predicts) -> Verdict:
         """Return the verdict on a model."""
         predicted = model.predict(self.X)
+        spread = float(np.ptp(predicted))
         found = []
         for limit in self.limits:
             given = dict(self.options)
             if limit.within_strata:
                 given["control_features"] = self.strata
             name = "mean_score_difference"
-            test = disparity_test(name, None, predicted, max_disparity=limit.value, **given)
+            # A mean m becomes (1 - shift) m + shift q, for some q in the range of the predictions.
+            now = (limit.value - self.shift * spread) / (1 - self.shift)
+            test = disparity_test(name, None, predicted, max_disparity=max(now, 0.0), **given)
             bound = disparity_upper_bound(name, None, predicted, **given)
-            found.append((test.p_value, test.statistic, bound))
+            bound = self.shift * spread + (1 - self.shift) * bound
+            found.append((test.p_value if now >= 0 else 1.0, test.statistic, bound))
         p_value, disparity, bound = (max(values) for values in zip(*found, strict=True))
-        quality, spread = float(r2_score(self.y, predicted)), float(np.ptp(predicted))
+        quality = float(r2_score(self.y, predicted))
         is_constant = spread <= 1e-9 * float(np.abs(predicted).max())
         return Verdict(p_value, disparity, bound, quality, np.nan, is_constant)
 
@@ -206,13 +214,18 @@ def certified_means(
     if estimator.control_columns is not None:
         strata = take_columns(X, estimator.control_columns, "control_columns")
     kinds = data.groups.cells().codes
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state)
+    size, shift = float(estimator.certify_size), float(estimator.shift)
+    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
     options = {"sensitive_features": sensitive, "intersectional": estimator.intersectional}
     return fit_by_halves(
         estimator,
         halves,
-        MeanJudge(limits, halves, options, strata, estimator.confidence),
-        {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint},
+        MeanJudge(limits, halves, options, strata, estimator.confidence, shift),
+        {
+            "max_disparity": estimator.max_disparity,
+            "constraint": estimator.constraint,
+            "shift": 0.0,
+        },
         min(limit.value for limit in limits),
         estimator.confidence,
         quality="r2",
@@ -226,7 +239,8 @@ class IntervalJudge:
     """Judges scores by a rule within an interval of ranks.
 
     Statistical parity has a test at each threshold; the bound on other rules is that of Dvoretzky,
-    Kiefer and Wolfowitz, and its p-value the smallest level at which it is within the limit.
+    Kiefer and Wolfowitz, and its p-value the smallest level at which it is within the limit. After
+    a shift the ranks within a group (and class) have moved by that share at most.
 
     Parameters
     ----------
@@ -240,6 +254,7 @@ class IntervalJudge:
 
     def __init__(self, estimator: Any, halves: Halves, sensitive_features: Any) -> None:
         self.limit, self.confidence = float(estimator.max_disparity), float(estimator.confidence)
+        self.shift = float(estimator.shift)
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)
         self.groups, columns = halves.part(sensitive_features), estimator.sensitive_columns
         self.names = self.groups if columns is None else take_columns(self.X, columns)
@@ -258,7 +273,17 @@ class IntervalJudge:
         scores = model.decision_function(self.X, **given)
         weights = check_weights(self.weights, scores.size)
         is_right = (scores > 0) == (self.y == model.classes_[1])
-        found = self._by_test(scores) if self.has_test else self._by_bound(model, scores, weights)
+        targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
+        groups = model._read_part_groups(self.X, self.groups)
+        promise = model._promise_on(groups, targets, weights)
+        cost = self._cost(promise)
+        if cost >= self.limit:
+            raise ValueError(
+                f"shift={self.shift:g} lets a disparity within the interval grow by {cost:.3g}, so "
+                f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "
+                "limit."
+            )
+        found = self._by_test(scores, cost) if self.has_test else self._by_bound(promise, scores)
         return Verdict(
             *found,
             float(np.average(is_right, weights=weights)),
@@ -266,24 +291,28 @@ class IntervalJudge:
             bool(np.ptp(scores) == 0),
         )
 
-    def _by_test(self, scores: FloatArray) -> tuple[float, float, float]:
+    def _cost(self, promise: Promise) -> float:
+        """Return what a shift may add: ranks move by it, shares by it over the length."""
+        ends = {pairs.tobytes() for pairs in promise.intervals.bounds}
+        lengths = promise.intervals.lengths
+        by_group = np.sort(self.shift / (np.ones_like(lengths) if promise.is_ccdf else lengths))
+        # At one threshold, and of the same interval, the ranks move apart by the shift at most.
+        return float(by_group[-1] if self.has_test and len(ends) == 1 else by_group[-2:].sum())
+
+    def _by_test(self, scores: FloatArray, cost: float) -> tuple[float, float, float]:
         name, confidence = "partial_statistical_parity_gap", self.confidence
         given = {**self.options, "confidence": confidence}
-        test = disparity_test(name, None, scores, max_disparity=self.limit, **given)
+        test = disparity_test(name, None, scores, max_disparity=self.limit - cost, **given)
         bound = disparity_upper_bound(name, None, scores, **given)
-        return test.p_value, test.statistic, bound
+        return test.p_value, test.statistic, min(1.0, bound + cost)
 
-    def _by_bound(
-        self, model: PartialPrediction, scores: FloatArray, weights: FloatArray | None
-    ) -> tuple[float, float, float]:
-        targets = np.where(self.y == model.classes_[1], 1.0, -1.0)
-        groups = model._read_part_groups(self.X, self.groups)
-        promise = model._promise_on(groups, targets, weights)
-        bound = upper_bound(promise, scores, self.confidence)
-        lowest = bisect_left(
-            _LEVELS, True, key=lambda level: upper_bound(promise, scores, 1 - level) <= self.limit
-        )
-        return [*_LEVELS, 1.0][lowest], promise.measure(scores), bound
+    def _by_bound(self, promise: Promise, scores: FloatArray) -> tuple[float, float, float]:
+        def bound(level: float) -> float:
+            return upper_bound(promise, scores, 1 - level, self.shift)
+
+        lowest = bisect_left(_LEVELS, True, key=lambda level: bound(level) <= self.limit)
+        found = bound(1 - self.confidence)
+        return [*_LEVELS, 1.0][lowest], promise.measure(scores), found
 
 
 def certified_interval(
@@ -304,12 +333,12 @@ def certified_interval(
         )
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, seed)
+    halves = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
     return fit_by_halves(
         estimator,
         halves,
         IntervalJudge(estimator, halves, given["sensitive_features"]),
-        {"max_disparity": estimator.max_disparity},
+        {"max_disparity": estimator.max_disparity, "shift": 0.0},
         float(estimator.max_disparity),
         estimator.confidence,
     )

@@ -40,6 +40,14 @@ class Certified:
         half of the rows, under limits that rise up to the one asked for, and judged on the other
         half. None promises them on the training rows only, and new people exceed them about half
         of the time.
+    certify_size : float, default=0.5
+        With ``confidence``: share of the rows that judge, of each group (and class, if there are
+        classes).
+    shift : float, default=0.0
+        With ``confidence``: share of each group (and class) that may be replaced by any other
+        people, with the limits still kept. Of means it costs that share of the range of the
+        predictions, which the others must not leave; within an interval that share over the length
+        of the interval, or twice as much for rules other than "statistical_parity".
 
     Attributes
     ----------
@@ -53,15 +61,25 @@ class Certified:
     """
 
     confidence: float | None
+    certify_size: float
+    shift: float
     _CERTIFICATE: ClassVar = ("p_value_", "certified_disparity_", "path_")
     _confidence_constraints: ClassVar[dict[str, Any]] = {
-        "confidence": [Interval(Real, 0, 1, closed="neither"), None]
+        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
+        "certify_size": [Interval(Real, 0, 1, closed="neither")],
+        "shift": [Interval(Real, 0, 1, closed="left")],
     }
 
     def _forget(self, *names: str) -> None:
         """Forget the certificate of an earlier fit, and other fitted attributes."""
         for name in (*self._CERTIFICATE, *names):
             vars(self).pop(name, None)
+
+    def _begin_certificate(self, *names: str) -> None:
+        """Forget as above; raise for a shift without a certificate."""
+        self._forget(*names)
+        if self.shift and self.confidence is None:
+            raise ValueError(f"shift={self.shift:g} is for certified limits: set confidence, too.")
 
 
 class CertifiedDecisions(Certified):
@@ -81,18 +99,10 @@ class CertifiedDecisions(Certified):
         others, with the limits still kept. It costs about as much of the limit. Differences only.
     """
 
-    shift: float
     _certify_constraints: ClassVar[dict[str, Any]] = {
+        **Certified._confidence_constraints,
         "certify": [StrOptions({"auto", "cross", "split"})],
-        "certify_size": [Interval(Real, 0, 1, closed="neither")],
-        "shift": [Interval(Real, 0, 1, closed="left")],
     }
-
-    def _begin_certificate(self) -> None:
-        """Forget the certificate of an earlier fit; raise for a shift without a certificate."""
-        self._forget()
-        if self.shift and self.confidence is None:
-            raise ValueError(f"shift={self.shift:g} is for certified limits: set confidence, too.")
 
 
 class Verdict(NamedTuple):
@@ -220,7 +230,7 @@ def fit_by_halves(
     found, columns = verdicts[kept], [np.array(one) for one in zip(*verdicts, strict=True)]
     p_values, disparities, bounds, qualities, rates, _ = columns
     if not is_certified:
-        _warn(len(halves.fitted) + len(halves.judging), found, confidence, limit)
+        _warn(halves, found, confidence, limit)
     parameters = estimator.get_params(deep=False)
     fitted = {name: one for name, one in vars(models[kept]).items() if name not in parameters}
     return fitted | {
@@ -254,7 +264,8 @@ def scaled_limits(value: Any, share: float) -> Any:
     return value if value is None or isinstance(value, str) else value * share
 
 
-def _warn(n: int, found: Verdict, confidence: float, limit: float) -> None:
+def _warn(halves: Halves, found: Verdict, confidence: float, limit: float) -> None:
+    n = halves.fitted.size + halves.judging.size
     needed = n * (_FOR_POWER * (found.bound - found.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if found.is_constant:
@@ -263,9 +274,10 @@ def _warn(n: int, found: Verdict, confidence: float, limit: float) -> None:
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
-        f"With {n} people, half of them to judge by, no model was found of which it can be shown, "
-        f"at a confidence of {confidence:g}, that it keeps max_disparity={limit:g} for new people: "
-        f"what can be shown of the fairest one is {found.bound:.3g}. {advice} predict() uses it, "
+        f"With {n} people, {halves.judging.size} of them to judge by, no model was found of which "
+        f"it can be shown, at a confidence of {confidence:g}, that it keeps "
+        f"max_disparity={limit:g} for new people: what can be shown of the fairest one is "
+        f"{found.bound:.3g}. {advice} predict() uses it, "
         "and status_ is 'no_solution'.",
         ConvergenceWarning,
     )

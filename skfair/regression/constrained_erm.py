@@ -171,6 +171,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         drop_sensitive: bool = True,
         control_columns: ColumnNames | None = None,
         confidence: float | None = None,
+        certify_size: float = 0.5,
+        shift: float = 0.0,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -190,6 +192,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.drop_sensitive = drop_sensitive
         self.control_columns = control_columns
         self.confidence = confidence
+        self.certify_size = certify_size
+        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -220,7 +224,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             y_numeric=True,
             **ROW_CHECKS,
         )
-        self._forget()
+        self._begin_certificate()
         task = self._regression(data)
         if self.confidence is not None:
             given = {

@@ -34,8 +34,8 @@ def amounts(X, seed=0):
     return 10 * X[:, 0] + np.random.default_rng(seed).normal(size=X.shape[0])
 
 
-def fitted(model, y=None, **given):
-    X, labels, groups = TRAIN
+def fitted(model, y=None, n=3000, **given):
+    X, labels, groups = (one[:n] for one in TRAIN)
     return model.fit(X, labels if y is None else y, sensitive_features=groups, **given)
 
 
@@ -153,6 +153,138 @@ def test_a_calibrator_keeps_statistical_parity_for_new_people():
     assert model.status_ == "certified"
     assert gap <= 0.3
     assert model.p_value_ <= 0.1
+
+
+def partial(make, constraint, interval=(0, 0.5), **options):
+    """A model of scores within an interval, the classifier or the calibrator."""
+    options = {"max_disparity": 0.4, "confidence": 0.9} | options
+    if make is PartialParityClassifier:
+        return make(interval, constraint, group_aware=True, random_state=0, **options)
+    base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
+    return make(base, interval, constraint, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "constraint"),
+    [
+        (PartialParityClassifier, "group_auc"),
+        (PartialParityCalibrator, "group_auc"),
+        (PartialParityCalibrator, "statistical_parity"),
+    ],
+)
+def test_more_rows_that_judge_show_smaller_limits_of_scores(make, constraint):
+    widths = []
+    for size in (0.2, 0.7):
+        model = partial(make, constraint, certify_size=size, max_disparity=0.8)
+        path = fitted(model, n=800).path_
+        widths.append(float(np.mean(path["bound"] - path["disparity"])))
+    assert widths[1] < 0.75 * widths[0]
+
+
+def test_more_rows_that_judge_show_smaller_limits_of_means():
+    widths = []
+    for size in (0.2, 0.7):
+        model = ConstrainedERMRegressor(max_disparity=3.0, certify_size=size, **OPTIONS)
+        path = fitted(model, amounts(TRAIN[0])).path_
+        widths.append(float(np.mean(path["bound"] - path["disparity"])))
+    assert widths[1] < 0.75 * widths[0]
+
+
+CLASSIFIER, CALIBRATOR = PartialParityClassifier, PartialParityCalibrator
+PARITY, BY_GROUP = "statistical_parity", {"a": (0, 0.5), "b": (0, 0.8)}
+
+
+@pytest.mark.parametrize(
+    ("make", "constraint", "interval", "width"),
+    [
+        (CLASSIFIER, PARITY, (0, 0.5), 0.02 / 0.5),
+        (CALIBRATOR, PARITY, (0, 0.5), 0.02 / 0.5),
+        (CALIBRATOR, PARITY, BY_GROUP, 0.02 * (2 + 1.25)),
+        (CLASSIFIER, "group_auc", (0, 0.5), 2 * 0.02 / 0.5),
+        (CALIBRATOR, "equal_opportunity", (0, 0.8), 2 * 0.02 / 0.8),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:With 800 people")  # a certificate is not asked for here
+def test_a_shift_costs_the_stated_width_of_scores(make, constraint, interval, width):
+    first = []
+    for shift in (0.0, 0.02):
+        model = partial(make, constraint, interval, shift=shift)
+        first.append(fitted(model, n=800).path_["bound"][0])
+    assert first[1] - first[0] == pytest.approx(width, abs=1e-6)
+
+
+def test_a_shift_of_shares_of_the_whole_group_costs_twice_the_shift_or_more():
+    first = [
+        fitted(partial(CALIBRATOR, PARITY, scale="ccdf", shift=shift)).path_["bound"][0]
+        for shift in (0.0, 0.02)
+    ]
+    assert 0.04 - 1e-9 <= first[1] - first[0] < 0.1
+
+
+def test_statistical_parity_of_scores_holds_after_a_shift():
+    """A share of each group is replaced by people whose scores are the worst for the limit."""
+    X, _, groups = (one[:5000] for one in EVERYBODY)
+    model = fitted(partial(CALIBRATOR, PARITY, (0, 1), max_disparity=0.15, shift=0.05))
+    assert model.status_ == "certified"
+    scores = model.decision_function(X, sensitive_features=groups)
+    parts = {name: np.sort(scores[groups == name]) for name in ("a", "b")}
+    for low, high in (("a", "b"), ("b", "a")):
+        lower, higher = parts[low].copy(), parts[high].copy()
+        lower[-int(0.05 * lower.size) :] = scores.min() - 1
+        higher[: int(0.05 * higher.size)] = scores.max() + 1
+        names = np.repeat([low, high], [lower.size, higher.size])
+        gap = metrics.statistical_parity_gap(None, np.r_[lower, higher], sensitive_features=names)
+        assert 0.05 < gap <= 0.15
+
+
+def test_means_keep_their_limit_after_a_shift_within_the_range_of_predictions():
+    X, _, groups = EVERYBODY
+    y, gaps = amounts(TRAIN[0]), []
+    for shift in (0.0, 0.02):
+        model = ConstrainedERMRegressor(max_disparity=3.0, shift=shift, **OPTIONS)
+        model = fitted(model, y)
+        assert model.status_ == "certified"
+        ends = model.predict(TRAIN[0])
+        means = [model.predict(X[groups == name]).mean() for name in ("a", "b")]
+        gaps.append(0.98 * (means[1] - means[0]) + 0.02 * float(np.ptp(ends)))
+    assert gaps[1] <= 3.0 + 0.05 < gaps[0]
+
+
+def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
+    weights = np.ones(800)
+    weights[::50] = 1e9
+    with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
+        model = fitted(partial(CALIBRATOR, "equal_opportunity"), n=800, sample_weight=weights)
+    assert model.status_ == "no_solution"
+    assert model.certified_disparity_ > 0.9
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (partial(CLASSIFIER, "group_auc", shift=0.2), "grow by 0.8"),
+        (partial(CALIBRATOR, "statistical_parity", shift=0.3), "grow by 0.6"),
+        (partial(CALIBRATOR, "group_auc", shift=0.1, confidence=None), "confidence"),
+        (partial(CLASSIFIER, "group_auc", shift=1.0), "shift"),
+        (partial(CLASSIFIER, "group_auc", certify_size=0.0), "certify_size"),
+        (partial(CALIBRATOR, "group_auc", certify_size=1.0), "certify_size"),
+        (partial(CALIBRATOR, "group_auc", certify_size=1e-4), "one side only"),
+        (ConstrainedERMRegressor(shift=0.1), "confidence"),
+        (ConstrainedERMRegressor(certify_size=1e-4, **OPTIONS), "one side only"),
+        (ConstrainedERMRegressor(shift=-0.1, **OPTIONS), "shift"),
+    ],
+)
+def test_shares_that_cannot_be_are_named(model, said):
+    with pytest.raises(ValueError, match=said):
+        fitted(model)
+
+
+def test_a_shift_that_leaves_nothing_of_the_limit_on_means_is_no_solution():
+    model = ConstrainedERMRegressor(max_disparity=0.5, shift=0.3, **OPTIONS)
+    with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
+        fitted(model, amounts(TRAIN[0]))
+    assert model.status_ == "no_solution"
+    assert model.p_value_ == 1.0
 
 
 def test_p_values_of_bounds_are_the_level_at_which_they_are_shown():
