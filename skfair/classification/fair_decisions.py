@@ -65,8 +65,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         set.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
-        ``estimator``. If they may, one that is given is used as well: shares of rows are half known
-        and half estimated ("mixed") if that is better on the training rows.
+        ``estimator``.
     cv : int, splitter, iterable or "prefit", default=5
         The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
@@ -129,8 +128,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", "mixed" (prices of known and estimated groups),
-        or "none" if no limit binds; with ``confidence`` "path".
+        What found the prices: "windows", "prices", or "none" if no limit binds; with ``confidence``
+        "path".
     certified_disparity_ : float
         With ``confidence``: the smallest limit that can be shown to hold for new people.
     p_value_ : float

@@ -138,13 +138,10 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray
     ) -> GroupModels | None:
-        """Fit models of groups if a limit binds and groups are not to be used, or both are."""
+        """Fit models of groups if a limit binds and groups are not to be used."""
         self.group_estimators_: list[list[Any]] = []
-        is_asked = not self.is_group_aware_ or (
-            self.group_estimator is not None and self.method != "windows"
-        )
         is_vacuous = data.groups.n_groups == data.groups.n_attributes
-        if not is_asked or is_vacuous or judge(before).is_feasible:
+        if self.is_group_aware_ or is_vacuous or judge(before).is_feasible:
             return None
         estimator = self._group_estimator()
         found = fit_group_models(
@@ -162,7 +159,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     def _choose(
         self, judge: Judge, rows: LabelledRows, groups: GroupEncoding, chances: FloatArray
     ) -> Chosen:
-        """Search the prices: of known or of estimated groups, or of both if that is better.
+        """Search the prices: of known or of estimated groups.
 
         With known groups decisions are compared by expected worth, which overfits less.
         """
@@ -202,13 +199,6 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
             return chosen
         is_partition = groups.n_attributes == 1 and n_strata == 1
         chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
-        if self._group_models is not None:
-            joint = self._group_models.joint_of_rows(chances)
-            mixed = choose(search(joint), None, "prices")
-            if mixed.verdict.is_better_than(chosen.verdict):
-                chosen = mixed._replace(method="mixed")
-            else:
-                self._group_models, self.group_estimators_ = None, []
         free = free_decisions(chances @ judge.worth)
         return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))
 

@@ -53,18 +53,9 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         joint: FloatArray | None,
         strata: IntArray | None,
     ) -> Shares:
-        """Return the shares of rows: of known groups, of estimated ones, or half of both."""
-        if joint is None:
-            return self._known_shares(chances, groups, strata)
-        estimated = estimated_shares(joint, strata, self._n_strata)
-        if not self.is_group_aware_:
-            return estimated
-        return (self._known_shares(chances, groups, strata) + estimated) * 0.5
-
-    def _known_shares(
-        self, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
-    ) -> Shares:
-        """Return the shares of rows of known groups; of unseen ones those of the average row."""
+        """Return the shares of rows of estimated or known groups; unseen ones are average rows."""
+        if joint is not None:
+            return estimated_shares(joint, strata, self._n_strata)
         n_groups, n_strata = self._group_levels.n_groups, self._n_strata
         if groups is None:  # no price depends on the group
             groups = np.repeat(self._group_levels.offsets[:-1, None], chances.shape[0], axis=1)
@@ -246,13 +237,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         check_is_fitted(self)
         if (
             not self.is_group_aware_
-            or self._group_models is not None
             or self.classes_.size > 2
             or self._group_levels.offsets.size > 2
         ):
             raise ValueError(
                 "Decisions are thresholds only for two classes and one known attribute "
-                "(group_aware=True) and no group_estimator that is used besides."
+                "(group_aware=True)."
             )
         return thresholds_of(self.prices_, self._worth, self.groups_, self._strata_levels)
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import wraps
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.metrics import check_scoring
 
 from skfair import metrics
@@ -24,12 +23,18 @@ from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, Matri
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.groups.sensitive_columns import take_columns
 from skfair.metrics import make_fairness_scorer
+from skfair.model_selection.limits import (
+    Limits,
+    disparity_reached,
+    in_multiples,
+    limits_of,
+    multiple_within,
+    multiplied,
+)
 from skfair.model_selection.search import best_within
-from skfair.utils.response import takes_groups
+from skfair.utils.response import GroupsInHand
 from skfair.utils.text import listed
 from skfair.utils.validation import check_scores
-
-_RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ class FairnessPath:
     Parameters
     ----------
     max_disparities : ndarray of shape (n_models,)
-        The bounds, from the loosest to the strictest.
+        The bounds, from the loosest to the strictest; multiples of ``limits`` if there are any.
     estimators : list of estimators
         The model fitted under each bound.
     train_disparities : ndarray of shape (n_models,)
@@ -50,6 +55,9 @@ class FairnessPath:
         The same on the test sample, if there was one.
     score_name : str, default="score"
         What the scores are.
+    limits : dict of str to float or None, default=None
+        The limit of each attribute that bounds and disparities are multiples of: a disparity of 1
+        keeps them all, and one of them exactly.
 
     Attributes
     ----------
@@ -84,6 +92,7 @@ class FairnessPath:
     test_disparities: FloatArray | None = None
     test_scores: FloatArray | None = None
     score_name: str = "score"
+    limits: Limits | None = None
 
     @property
     def nondominated(self) -> NDArray[np.bool_]:
@@ -106,8 +115,9 @@ class FairnessPath:
 
         Parameters
         ----------
-        max_disparity : float
-            The largest disparity allowed.
+        max_disparity : float or dict
+            The largest disparity allowed. If the path has ``limits``, it may be a limit for each
+            attribute, too: the largest multiple of ``limits`` that is within these counts.
 
         Returns
         -------
@@ -116,10 +126,7 @@ class FairnessPath:
             limit a ``NoFeasibleModelWarning`` says so and the one closest to it is returned.
         """
         if isinstance(max_disparity, Mapping):
-            raise ValueError(
-                "The models of a path have one disparity each, so max_disparity must be a number. "
-                "For a limit of each attribute use best_within with a score for each."
-            )
+            max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
         rule = best_within(score="score", limit={"disparity": max_disparity})
         # The rule takes the first of equal scores, so the strictest bound goes first.
@@ -157,8 +164,9 @@ def fairness_path(
         Their targets.
     max_disparities : array-like of float, default=(0.32, 0.16, 0.08, 0.04, 0.02, 0.01)
         The bounds, at least 0, in any order and in the units of the estimator's rule. The default
-        suits differences of rates; losses and scores have units of their own. Each bound holds for
-        all attributes: a limit for each attribute makes no path.
+        suits differences of rates; losses and scores have units of their own. If the estimator has
+        a limit for each attribute, ``max_disparity={"sex": 0.05, "age": 0.08}``, these are
+        multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the path.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
         The groups of the training rows, unless the estimator takes them from columns of X.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -212,6 +220,7 @@ def fairness_path(
     parameters = _parameters(estimator)
     bounds = _read_bounds(max_disparities)
     scorer = check_scoring(estimator, scoring)
+    limits = limits_of(parameters["max_disparity"])
     groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
     disparity = None if X_test is None else _disparity_of(estimator, y, metric)
 
@@ -222,7 +231,8 @@ def fairness_path(
         model.set_params(warm_start=True)
     models = []
     for bound in bounds.tolist():
-        model.set_params(max_disparity=bound).fit(X, y, **groups, **weights)
+        wanted = bound if limits is None else multiplied(limits, bound)
+        model.set_params(max_disparity=wanted).fit(X, y, **groups, **weights)
         models.append(deepcopy(model))
         if "warm_start" in parameters:
             models[-1].set_params(warm_start=parameters["warm_start"])
@@ -230,12 +240,17 @@ def fairness_path(
     path = FairnessPath(
         max_disparities=bounds,
         estimators=models,
-        train_disparities=np.array([model.train_disparity_ for model in models], dtype=float),
+        train_disparities=np.array(
+            [disparity_reached(model, limits) for model in models], dtype=float
+        ),
         train_scores=_scores(scorer, models, X, y, sensitive_features, **weights),
         score_name=scoring if isinstance(scoring, str) else "score",
+        limits=limits,
     )
     if disparity is None:
         return path
+    if limits is not None:
+        disparity = in_multiples(disparity, limits)
     gaps = [disparity(model, X_test, y_test, sensitive_features=groups_test) for model in models]
     return replace(
         path,
@@ -262,8 +277,8 @@ def _read_bounds(max_disparities: ArrayLike) -> FloatArray:
     given = [max_disparities] if isinstance(max_disparities, Mapping) else max_disparities
     if isinstance(given, list | tuple) and any(isinstance(one, Mapping) for one in given):
         raise ValueError(
-            "A path has one limit for all attributes in each model. For one of each attribute fit "
-            "clone(estimator).set_params(max_disparity={...}) by itself."
+            "max_disparities must be numbers: one limit for all attributes of a model, or what the "
+            "limits of estimator.set_params(max_disparity={...}) are multiplied by."
         )
     bounds = np.unique(check_scores(max_disparities, "max_disparities"))[::-1]
     if bounds[-1] < 0:
@@ -350,23 +365,5 @@ def _scores(
     **weights: Any,
 ) -> FloatArray:
     """Score every model, with the groups if its predictions take them."""
-    asked = models if groups is None else [_GroupsInHand(model, groups) for model in models]
+    asked = models if groups is None else [GroupsInHand(model, groups) for model in models]
     return np.array([scorer(model, X, y, **weights) for model in asked], dtype=float)
-
-
-class _GroupsInHand:
-    """A fitted model that can be asked with X alone, as scikit-learn's scorers do."""
-
-    def __init__(self, model: BaseEstimator, groups: Any) -> None:
-        self._model, self._groups = model, groups
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._model, name)
-        if name not in _RESPONSES or not takes_groups(self._model, name):
-            return value
-
-        @wraps(value)  # scorers read the name of the method
-        def with_groups(X: MatrixLike) -> Any:
-            return value(X, sensitive_features=self._groups)
-
-        return with_groups

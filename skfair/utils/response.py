@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Hashable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skfair._typing import ClassLabel, ColumnsLike, MatrixLike
+
+_RESPONSES = ("predict", "predict_proba", "decision_function")
 
 
 def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
@@ -92,3 +95,21 @@ def get_response(
     if response.ndim == 2:
         return response[:, positive]
     return response if positive == 1 else -response
+
+
+class GroupsInHand:
+    """A fitted model that can be asked with X alone, as scikit-learn's scorers do."""
+
+    def __init__(self, model: object, groups: Any) -> None:
+        self._model, self._groups = model, groups
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        if name not in _RESPONSES or not takes_groups(self._model, name):
+            return value
+
+        @wraps(value)  # scorers read the name of the method
+        def with_groups(X: MatrixLike, **_given: Any) -> Any:
+            return value(X, sensitive_features=self._groups)
+
+        return with_groups

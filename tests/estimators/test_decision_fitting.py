@@ -1,4 +1,4 @@
-"""Steps of a fit of fair decisions: known and estimated groups together, and second fits."""
+"""Steps of a fit of fair decisions: known groups, and second fits."""
 
 import numpy as np
 import pytest
@@ -30,48 +30,19 @@ def aware(group_estimator=None, **params):
 
 
 @pytest.mark.parametrize("limit", [0.03, 0.05])
-def test_known_and_estimated_groups_together_are_no_worse(people, limit):
+def test_known_groups_are_not_estimated(people, limit):
     X, y, sex = people
     given = {"sensitive_features": sex}
     params = {"constraint": "equalized_odds", "max_disparity": limit, "cv": 3, "random_state": 0}
     one = aware(**params).fit(X, y, **given)
-    both = aware(LogisticRegression(), **params).fit(X, y, **given)
-    right = [(model.train_predictions_ == y).mean() for model in (one, both)]
-    assert right[1] >= right[0]
+    other = aware(LogisticRegression(), **params).fit(X, y, **given)
+    assert other.group_estimators_ == []
+    assert (one.decision_function(X, **given) == other.decision_function(X, **given)).all()
     for label in range(3):
         gap = equalized_odds_difference(
-            y == label, both.train_predictions_ == label, sensitive_features=sex
+            y == label, other.train_predictions_ == label, sensitive_features=sex
         )
         assert gap <= limit + 1e-9
-    assert (both.method_ == "mixed") == bool(both.group_estimators_)
-    if both.method_ != "mixed":
-        assert (one.predict(X, **given) == both.predict(X, **given)).all()
-
-
-def test_mixed_decisions_use_the_group_and_its_estimate():
-    rng = np.random.default_rng(3)  # a sample on which they are the best
-    n = 1500
-    sex = rng.choice(["f", "m"], n)
-    X = rng.normal(size=(n, 3)) + (sex == "m")[:, None] * [1.0, 0, 2]
-    y = (X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=n) > 0.5).astype(int)
-    given = {"sensitive_features": sex}
-    model = aware(LogisticRegression(), constraint="equalized_odds", method="prices", cv=3)
-    model = model.fit(X, y, **given)
-    assert model.method_ == "mixed"
-    assert equalized_odds_difference(y, model.train_predictions_, **given) <= 0.05 + 1e-9
-    other = np.where(sex == "f", "m", "f")
-    assert (model.predict(X, **given) != model.predict(X, sensitive_features=other)).any()
-    flat = X.copy()
-    flat[:, 2] = 0.0  # says of the group, and little of the class
-    margins = [model.decision_function(rows, **given) for rows in (X, flat)]
-    plain = aware(constraint="equalized_odds", method="prices", cv=3).fit(X, y, **given)
-    alone = [plain.decision_function(rows, **given) for rows in (X, flat)]
-    assert np.abs(np.subtract(*margins)).mean() > np.abs(np.subtract(*alone)).mean()
-    with pytest.raises(ValueError, match="group_estimator"):
-        model.to_thresholds()
-    windows = aware(LogisticRegression(), method="windows", cv=3).fit(X, y, **given)
-    assert windows.method_ == "windows"
-    assert not windows.group_estimators_
 
 
 class Memory(ClassifierMixin, BaseEstimator):

@@ -11,6 +11,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.starts import can_restart, restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
 
 
@@ -78,6 +79,8 @@ def choose(
     for other, one in found[1:]:
         if one.verdict.is_better_than(best.verdict):
             name, best = other, one
+    if method == "auto" and groups is None and can_restart(search):
+        best = restarted(search, best)
     return _chosen(best, free, name)
 
 

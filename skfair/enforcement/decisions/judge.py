@@ -117,6 +117,19 @@ class Judge:
         other.values = self.values + part * (chances @ self.worth - self.values)
         return other
 
+    def part(self, rows: IntArray) -> Judge:
+        """Return a judge of some rows, which stand for all of their cells."""
+        other = copy(self)
+        other.classes, other.values = self.classes[rows], self.values[rows]
+        other.weights = self.weights[rows] / self.weights[rows].sum()
+        other.cells, other.steps = self.cells[:, rows], self.steps[:, rows]
+        for k, start in enumerate(self.starts):
+            of_all = np.bincount(self.cells[k], self.steps[k], start.size)
+            of_some = np.bincount(other.cells[k], other.steps[k], start.size)
+            factor = np.divide(of_all, of_some, out=np.ones(start.size), where=of_some != 0)
+            other.steps[k] *= factor[other.cells[k]]
+        return other
+
     def worth_of(self, predicted: IntArray) -> float:
         """Return what decisions are worth."""
         return float(self.weights @ self.values[np.arange(predicted.size), predicted])

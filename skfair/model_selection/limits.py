@@ -1,0 +1,98 @@
+"""One limit for each attribute along a path: each step multiplies them all by one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from skfair._typing import ColumnLike, Estimator, MatrixLike
+from skfair.groups.encoding import encode_groups
+from skfair.groups.limits import limits_of_attributes
+from skfair.utils.response import GroupsInHand
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number
+
+Limits: TypeAlias = Mapping[str, float | None]
+
+
+class Measured(Protocol):
+    """A fitted model that says what it has reached."""
+
+    train_disparity_: float
+    train_disparities_: Mapping[str, float]
+
+
+def limits_of(max_disparity: Any) -> Limits | None:
+    """Return the limit of each attribute of an estimator, None if it has one limit for all."""
+    if not isinstance(max_disparity, Mapping):
+        return None
+    found = _present(max_disparity)
+    for name, limit in found.items():
+        check_number(limit, f"max_disparity[{name!r}]", 0)
+    if not found or 0 in found.values():
+        raise ValueError(
+            "A path multiplies the limits of attributes, so they must be above 0; got "
+            f"max_disparity={max_disparity!r}."
+        )
+    return dict(max_disparity)
+
+
+def multiplied(limits: Limits, factor: float) -> Limits:
+    """Return the limits of a step."""
+    return {name: None if limit is None else limit * factor for name, limit in limits.items()}
+
+
+def multiple_within(wanted: Limits, limits: Limits | None) -> float:
+    """Return the largest multiple of the limits that is within others."""
+    if limits is None:
+        raise ValueError(
+            "The models of this path have one disparity each, so max_disparity must be a number. "
+            "For a limit of each attribute give these to the estimator before fairness_path."
+        )
+    units, present = _present(limits), _present(wanted)
+    if set(units) != set(present):
+        raise ValueError(
+            f"max_disparity must have a limit for each of the attributes {listed(list(units))}, "
+            f"got {dict(wanted)!r}."
+        )
+    return min(present[name] / unit for name, unit in units.items())
+
+
+def disparity_reached(model: Measured, limits: Limits | None) -> float:
+    """Return the disparity on the training rows, as a multiple of the limits if there are any."""
+    if limits is None:
+        return float(model.train_disparity_)
+    if not hasattr(model, "train_disparities_"):
+        raise TypeError(
+            f"{type(model).__name__} does not say which disparity each attribute has, so it makes "
+            "no path with a limit for each attribute. Give it one limit."
+        )
+    shares = []
+    for rule, disparity in model.train_disparities_.items():
+        # The rule of an attribute is named "... of attribute"; the longest name that fits is it.
+        own = max((name for name in limits if f" of {name}" in rule), key=len, default=None)
+        limit = None if own is None else limits[own]
+        if limit is not None:
+            shares.append(disparity / limit)
+    return float(max(shares, default=0.0))
+
+
+def in_multiples(disparity: Callable[..., float], limits: Limits) -> Callable[..., float]:
+    """Return what measures each attribute by itself, and takes the largest share of its limit."""
+
+    def largest_share(
+        model: Estimator, X: MatrixLike, y: ColumnLike, *, sensitive_features: Any
+    ) -> float:
+        groups = encode_groups(sensitive_features, intersectional=False)
+        asked = GroupsInHand(model, sensitive_features)
+        return max(
+            disparity(asked, X, y, sensitive_features=codes) / limit
+            for codes, limit in zip(groups.codes, limits_of_attributes(limits, groups), strict=True)
+            if limit is not None
+        )
+
+    return largest_share
+
+
+def _present(limits: Limits) -> dict[str, float]:
+    return {name: limit for name, limit in limits.items() if limit is not None}
