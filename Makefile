@@ -21,7 +21,8 @@ help:
 	@echo "make bench-check   did something become slower against other libraries?"
 	@echo "make fuzz    20000 odd inputs to everything that is public; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
-	@echo "make release   build, install elsewhere, test from outside; PYTHON=... DEPENDENCIES=oldest"
+	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"
+	@echo "               dependencies; PYTHON=... DEPENDENCIES=oldest for one of these"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,8 +78,9 @@ bench: $(VENV)/.stamp-bench
 bench-check: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.check $(if $(KEEP),--keep)
 
+# One Python and one set of dependencies if they are named; else each newest, and the oldest once.
 release:
-	.ci/release $(PYTHON) $(DEPENDENCIES)
+	.ci/release $(if $(filter-out file,$(origin PYTHON)),$(PYTHON),all) $(DEPENDENCIES)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache doc/_build doc/generated

@@ -2,17 +2,15 @@
 Admission: fair where the threshold moves
 =========================================
 
-A college admits about a third of its applicants by a score. How many exactly depends on the year,
-so whoever ranks between the best 20 % and the best half may be in or out. There, and only there,
-the score is to treat applicants of two kinds of schools alike.
+A college admits about a third of its applicants by a score. The exact number depends on the year,
+so applicants between the best 20 % and the best half may be admitted or not. In this range the
+score should treat applicants of two kinds of schools alike.
 """
 
 # %%
-# Applicants
-# ----------
-# Two of five come from academies, which train for the test and pay for activities. Past committees
-# looked at the test, at grades and at activities, and liked academies for themselves. The kind of
-# school is not among the features.
+# Applicants ---------- Two of five applicants come from academies, which train for the test and pay
+# for activities. Past committees used the test, the grades and the activities, and in addition
+# preferred academies. The kind of school is not one of the features.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -51,22 +49,19 @@ def disparity(scores, school):
 
 
 # %%
-# Before
-# ------
-# Shaded are the scores of those who rank within the interval in their own group. A third of the
-# applicants of each kind would be cut off by quite different scores.
+# Before ------ The shaded parts are the scores of the applicants whose rank in their own group is
+# in the interval. To admit a third of each group, the two groups would need very different
+# thresholds.
 plain = LogisticRegression().fit(X, y)
 display = GroupScoreDisplay.from_estimator(
     plain, X, sensitive_features=school, interval=INTERVAL, layout="rows"
 )
 
 # %%
-# Limits, blind and aware
-# -----------------------
-# A blind model uses the kind of school in training only. An aware one uses it for each applicant,
-# which costs less accuracy and may be unlawful. Both keep the limit on the rows they were fitted
-# to; others show it up to noise. The noise floor is what groups that are alike show on average; a
-# limit below it would be warned of.
+# Limits, blind and aware ----------------------- A blind model uses the kind of school only in
+# training. An aware model uses it for each applicant, which costs less accuracy but may be
+# unlawful. Both keep the limit on the training rows; on other rows there is noise. The noise floor
+# is the mean disparity that chance alone produces. There is a warning if the limit is below it.
 models = {"no rule": plain}
 for limit in (0.2, 0.1):
     for kind, aware in (("blind", False), ("aware", True)):
@@ -93,10 +88,9 @@ for name, model in models.items():
 print(f"noise floor: {models['aware, 0.1'].noise_floor_:.3f}")
 
 # %%
-# All thresholds at once
-# ----------------------
-# Each point of a curve is a threshold. Parity is the diagonal, and the rule asks for it in the
-# square where the bands cross. Elsewhere the curves are free.
+# All thresholds at once ---------------------- Each point of a curve is a threshold. The diagonal
+# is parity. The rule limits the distance from it in the square where the bands cross, and nowhere
+# else.
 figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained")
 for ax, kind in zip(axes, ("blind", "aware"), strict=True):
     for name in ("no rule", f"{kind}, 0.2", f"{kind}, 0.1"):
@@ -112,10 +106,9 @@ for ax, kind in zip(axes, ("blind", "aware"), strict=True):
     ax.set_title(f"{kind}, new applicants")
 
 # %%
-# The scores themselves
-# ---------------------
-# The smaller the limit, the more the shaded parts agree. The blind model moves all scores, for it
-# cannot tell groups apart; the maps of the aware one bend the scores within the interval only.
+# The scores themselves --------------------- The smaller the limit, the more similar are the shaded
+# parts. The blind model moves all scores, because it cannot distinguish the groups. The aware model
+# changes only scores in the interval.
 names = ("blind, 0.2", "aware, 0.2", "blind, 0.1", "aware, 0.1")
 figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
 for ax, name in zip(axes.ravel(), names, strict=True):
@@ -129,10 +122,9 @@ for ax, name in zip(axes.ravel(), names, strict=True):
     ax.set_title(name)
 
 # %%
-# What repair does
-# ----------------
-# The map of each group is monotone, so the order within a group stays. Beyond its outermost
-# knots it only shifts scores. The knots are in ``calibration_``.
+# What repair does ---------------- The map of each group is monotone, so the order within a group
+# does not change. Beyond its outermost knots it only shifts scores. The knots are in
+# ``calibration_``.
 maps = models["aware, 0.1"].calibration_
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for kind, before, after in zip(("academy", "district"), maps.before, maps.after, strict=True):

@@ -2,14 +2,13 @@
 Any model, fair decisions
 =========================
 
-A gradient booster stays as it is, and its decisions keep a limit: with the group of each person,
-and without it.
+We keep a gradient booster unchanged and limit the disparity of its decisions, with and without
+using the group of each person.
 """
 
 # %%
-# Three classifiers around the same booster
-# -----------------------------------------
-# Past decisions on loans were harder on women. The plain booster repeats them.
+# Three classifiers around the same booster ----------------------------------------- In the past,
+# women were refused more often. The plain booster repeats this.
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -41,9 +40,7 @@ for model in models.values():
     model.fit(X_train, y_train, sensitive_features=sex_train)
 
 # %%
-# Who is accepted
-# ---------------
-# Selection rates of new people, with the accuracy that goes with them.
+# Who is accepted --------------- These are the selection rates of new people and the accuracies.
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharex=True, layout="constrained")
 accuracies = {}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -55,8 +52,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.set_title(f"{name}: accuracy {accuracies[name]:.3f}")
 
 # %%
-# What was decided by which threshold
-# -----------------------------------
-# With the group, the decisions are one threshold on the probability for each group.
+# The thresholds -------------- With the group, there is one threshold on the probability for each
+# group.
 table = models["group used"].to_thresholds()
 print(pd.DataFrame(table).round(3))

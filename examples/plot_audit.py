@@ -2,15 +2,13 @@
 An audit of two models: what predictions do to groups
 =====================================================
 
-A bank replaces a model and must say what changes for whom. One call compares the two; the result is
-a page that can be handed on.
+A bank replaces a model and must report what changes for which group. One call compares the two
+models. The result is a page that can be shared.
 """
 
 # %%
-# Two models
-# ----------
-# The old one is a plain logistic regression. The new one may not select women and men at rates that
-# differ by more than 0.05 on its training data.
+# Two models ---------- The old model is a plain logistic regression. For the new one, the selection
+# rates of women and men may differ by at most 0.05 on the training data.
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
@@ -26,10 +24,8 @@ old = LogisticRegression(max_iter=2000).fit(X, y)
 new = ConstrainedERMClassifier(max_disparity=0.05).fit(X, y, sensitive_features=groups["sex"])
 
 # %%
-# The audit
-# ---------
-# It is made on people that neither model has seen. The summary says what is beyond chance, and what
-# the change costs.
+# The audit --------- The audit uses people that neither model has seen. The summary says which
+# differences are larger than chance can explain, and what the change costs.
 audit = Audit.from_estimator(
     new, X_test, y_test, sensitive_features=groups_test, before=old, title="Loans"
 )
@@ -42,9 +38,8 @@ gaps = audit.gaps[audit.gaps["view"] == "sex"]
 print(gaps.pivot(index="metric", columns="model", values="value").round(3))
 
 # %%
-# The subgroups that differ most
-# ------------------------------
-# The p-values cover the whole search.
+# The subgroups that differ most ------------------------------ The p-values account for the whole
+# search.
 columns = ["measure", "subgroup", "n", "value", "rest", "p_value"]
 print(audit.subgroups[columns].groupby("measure", sort=False).head(1).round(3).to_string())
 

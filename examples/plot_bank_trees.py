@@ -2,8 +2,9 @@
 A bank: boosted trees with a limit for each attribute
 =====================================================
 
-A bank grants loans by boosted trees. The shares of women and men who are granted a loan may differ
-by 5 points, those of three ethnic groups by 10. The trees stay; only their decisions are adjusted.
+A bank uses boosted trees to grant loans. The shares of women and men who are granted a loan may
+differ by 5 percentage points, those of three ethnic groups by 10. The trees do not change; only the
+decisions are adjusted.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +32,8 @@ for name, value in limited.train_disparities_.items():
     print(f"{name}: {value:.3f} on the training rows")
 
 # %%
-# Each attribute on new applicants, before and after. New people differ from the training rows by
-# chance, so their disparity can be a little above the limit.
+# This is the disparity of each attribute for new applicants, before and after. They differ from the
+# training rows by chance, so their disparity can be a little above the limit.
 fig, axes = plt.subplots(1, 2, figsize=(9, 3), sharex=True, layout="constrained")
 for ax, (name, model) in zip(axes, {"trees": plain, "limited": limited}.items(), strict=True):
     report = group_report(

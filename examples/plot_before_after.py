@@ -2,8 +2,8 @@
 Before and after: who changes sides?
 ====================================
 
-A limit changes the decisions about some people. Closer rates alone say little: were more people of
-one group accepted, or fewer of the other? The second is called levelling down.
+A limit changes the decisions about some people. That rates are closer does not say why: are more
+people of one group accepted, or fewer of the other? The second is called levelling down.
 """
 
 import matplotlib.pyplot as plt
@@ -21,11 +21,9 @@ before = before.fit(X, y, sensitive_features=sex).train_predictions_
 accepted = float(before.mean())
 
 # %%
-# Three ways to the same disparity
-# --------------------------------
-# All three keep the limit. In the last one both groups lose, and the rates are as close as in the
-# others. ``min_rate="as before"`` rules that out: no group may then be selected less often than
-# without limits.
+# Three ways to the same disparity -------------------------------- All three models keep the limit.
+# In the last one both groups lose, although the rates are as close as in the others. ``min_rate="as
+# before"`` prevents this: then no group may be selected less often than without limits.
 ways = {
     "limit alone": {},
     "as many loans as before": {"selection_rate": (accepted - 0.005, accepted + 0.005)},

@@ -2,9 +2,9 @@
 Do probabilities mean the same in each group?
 =============================================
 
-Of people with a predicted probability of 30 %, three in ten should repay, in each group. If past
-labels were recorded differently by group, or a group differs in a column that the model does not
-see, they do not.
+Of the people with a predicted probability of 30 %, three in ten should repay, in each group. This
+fails if past labels were recorded differently in some groups, or if groups differ in a column that
+the model does not have.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ found = audit(y_new, y_score=model.predict_proba(X_new)[:, 1], sensitive_feature
 table = found.calibration
 
 # %%
-# Above the diagonal a group is better than the model says
-# --------------------------------------------------------
-# Each point is a tenth of a group, with a 95 % interval of what was observed.
+# Above the diagonal, people repay more often than predicted
+# ---------------------------------------------------------- Each point is a tenth of a group, with
+# a 95 % interval of the observed share.
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 ax.plot([0, 1], [0, 1], color="0.6", lw=1)
 for (name, own), marker in zip(table.groupby("group"), "os", strict=True):

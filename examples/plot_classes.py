@@ -2,8 +2,8 @@
 Three classes: fair decisions beyond yes and no
 ===============================================
 
-Applicants get a loan, a smaller loan or none. The rule holds for each of the three classes: the
-shares of women and men who are put into it may differ by 5 points.
+Applicants get a loan, a smaller loan or no loan. The rule applies to each of the three classes: the
+shares of women and men in it may differ by at most 5 percentage points.
 """
 
 import matplotlib.pyplot as plt

@@ -2,16 +2,15 @@
 The same estimators on a cluster
 ================================
 
-Applicants lie in partitions on the worker processes of a small Dask cluster. They are drawn there
+The rows are in partitions on the worker processes of a small Dask cluster. They are simulated there
 and stay there. A classifier and a clustering are fitted where the rows are, and their predictions
-are judged there. What comes to this process are sums and short lists, however many rows there are.
+are evaluated there. This process receives only sums and short lists, however many rows there are.
 """
 
 # %%
-# Rows that are nowhere yet
-# -------------------------
-# A function draws one partition. Dask calls it on the workers when rows are asked for. With files,
-# ``dask.dataframe.read_parquet`` takes its place. Groups are strings.
+# Rows that are computed later ---------------------------- A function simulates one partition. Dask
+# calls it on the workers when rows are needed. For files, use ``dask.dataframe.read_parquet``
+# instead. Groups are strings.
 import dask
 import dask.dataframe as dd
 import matplotlib.pyplot as plt
@@ -46,12 +45,10 @@ def lazy_table(n_partitions):
 
 
 # %%
-# Two workers
-# -----------
-# Workers are processes of their own, which begin by importing this script: what they shall not do
-# themselves stands behind ``if __name__ == "__main__"``. Passes are faster if workers keep memory
-# that they will need again, which has to be said before they start. ``persist`` draws the rows and
-# leaves them on the workers.
+# Two workers ----------- Workers are separate processes, which import this script when they start.
+# So the code that only this process should run is behind ``if __name__ == "__main__"``. Passes are
+# faster if workers keep the memory that they will need again; this is set before they start.
+# ``persist`` computes the rows and keeps them on the workers.
 if __name__ == "__main__":
     dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26})
     cluster = LocalCluster(
@@ -65,10 +62,8 @@ if __name__ == "__main__":
     )
 
 # %%
-# A classifier within a limit
-# ---------------------------
-# The calls are those for rows in memory. Predictions are a Dask array, of which nothing is computed
-# until a report asks for it.
+# A classifier within a limit --------------------------- The calls are the same as for rows in
+# memory. Predictions are a Dask array, which is computed when a report needs it.
 if __name__ == "__main__":
     reports = {}
     for bound in (1.0, 0.02):
@@ -91,11 +86,10 @@ if __name__ == "__main__":
     ax.legend(ncols=2, loc="upper center", frameon=False)
 
 # %%
-# A clustering, and what travels
-# ------------------------------
-# Labels are a Dask array on the workers: compute them, or save them, before the cluster goes. A
-# sixth of the rows is clustered too: a step sends about as many bytes. A message knows clusters and
-# groups but not rows, and the number of messages follows the threads of the cluster.
+# A clustering, and the size of messages -------------------------------------- Labels are a Dask
+# array on the workers: compute or save them before you close the cluster. We also cluster a sixth
+# of the rows, and a step sends about as many bytes. The size of a message depends on clusters and
+# groups but not on rows, and the number of messages on the threads of the cluster.
 if __name__ == "__main__":
     few = lazy_table(N_PARTITIONS // 6)
     for name, rows in (("a sixth", few), ("all rows", table)):

@@ -2,16 +2,14 @@
 A classifier within a limit, and what new people see of it
 ==========================================================
 
-Past decisions on loans were harder on women. A logistic regression repeats them. We train one that
-may not, see what that costs, and look at what a promise about training data is worth to people who
-were not in them.
+In the past, women were refused loans more often. A logistic regression repeats this. We train a
+model within a limit, measure what the limit costs, and see how well a limit on the training data
+holds for new people.
 """
 
 # %%
-# The data
-# --------
-# Loan applications with strings and missing values. Neither sex nor ethnicity is a feature; income
-# and housing carry the past all the same.
+# The data -------- The data are loan applications with strings and missing values. Neither sex nor
+# ethnicity is a feature, but income and housing are correlated with them.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -80,21 +78,18 @@ for ax, name in zip(axes, ("logistic regression", "at most 0.05"), strict=True):
     ax.set_title(f"{name}, test data")
 
 # %%
-# A smooth stand-in is no promise
-# -------------------------------
-# Published methods bound a sigmoid of the score in place of the decision. The same bounds, and the
-# true disparities on the same training data:
+# A smooth approximation is not enough ------------------------------------ Published methods limit
+# the mean of a sigmoid of the score instead of the decisions. With the same limits, these are the
+# true disparities on the training data:
 for bound in (0.1, 0.05, 0.02):
     model = fair_pipeline(X_train, y_train, sex_train, max_disparity=bound, enforce="surrogate")
     print(f"smooth bound {bound:<4}: true disparity {model[-1].train_disparity_:.3f}")
 
 # %%
-# What everybody else sees
-# ------------------------
-# These data are simulated, so we can draw a population. Each point is a model that was fitted to
-# its own sample and keeps the limit there. The gap in the population is larger, by about one
-# standard error of the gap in a sample of this size (plus or minus one): the fit has pressed it
-# down on its own rows.
+# New people ---------- The data are simulated, so we can draw a population. Each point is a model
+# that was fitted to its own sample and keeps the limit there. In the population the disparity is
+# larger, by about one standard error of a sample of this size (plus or minus one), because the fit
+# has reduced the disparity for its training rows in particular.
 population = make_loans(50_000, bias=BIAS, random_state=100)
 is_woman = population.sensitive_features["sex"] == "female"
 
@@ -131,10 +126,8 @@ for name, n, gaps in (
     )
 
 # %%
-# A margin
-# --------
-# Who needs the limit for new people asks for less than the limit, by two standard errors, say. The
-# third row of the picture does that.
+# A margin -------- If the limit matters for new people, train with a smaller limit, for example by
+# two standard errors, as in the third row of the picture.
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 for position, gaps in enumerate((small, large, margin)):
     ax.plot(gaps, np.full(gaps.size, position), "o", fillstyle="none")

@@ -3,16 +3,14 @@ Clusters of any shape, in proportion: fair spectral clustering
 ==============================================================
 
 Spectral clustering finds clusters that are not round: bands of points, circles of friends. If these
-go along with a group, so do the clusters. A constraint on the embedding repairs that where the
-groups only hide the clusters; limits on the labels repair it everywhere, at a price.
+are correlated with a group, so are the clusters. A constraint on the embedding helps if the groups
+only hide the clusters. Limits on the labels always work, but have a price.
 """
 
 # %%
-# Two moons
-# ---------
-# Most women live on one moon, most men on the other. k-means on the constrained embedding, the
-# usual last step, cuts off a piece of a moon that is mostly of one sex. Rounding to the 80 percent
-# rule finds another way: through the middle of both moons.
+# Two moons --------- Most women are on one moon, most men on the other. The usual last step,
+# k-means on the constrained embedding, makes a cluster of a piece of one moon that is mostly of one
+# sex. Labels with at least 80 percent of the balance divide both moons in the middle.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import SpectralClustering
@@ -69,9 +67,8 @@ for ax, name, labels in zip(axes, ("Plain", "Fair"), (plain, model.labels_), str
     print(f"{name}: balance {balance:.3f}, cut {cut:.3f}, agreement with circles {agreement:.2f}")
 
 # %%
-# The constraint
-# --------------
-# The embedding keeps the constraint up to rounding. That alone promises nothing for the labels, as
-# the moons show; their limits hold in whole people.
+# The constraint -------------- The embedding keeps the constraint up to rounding errors. This does
+# not limit the labels, as the moons show. The limits on labels hold exactly, up to the rounding to
+# whole people.
 print(f"|Q'H| = {model.fairness_residual_:.0e}, relaxed cost {model.spectral_cost_:.3f}")
 print(model.group_counts_.astype(int))

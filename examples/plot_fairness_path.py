@@ -2,16 +2,14 @@
 How much accuracy does a stricter limit cost?
 =============================================
 
-One classifier under stricter and stricter limits: where does it begin to hurt, how much of the
-promise about training data holds on new people, and what does it change if the model may know the
-group? A path answers all three.
+We train one classifier with smaller and smaller limits. When does the accuracy begin to fall, how
+well does a limit on the training data hold for new people, and what changes if the model may use
+the group? A path answers all three questions.
 """
 
 # %%
-# The data
-# --------
-# Three samples of loan applicants: models are fitted to the first, chosen by the second, and
-# reported on the third.
+# The data -------- There are three samples of loan applicants: models are fitted to the first,
+# chosen with the second, and reported on the third.
 import matplotlib.pyplot as plt
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -36,10 +34,8 @@ def encoder(*words):
 
 
 # %%
-# The path
-# --------
-# ``fairness_path`` goes from the loosest bound to the strictest, and every fit starts where the
-# last one ended.
+# The path -------- ``fairness_path`` goes from the largest limit to the smallest. Every fit starts
+# from the previous one.
 
 
 def path_of(features):
@@ -64,16 +60,15 @@ for bound, *row in zip(path.max_disparities, *columns, strict=True):
     print("{:<5} {:17.3f} {:6.3f} {:16.3f} {:6.3f}".format(bound, *row))
 
 # %%
-# Filled markers are the training sample: none lies right of its bound, the grey line. Hollow ones
-# are the same models on the second sample.
+# Filled markers show the training sample: none is to the right of its limit, the grey line. Hollow
+# markers show the same models on the second sample.
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 FairnessPathDisplay.from_path(path, ax=ax, show_bounds=True)
 
 # %%
-# One model of it
-# ---------------
-# ``select`` takes the most accurate model within a limit on the *second* sample. Whatever was used
-# for choosing looks better than it is, so the report is about the third.
+# One model of it --------------- ``select`` takes the most accurate model within a limit on the
+# *second* sample. The sample that was used to choose a model makes it look better than it is, so
+# the report uses the third.
 model = path.select(max_disparity=0.08)
 report = fairness_report(
     reported_on.target,
@@ -85,11 +80,10 @@ print(f"fitted with max_disparity={model.max_disparity}")
 print(report.compact(digits=3).head(3))
 
 # %%
-# If the model may know the group
-# -------------------------------
-# Without the sex among the features, rates can only be moved together through columns that go along
-# with it, and the strictest bounds are expensive. With it the model has a shorter way. Whether it
-# is allowed to take it is a question of law and purpose, not of accuracy.
+# If the model may use the group ------------------------------ If sex is not a feature, the model
+# can make rates more similar only through columns that are correlated with it, and small limits are
+# expensive. With sex as a feature they cost less. Whether this is allowed depends on the law and
+# the purpose.
 aware = encoder("credit_history", "housing", "purpose", "sex")
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 first = FairnessPathDisplay.from_path(path, name="without sex", ax=ax)

@@ -2,9 +2,9 @@
 Communities of a social network, from networkx
 ==============================================
 
-Members of a network are to be put into four working groups: people who know each other together,
-and women and men in proportion in every group. The graph is one of networkx and goes into ``fit``
-as it is.
+We divide the members of a network into four working groups. People who know each other should be in
+the same group, and every group should have women and men in proportion. The networkx graph is
+passed directly to ``fit``.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 A limit that holds for new people
 =================================
 
-A limit on the training rows is exceeded among new people about every second time. With
-``confidence=0.95`` decisions are tested on rows that they were not made on, and a fit that cannot
-show the limit says so.
+A limit that holds on the training rows is exceeded for new people in about half of all fits. With
+``confidence=0.95`` decisions are tested on rows that were not used to find them. If no decisions
+pass the test, the fit says so.
 """
 
 import matplotlib.pyplot as plt
@@ -35,9 +35,8 @@ for confidence in (None, 0.95):
     print(f"confidence={confidence}: disparity among new people {gap:.3f}, {model.status_}")
 
 # %%
-# The path that was walked
-# ------------------------
-# From the left, decisions become more accurate and their disparity grows. Each is tested on rows
-# that it has not seen, and the walk ends where the test fails for the first time.
+# The path of decisions --------------------- From left to right, decisions become more accurate and
+# their disparity grows. Each step is tested on rows that were not used to find it, and the search
+# ends where the test fails for the first time.
 display = CertificateDisplay.from_estimator(model)
 plt.gcf().set_size_inches(7, 4)

@@ -22,10 +22,8 @@ model = LogisticRegression(max_iter=2000).fit(X, y)
 scores = model.decision_function(X)
 
 # %%
-# Five intervals
-# --------------
-# The value says: no threshold in this range selects so many more of one group than of the other.
-# Bars that are below the dot are no evidence of a difference.
+# Five intervals -------------- The value is the largest difference of selection rates over all
+# thresholds in this range. Bars below the dot are not evidence of a difference.
 edges = np.linspace(0, 1, 6)
 intervals = [(float(low), float(high)) for low, high in pairwise(edges)]
 options = {"sensitive_features": sex}

@@ -1,9 +1,8 @@
 """
-How much would chance alone show?
-=================================
-
-Groups that are treated alike still differ in a sample. The more groups and the fewer rows, the
-more. The noise floor is the disparity to expect from chance alone: a value below it is no evidence
+How large a disparity does chance alone produce?
+================================================
+Groups that are treated alike still differ in a sample, and differ more with many groups and few
+rows. The noise floor is the disparity that chance alone produces. A value below it is not evidence
 of a difference.
 """
 
@@ -16,9 +15,8 @@ rng = np.random.default_rng(0)
 sizes = [100, 300, 1000, 3000]
 
 # %%
-# Decisions by a coin
-# -------------------
-# Everybody is selected with a probability of 30 %, in two, six and twelve groups.
+# Random decisions ---------------- Everybody is selected with a probability of 30 %. There are two,
+# six or twelve groups.
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for n_groups, marker in ((2, "o"), (6, "s"), (12, "^")):
     uppers = []

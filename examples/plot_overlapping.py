@@ -1,10 +1,9 @@
 """
-Several attributes: crossed, or one by one
+Several attributes: crossed, or separately
 ==========================================
 
-Sex and ethnicity can be limited one by one, or crossed into six groups. A model that keeps the
-limit for each attribute can still miss it for their intersections, and crossing makes groups
-small.
+Sex and ethnicity can be limited separately, or crossed into six groups. A model that keeps the
+limit for each attribute can still exceed it for their intersections. But crossed groups are small.
 """
 
 import matplotlib.pyplot as plt

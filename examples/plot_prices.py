@@ -2,8 +2,8 @@
 What prices do to decisions
 ===========================
 
-``FairDecisionClassifier`` leaves the probabilities of a model alone and moves the thresholds. With
-two columns one can draw it: where each group is granted a loan, before and after.
+``FairDecisionClassifier`` does not change the probabilities of a model, but moves the thresholds.
+With two columns we can draw where each group is granted a loan, before and after.
 """
 
 import matplotlib.pyplot as plt
@@ -22,10 +22,9 @@ fair = fair.fit(X, y, sensitive_features=group)
 print(fair.to_thresholds().round(3).to_string())
 
 # %%
-# Two thresholds on one probability
-# ---------------------------------
-# The dashed line is where the model alone decides. The solid lines are those of the limited
-# decisions, one for each group: the group that was granted less gets the lower one.
+# Two thresholds on one probability --------------------------------- The dashed line is the
+# decision boundary of the model without a limit. The solid lines are the boundaries within the
+# limit, one for each group. The group with fewer loans gets the lower one.
 figure, ax = plt.subplots(figsize=(6, 4.6), layout="constrained")
 grid = np.stack(np.meshgrid(np.linspace(-3, 4, 201), np.linspace(-3, 3, 201)), axis=-1)
 rows = grid.reshape(-1, 2)

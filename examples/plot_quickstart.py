@@ -2,16 +2,15 @@
 Audit a loan model, then choose a fairer one
 ============================================
 
-A bank's model decides on loan applications. Its data are what real tables look like: numbers,
-strings, missing values, and two sensitive columns. We fit an ordinary scikit-learn pipeline, look
-at what it does to each group, search for the most accurate model whose selection rates differ by at
-most ten points, and train one under a limit from the start.
+A bank's model decides on loan applications. As in real tables, there are numbers, strings, missing
+values and two sensitive columns. We fit an ordinary scikit-learn pipeline, measure how it treats
+each group, search for the most accurate model whose selection rates differ by at most ten
+percentage points, and train a model within a limit.
 """
 
 # %%
-# The data
-# --------
-# ``make_loans`` draws applications whose past decisions were biased against a group.
+# The data -------- ``make_loans`` simulates applications with past decisions that were biased
+# against a group.
 import matplotlib.pyplot as plt
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -38,9 +37,7 @@ sex_test = X_test["sex"]
 print(X.head(3).to_string())
 
 # %%
-# The audit
-# ---------
-# Nothing about the model is special; skfair only looks at what it predicts.
+# The audit --------- An audit works with any model, because it only uses the predictions.
 
 
 def make_model(drop: tuple[str, ...] = ()):
@@ -61,8 +58,8 @@ shown = ["n", "base_rate", "selection_rate", "accuracy"]
 print(report.compact(digits=2)[shown].to_string())
 
 # %%
-# Differences come with their sampling error: on a thousand applications a gap of two points may be
-# chance, a gap of twenty is not.
+# Differences have a standard error: on a thousand applications a difference of two points may be
+# chance, but a difference of twenty points is not.
 gaps = fairness_report(y_test, predicted, sensitive_features=sex_test, random_state=0)
 print(gaps.loc[["demographic_parity_difference", "equal_opportunity_difference"]].round(3))
 
@@ -100,12 +97,11 @@ for name, labels in (("first model", predicted), ("chosen model", chosen)):
     )
 
 # %%
-# A model made for it
-# -------------------
-# The search could only choose among models that know nothing of a limit.
-# ``ConstrainedERMClassifier`` is trained under one: on the training data its selection rates differ
-# by no more, on the test data sampling noise adds to that. Here it stands beside scikit-learn's
-# logistic regression on the same columns.
+# A model within a limit ---------------------- The search could only choose among models that were
+# trained without a limit. ``ConstrainedERMClassifier`` is trained within one: on the training data
+# its selection rates differ by at most the limit; on the test data they can differ a little more
+# because of sampling noise. We compare it with scikit-learn's logistic regression on the same
+# columns.
 
 
 def make_linear(classifier):

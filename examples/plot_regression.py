@@ -2,8 +2,8 @@
 Numbers: predicted amounts that are alike on average
 ====================================================
 
-A regression predicts the amount of a loan. Women are predicted smaller amounts than men. The limit
-is in the units of what is predicted: here thousands.
+A regression predicts the amount of a loan, and predicts smaller amounts for women than for men. The
+limit has the units of the predictions, in this example thousands.
 """
 
 import matplotlib.pyplot as plt

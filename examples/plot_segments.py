@@ -2,8 +2,8 @@
 200,000 customers in 12 segments, and a daily routine
 =====================================================
 
-A shop sorts its customers into 12 segments. Each segment has to have a fair share of each age
-band, and new customers are added every day.
+A shop divides its customers into 12 segments. Each segment must have about the same shares of age
+bands as all customers, and new customers are added every day.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ print(
 )
 
 # %%
-# Each day the new customers are assigned as one batch. The limit holds for the batch, whose labels
-# are final. ``predict`` without groups takes the nearest centre and keeps no limit.
+# Each day the new customers are assigned as one batch. The limit holds for the batch, and its
+# labels are final. ``predict`` without groups uses the nearest centre and keeps no limit.
 assigned, nearest = [], []
 for day in range(7):
     batch, its_age = customers(1000, seed=100 + day)

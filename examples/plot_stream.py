@@ -2,9 +2,10 @@
 Data that arrive in parts
 =========================
 
-Applications come week by week, and the old ones may not be kept. ``partial_fit`` goes over each
-part about once and keeps its weights and multipliers. It limits a smooth stand-in of the disparity
-and promises nothing: ask for less than you need, and measure on rows of your own.
+Applications arrive every week, and old ones may not be stored. ``partial_fit`` goes over each part
+about once and keeps its weights and multipliers. It limits a smooth approximation of the disparity
+and does not guarantee the limit. So use a smaller limit than you need, and measure on separate
+rows.
 """
 
 import matplotlib.pyplot as plt
@@ -46,8 +47,8 @@ for seed in range(1, 21):
 
 # %%
 # The difference of the shares that are accepted, on test rows
-# ------------------------------------------------------------
-# The line is at 0.05. A limit of 0.01 gets below it, a limit of 0.05 does not.
+# ------------------------------------------------------------ The line is at 0.05. With a limit of
+# 0.01 the disparity is below it, with a limit of 0.05 it is not.
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for (name, values), style in zip(gaps.items(), ("s--", "o-", "^-"), strict=True):
     accuracy = models[name].score(X_test, y_test)

@@ -2,9 +2,9 @@
 A shortlist of 20 % with six groups
 ===================================
 
-The best fifth of the applicants is invited. Six groups (sex and ethnicity crossed) are to be
-invited at rates that differ by at most 5 points. Between 19.5 and 20.5 % are invited, whatever the
-limit.
+The best fifth of the applicants is invited. The invitation rates of six groups (sex and ethnicity
+crossed) may differ by at most 5 percentage points. In any case, between 19.5 and 20.5 % are
+invited.
 """
 
 import matplotlib.pyplot as plt

@@ -265,6 +265,23 @@ def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
     assert first[0] == second[0] == third[0]
 
 
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no shared memory")
+def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path):
+    """As in a container that is started read-only, without any folder for temporary files."""
+    work = """
+        given = tempfile.mkdtemp
+        def only_shared(*args, dir=None, **kwargs):
+            if dir != "/dev/shm":
+                raise OSError(30, "Read-only file system")
+            return given(*args, dir=dir, **kwargs)
+        tempfile.mkdtemp = only_shared
+    """
+    run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
+    code = read_only(textwrap.dedent(work) + textwrap.dedent(USE_A_KERNEL))
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).split()[1:3] == ["1", "0"]
+    assert not list(Path("/dev/shm").glob("skfair-kernels-*"))
+
+
 def test_every_kernel_can_be_declared_where_nothing_can_be_written(tmp_path):
     work = """
         from importlib import import_module

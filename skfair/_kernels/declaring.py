@@ -58,9 +58,8 @@ def _temporary_folder() -> str | None:
         "when the image is built: python -m skfair warm FOLDER.",
         RuntimeWarning,
     )
-    try:
-        folder = tempfile.mkdtemp(prefix="skfair-kernels-")
-    except OSError:
+    folder = _writable_folder()
+    if folder is None:
         return None
     atexit.register(_remove, folder, os.getpid())
     # numba's name of the folder of a package within a cache.
@@ -72,6 +71,16 @@ def _temporary_folder() -> str | None:
             if not (own / file.name).exists():
                 (own / file.name).symlink_to(file)
     return folder
+
+
+def _writable_folder() -> str | None:
+    """Make a folder to write to; in a read-only container only shared memory may offer one."""
+    for place in (None, "/dev/shm"):
+        try:
+            return tempfile.mkdtemp(prefix="skfair-kernels-", dir=place)
+        except OSError:
+            continue
+    return None
 
 
 def _remove(folder: str, owner: int) -> None:

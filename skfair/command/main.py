@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("name", nargs="?", help="the data set to write")
     data.add_argument("--out", help="CSV or parquet file to write")
     data.set_defaults(run=_data)
-    warm = _command(commands, "warm", "compile all kernels ahead of the first fit", _WARM_EXAMPLES)
+    warm = _command(commands, "warm", "compile kernels ahead of the first fit", _WARM_EXAMPLES)
     warm.add_argument("folder", nargs="?", help="where to; default: NUMBA_CACHE_DIR or the package")
     warm.set_defaults(run=_warm)
     return parser

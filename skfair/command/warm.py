@@ -18,18 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from skfair import metrics
 from skfair._typing import Estimator, FloatArray, IntArray
 from skfair.classification import (
     ConstrainedERMClassifier,
+    FairDecisionClassifier,
     PartialParityCalibrator,
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.regression import ConstrainedERMRegressor
-from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS
+from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS, Swap
 
 _N_ROWS = 120
 
@@ -40,7 +42,7 @@ def run_warm() -> int:
     rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny fits of few steps
-        for step in (_classify, _partial, _cluster, _cut, _measure):
+        for step in (_classify, _decide, _partial, _cluster, _cut, _measure):
             step(rows, np.repeat(["a", "b"], _N_ROWS // 2))
     compiled, missing = entry_kernels()
     seconds = time.perf_counter() - start
@@ -99,15 +101,29 @@ def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
     ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **given)
 
 
+def _decide(rows: FloatArray, groups: NDArray[Any]) -> None:
+    """Adjust decisions for two classes and for three, with and without the group."""
+    two = _classes(rows)
+    for y in (two, two + (rows[:, 1] > 0)):
+        for aware in (True, False):
+            for rule in ("demographic_parity", "equalized_odds"):
+                model = FairDecisionClassifier(
+                    LogisticRegression(), rule, 0.05, group_aware=aware, cv=2
+                )
+                _fit_if_it_can(model, rows, y, groups)
+
+
 def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Fit under rules on percentile intervals."""
     y, given = _classes(rows), {"sensitive_features": groups}
     for constraint in PARTIAL_RULES:
-        model = PartialParityClassifier(constraint=constraint, max_iter=3)
-        _fit_if_it_can(model, rows, y, groups)
+        for aware in (False, True):
+            model = PartialParityClassifier(
+                constraint=constraint, max_disparity=0.01, group_aware=aware, max_iter=3
+            )
+            _fit_if_it_can(model, rows, y, groups)
     for solver in DC_SOLVERS:
         PartialParityClassifier(solver=solver, max_iter=3).fit(rows, y, **given)
-    PartialParityClassifier(group_aware=True, max_iter=3).fit(rows, y, **given)
     PartialParityCalibrator(cv=2).fit(rows, y, **given)
 
 
@@ -120,12 +136,21 @@ def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
             model = FairKMeans(3, solver=solver, min_balance=balance, **usual)
             _fit_if_it_can(model, rows, None, groups)
     FairKMeans(3, min_balance=0.5, **usual).fit(rows, **given).assign(rows, **given)
-    for solver in ("prices", "swap"):
+    for solver in ("prices", Swap(max_points=2)):
         ParetoFairKMeans(3, solver=solver, balances=3, **usual).fit(rows, **given)
 
 
 def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Cut graphs of every kind."""
+    for options in (
+        {"affinity": "landmark", "n_landmarks": 20},
+        {"solver": "ffsc"},
+        {"solver": "ufsc"},
+    ):
+        model = FairSpectralClustering(2, n_init=1, random_state=0, **options)
+        _fit_if_it_can(model, rows, None, groups)
+    links = np.exp(-((rows[:, :1] - rows[:, 0]) ** 2))
+    _fit_if_it_can(FairSpectralClustering(2, affinity="precomputed"), links, None, groups)
     for affinity in ("rbf", "nearest_neighbors"):
         for dtype in ("float64", "float32"):
             for solver in ("auto", "lanczos", "dc_admm"):

@@ -203,10 +203,11 @@ def test_data(tmp_path, capsys):
 
 
 def test_warm_fills_the_folder(tmp_path):
-    """Of the five steps only one runs here: compiling all kernels takes a minute."""
+    """Of the six steps only one runs here: compiling all kernels takes a minute."""
     code = (
         "import sys; from skfair.command import main as m, warm; "
-        "warm._classify = warm._partial = warm._cluster = warm._cut = lambda rows, groups: None; "
+        "warm._classify = warm._decide = warm._partial = warm._cluster = warm._cut = "
+        "lambda rows, groups: None; "
         "sys.exit(warm.run_warm())"
     )
     result = subprocess.run(
