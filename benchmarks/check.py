@@ -20,6 +20,7 @@ from sklearn.manifold import spectral_embedding
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.harness import RECORDS, Table, alternate, check_threads, quiet, read, write
+from benchmarks.threads import points
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
@@ -76,6 +77,7 @@ def cluster_cases() -> dict[str, tuple[Run, Run]]:
     """Compare clusterers with k-means, and the spectral one with scikit-learn's embedding."""
     X, groups = clustered(50_000)
     few, few_groups = X[:3000], groups[:3000]
+    many, many_groups = points(200_000, 10, np.float32)
     affinity = rbf_kernel(few, gamma=0.01)
 
     def spectral(**params: Any) -> FairSpectralClustering:
@@ -88,6 +90,10 @@ def cluster_cases() -> dict[str, tuple[Run, Run]]:
         "FairKMeans / KMeans": (
             lambda: FairKMeans(10, random_state=0).fit(X, sensitive_features=groups),
             kmeans,
+        ),
+        "FairKMeans / KMeans (200000 rows)": (
+            lambda: FairKMeans(20, random_state=0).fit(many, sensitive_features=many_groups),
+            lambda: KMeans(20, n_init=1, random_state=0).fit(many),
         ),
         "ParetoFairKMeans (3000 rows) / KMeans (50000)": (
             lambda: ParetoFairKMeans(10, random_state=0).fit(few, sensitive_features=few_groups),

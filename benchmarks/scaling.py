@@ -44,7 +44,8 @@ class Study(NamedTuple):
 
 def erm(size: Sizes) -> Any:
     # Attributes are limited one by one: two constraints each.
-    return ConstrainedERMClassifier(intersectional=size["attributes"] == 1)
+    rules = RULES[: size["rules"]]
+    return ConstrainedERMClassifier(rules, intersectional=size["attributes"] == 1)
 
 
 def regressor(size: Sizes) -> Any:
@@ -84,6 +85,7 @@ def landmark_spectral(size: Sizes) -> Any:
     )
 
 
+RULES = ["demographic_parity", "equal_opportunity", "false_positive_parity", "accuracy_parity"]
 CLUSTERED = {"n": 20_000, "d": 10, "groups": 3, "clusters": 8}
 LABELLED = {"n": 20_000, "d": 20, "groups": 3}
 D, GROUPS, CLUSTERS = (8, 16, 32, 64, 128), (2, 4, 8, 16), (4, 8, 16, 32)
@@ -136,12 +138,13 @@ STUDIES = {
     ),
     "ConstrainedERMClassifier": Study(
         erm,
-        LABELLED | {"attributes": 1},
+        LABELLED | {"attributes": 1, "rules": 1},
         {
             "n": (8000, 32_000, 128_000, 512_000),
             "d": D,
             "groups": (*GROUPS, 32),
             "attributes": (2, 4, 8, 16),
+            "rules": (1, 2, 3, 4),
         },
     ),
     "ConstrainedERMRegressor": Study(

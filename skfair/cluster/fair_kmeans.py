@@ -155,9 +155,10 @@ class FairKMeans(
 
     Notes
     -----
-    A round costs a few passes over the rows, O(n K d) each, whatever the number of groups; large
-    data settle on a sample of 10000 rows first. For K clusters the limits of a balance between J
-    groups cost K J (J - 1) multipliers, share bounds 2 K J.
+    A round costs a few passes over the rows, O(n K d) each, whatever the number of groups. Large
+    data settle on a sample of 10000 rows first. Rounds on all rows then look again only at those
+    near a tie between clusters: a few rows in a hundred, whose costs are kept. For K clusters the
+    limits of a balance between J groups cost K J (J - 1) multipliers, share bounds 2 K J.
 
     X, groups and weights may be Dask collections ("prices" only). A pass then exchanges centres,
     prices and counts with the blocks, whatever the number of rows, and rows stay where they are,

@@ -33,8 +33,10 @@ from skfair.solvers.clustering.base import (
     check_limits,
     check_rows_here,
     clustering_solver,
+    for_each,
 )
 from skfair.utils.docs import documented
+from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
@@ -249,24 +251,23 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     ) -> None:
         """Keep the points that no other dominates, each with a model that can predict."""
         costs = np.array([point.clustering.cost for point in points])
-        relative = np.array(
-            [
-                _relative_balance(problem, point.clustering.labels, groups, attained)
-                for point in points
-            ]
-        )
+
+        def balance(point: FrontPoint) -> float:
+            return _relative_balance(problem, point.clustering.labels, groups, attained)
+
+        relative = np.array(for_each(balance, points, go_on))
         kept = np.flatnonzero(nondominated(costs, relative))
         kept = kept[np.argsort(costs[kept])]
-        models = [
-            FairKMeans.from_clustering(
-                problem.with_rules(points[i].rules),
-                groups,
-                points[i].clustering,
-                self,
-                min_balance=float(min(relative[i], 1.0)),
+
+        def model_of(i: int) -> FairKMeans:
+            rules, clustering = points[i].rules, points[i].clustering
+            own = problem.with_rules(rules)
+            min_balance = float(min(relative[i], 1.0))
+            return FairKMeans.from_clustering(
+                own, groups, clustering, self, min_balance=min_balance
             )
-            for i in kept
-        ]
+
+        models = for_each(model_of, kept.tolist(), go_on)
         small = np.min_scalar_type(max(self.n_clusters - 1, 1))
         self.labels_ = _stacked([model.labels_ for model in models]).astype(small)
         for model in models:

@@ -8,8 +8,9 @@ programme whose dual has one multiplier per cluster and rule:
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
 is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS-B; one evaluation
-is one pass over the rows, O(n K), which the problem makes wherever its rows are. The few rows near
-a tie are then moved so that whole rows meet the rules, and the cost is lowered. The value of the
+is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
+memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
+then moved so that whole rows meet the rules, and the cost is lowered. The value of the
 dual at the multipliers is a lower bound on the cost of every feasible assignment.
 """
 

@@ -55,6 +55,7 @@ from skfair.solvers.clustering.base import (
     FrontPoint,
     RulesOf,
     Starts,
+    for_each,
     of_labels,
     register,
 )
@@ -66,7 +67,7 @@ from skfair.solvers.clustering.swap_sample import (
     check_pairs,
     new_log,
 )
-from skfair.utils.history import History
+from skfair.utils.history import History, go_on
 
 # Random numbers made at a time, which bounds their memory.
 _MAX_DRAWS = 1 << 17
@@ -212,7 +213,11 @@ class Swap(ClusteringSolver):
             random_state=random_state,
             callback=callback,
         )
-        return [FrontPoint(0.0, no_rules, of_labels(free, row)) for row in front.labels]
+
+        def point(labels: NDArray[Any]) -> FrontPoint:
+            return FrontPoint(0.0, no_rules, of_labels(free, labels))
+
+        return for_each(point, list(front.labels), go_on)
 
     def descend(
         self,
