@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 from skfair.problems.erm.summed import SummedERM, few_rows
 from skfair.solvers.base import Solver
@@ -93,7 +94,7 @@ def solve_strictly(
         rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}
         found = walk(Judge(few, min_gap, True), theta0, params=rough, step_tol=ROUGH_TOL)
         if found.n_solves > 1 and found.is_feasible and not found.is_constant:
-            judge = Judge(SummedERM(problem, few), min_gap, True)
+            judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
             closed = close_on_all_rows(judge, found, solver, solve_params)
             if closed is not None:
                 return closed

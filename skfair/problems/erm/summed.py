@@ -68,7 +68,7 @@ class MeasuredSums(Measured):
 class SummedERM(LinearConstrainedERM):
     """The problem on all rows, with the second derivatives of a sample."""
 
-    offers: ClassVar[frozenset[Offer]] = frozenset({"hessian"})  # type: ignore[assignment]
+    offers: ClassVar[frozenset[Offer]] = frozenset({"hessian"})
 
     def __init__(self, whole: LinearConstrainedERM, sample: LinearConstrainedERM) -> None:
         super().__init__(
@@ -129,7 +129,7 @@ class SummedERM(LinearConstrainedERM):
 
     def _no_sums(self) -> list[_Sums]:
         """Return zeros: first those of the loss, whose rows are one cell, then those of rules."""
-        d = self.model.n_features
+        d = cast(LinearScore, self.model).n_features
         sizes = (1, *(rule.n_cells for rule in self.rules))
         return [_Sums(np.zeros(n), np.zeros(n), np.zeros((n, d))) for n in sizes]
 
