@@ -125,6 +125,28 @@ def dense_cell_sums(X, cells, weights, out):
 
 
 @njit(cache=True)
+def dense_column_sums(X, weights, origin, first, second):
+    """Add weighted distances of rows from an origin to ``first``, their squares to ``second``."""
+    for i in range(X.shape[0]):
+        w, row = weights[i], X[i]
+        for j in range(row.size):
+            apart = np.float64(row[j]) - origin[j]
+            first[j] += w * apart
+            second[j] += w * (apart * apart)
+
+
+@njit(cache=True)
+def dense_two_sums(X, slopes, cells, cell_slopes, out, of_cells):
+    """Add ``slopes[i]`` times row i to ``out``, ``cell_slopes[i]`` times it to its cell's line."""
+    for i in range(X.shape[0]):
+        a, w, row, target = slopes[i], cell_slopes[i], X[i], of_cells[cells[i]]
+        for j in range(row.size):
+            x = np.float64(row[j])
+            out[j] += a * x
+            target[j] += w * x
+
+
+@njit(cache=True)
 def sparse_scores(data, indices, indptr, coef, out):
     """Write each row of a CSR matrix times ``coef`` to ``out``, in double precision."""
     end = np.uint64(0)

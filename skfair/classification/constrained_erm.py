@@ -166,6 +166,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
     constraints; a Newton step adds a weighted Gram matrix, O(n d^2) dense. Inner coordinates are
     standardised, so columns of any scale will do; the penalty is on the weights of the columns as
     they are, as in scikit-learn. Fair problems are not convex: solutions are stationary points.
+    Of very many dense rows a sample leads near the solution; only the last steps see them all.
 
     X, y, groups and weights may be Dask collections, for linear scores and solvers that use all
     rows in a step. A pass exchanges weights, cell means and at most a Gram matrix with the blocks.

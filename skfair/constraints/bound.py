@@ -141,6 +141,13 @@ class BoundConstraint:
             max_disparity=limit,
         )
 
+    def on_rows(self, rows: IntArray) -> BoundConstraint:
+        """Return the rule on some rows, which are a sample: rates are made of cells as before."""
+        cells, weights = self.cells[rows], self.row_weights[rows]
+        of_cells = np.bincount(cells, weights, self.n_cells)
+        weights = weights / np.where(of_cells > 0, of_cells, 1.0)[cells]
+        return replace(self, moment=self.moment.on_rows(rows), cells=cells, row_weights=weights)
+
     def scaled(self, factor: float) -> BoundConstraint:
         """Return the rule with its bound multiplied, for targets in other units."""
         return replace(self, max_disparity=self.max_disparity * factor)

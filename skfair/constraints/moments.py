@@ -41,6 +41,10 @@ class Moment(ABC):
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return the moment of all rows that is reported: a 0/1 decision, an exact loss."""
 
+    def on_rows(self, rows: IntArray | slice) -> Moment:
+        """Return the moment of some rows."""
+        return self
+
 
 class Rate(Moment):
     """The share of rows on the right side of the threshold: phi = sigmoid(T s z).
@@ -75,6 +79,10 @@ class Rate(Moment):
             return predicted.astype(np.float64)
         return np.equal(predicted, self.signs > 0).astype(np.float64)
 
+    def on_rows(self, rows: IntArray | slice) -> Rate:
+        """Return the moment of some rows."""
+        return self if self.signs is None else Rate(self.signs[rows])
+
 
 class MeanLoss(Moment):
     """The loss that is minimised."""
@@ -96,6 +104,10 @@ class MeanLoss(Moment):
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return the loss of every row without smoothing."""
         return np.asarray(self.loss.exact(scores, self.targets))
+
+    def on_rows(self, rows: IntArray | slice) -> MeanLoss:
+        """Return the moment of some rows."""
+        return MeanLoss(self.loss, self.targets[rows])
 
 
 class MeanScore(Moment):

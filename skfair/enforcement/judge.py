@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.threshold_search import make_scan
+from skfair.enforcement.threshold_bins import make_scan
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import SolverResult
 
@@ -67,12 +67,17 @@ class Judge:
     def __init__(
         self, problem: RuledProblem, min_gap: Callable[[FloatArray], float], is_classifier: bool
     ) -> None:
-        self.problem, self.min_gap = problem, min_gap
+        self.problem, self.min_gap, self.is_classifier = problem, min_gap, is_classifier
         self.free = problem.relaxed()
         is_rate = [rule.moment.is_rate for rule in problem.rules]
         self.has_rates = any(is_rate)
         self.by_accuracy = is_classifier and self.has_rates
         self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
+
+    @property
+    def least_limit(self) -> float:
+        """The smallest of the true bounds on disparities."""
+        return min((rule.max_disparity for rule in self.problem.rules), default=np.inf)
 
     def candidate(self, problem: RuledProblem, result: SolverResult, level: int) -> Candidate:
         """Measure a solution by its true disparities, at its best threshold."""

@@ -39,7 +39,12 @@ def refine(path: Path, found: StrictResult) -> StrictResult:
     best = path.best().found
     if best.problem.loss is problem.loss:
         return best
-    return best._replace(scale=_scale(path.judge.free, _shifted(problem, best)))
+    return best._replace(scale=fitted_scale(path, best))
+
+
+def fitted_scale(path: Path, found: StrictResult) -> float:
+    """Return the multiple of the scores of a solution that has the least loss."""
+    return _scale(path.judge.free, _shifted(path.judge.problem, found))
 
 
 def _scale(free: RuledProblem, theta: FloatArray) -> float:

@@ -20,25 +20,33 @@ optima, and only has to lead near one that is good (:mod:`skfair.enforcement.ref
 Among the solutions that keep the true bounds the one of the lowest temperature is taken whose
 training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
 and with small cells they fit its noise.
+
+Where dense rows are very many, all this is done roughly on a few of them first
+(:mod:`skfair.enforcement.growing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Unpack
+from functools import partial
+from typing import Unpack, cast
 
 import numpy as np
 
 from skfair._typing import FloatArray
+from skfair.enforcement.growing import close_on_all_rows
 from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.summed import SummedERM, few_rows
 from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
+ROUGH_TOL = 1e-5  # of solves on a few rows
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, or from errors
 
 
@@ -80,8 +88,33 @@ def solve_strictly(
     found : StrictResult
         The solution.
     """
-    judge = Judge(problem, min_gap, is_classifier)
-    path = Path(judge, solver, solve_params)
+    few = few_rows(problem) if is_classifier and solver.is_precise else None
+    walk = partial(_walk, solver=solver, temperatures=temperatures, refine=refine)
+    if few is not None:
+        rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}
+        found = walk(Judge(few, min_gap, True), theta0, params=rough, step_tol=ROUGH_TOL)
+        if found.n_solves > 1 and found.is_feasible and not found.is_constant:
+            judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
+            closed = close_on_all_rows(judge, found, solver, solve_params)
+            if closed is not None:
+                return closed
+        theta0 = found.result.theta
+    return walk(Judge(problem, min_gap, is_classifier), theta0, params=solve_params)
+
+
+def _walk(
+    judge: Judge,
+    theta0: FloatArray,
+    *,
+    solver: Solver,
+    temperatures: Sequence[float],
+    refine: bool,
+    params: SolveOptions,
+    step_tol: float | None = None,
+) -> StrictResult:
+    """Walk the path on the rows of a judge."""
+    problem = judge.problem
+    path = Path(judge, solver, params, step_tol)
     free = path.solve_freely(problem.model_part(theta0))
     smoothest = problem.bounded(temperature=temperatures[0])
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)
@@ -93,7 +126,7 @@ def solve_strictly(
     refines = refine and judge.scan is not None and path.is_precise
     enough = judge.quality(theta) - CHEAP
     _climb(path, temperatures if judge.has_rates else temperatures[:1], enough, refines)
-    is_done = is_classifier or path.is_stopped or not path.is_precise
+    is_done = judge.is_classifier or path.is_stopped or not path.is_precise
     if not is_done and _has_local_optima(problem):
         _start_again(path)
     best = path.best()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.blocks.kinds import RowBlock
-from skfair.enforcement.thresholds import RateTable, Threshold, ThresholdScan, threshold_at
+from skfair.enforcement.thresholds import RateTable, Threshold, threshold_at
 from skfair.problems.erm.in_blocks import (
     LinearScores,
     PartitionedERM,
@@ -30,8 +30,6 @@ from skfair.problems.erm.in_blocks import (
     Task,
     pieces_of,
 )
-from skfair.problems.erm.in_memory import ConstrainedERM
-from skfair.problems.erm.problem import RuledProblem
 
 if TYPE_CHECKING:
     from skfair._kernels.thresholds import SortedRows
@@ -90,7 +88,7 @@ class ThresholdSearch:
         step = max(1, self._problem.n_samples // N_SAMPLED)
         sampled = visit(_sample, scores, step, combine=np.concatenate)
         edges = np.unique(np.quantile(sampled, np.linspace(0, 1, self._n_bins + 1)[1:-1]))
-        bins = visit(_fill, scores, edges, None, combine=_merged)
+        bins = visit(_fill, scores, edges, None, combine=merged_bins)
         is_open = self._may_hold_better(bins, min_gap)
         for _ in range(MAX_PASSES):
             if bins.n[is_open].sum() <= MAX_FETCHED or is_open.sum() > self._n_split:
@@ -98,7 +96,7 @@ class ThresholdSearch:
             split = _Split(edges, is_open, _ends(bins, is_open, self._n_split))
             if split.finer.size == edges.size:
                 break
-            inside = visit(_fill, scores, split.finer, split, combine=_merged)
+            inside = visit(_fill, scores, split.finer, split, combine=merged_bins)
             bins, edges = split.merged(bins, inside), split.finer
             is_open = self._may_hold_better(bins, min_gap)
         if bins.n[is_open].sum() > MAX_FETCHED:
@@ -136,7 +134,7 @@ class ThresholdSearch:
         return np.asarray(can_be_split & (least_inside <= 0) & (at_most > needed))
 
     def _assembled(
-        self, bins: Bins, is_open: NDArray[np.bool_], inside: _Inside, min_gap: float
+        self, bins: Bins, is_open: NDArray[np.bool_], inside: Inside, min_gap: float
     ) -> tuple[SortedRows, FloatArray, FloatArray]:
         """Put fetched rows and closed bins into one list, from the highest score down.
 
@@ -248,7 +246,7 @@ class _Split:
         )
 
 
-class _Inside(NamedTuple):
+class Inside(NamedTuple):
     """The rows of open bins."""
 
     bins: NDArray[np.int64]
@@ -282,7 +280,8 @@ def _open_rows(
     return near[is_open[np.searchsorted(edges, values[near])]]
 
 
-def _no_rows(n_bins: int, n_cells: list[int]) -> Bins:
+def no_rows(n_bins: int, n_cells: list[int]) -> Bins:
+    """Return bins without rows."""
     return Bins(
         np.zeros(n_bins, np.int64),
         np.full(n_bins, np.inf),
@@ -306,7 +305,7 @@ def _fill(
     A score equal to an edge lies below it.
     """
     n_bins = edges.size + 1 if split is None else split.n_new
-    bins = _no_rows(n_bins, task.n_cells)
+    bins = no_rows(n_bins, task.n_cells)
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
         if split is not None:
@@ -334,7 +333,7 @@ def _fill(
     return bins
 
 
-def _merged(parts: list[Bins]) -> Bins:
+def merged_bins(parts: list[Bins]) -> Bins:
     """Put the bins of several blocks together."""
     return Bins(
         sum((part.n for part in parts[1:]), parts[0].n),
@@ -353,11 +352,11 @@ def _fetch(
     scores: LinearScores,
     edges: FloatArray,
     is_open: NDArray[np.bool_],
-) -> _Inside:
+) -> Inside:
     """Return scores, gains and cells of the rows in open bins."""
     n_rules = len(task.n_cells)
     found = [
-        _Inside(
+        Inside(
             np.empty(0, np.int64),
             np.empty(0),
             np.empty(0),
@@ -372,7 +371,7 @@ def _fetch(
             continue
         some = piece.only(rows)
         found.append(
-            _Inside(
+            Inside(
                 np.searchsorted(edges, values[rows]),
                 values[rows],
                 some.loss_weights * some.targets,
@@ -383,13 +382,5 @@ def _fetch(
     return _joined(found)
 
 
-def _joined(parts: list[_Inside]) -> _Inside:
-    return _Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))
-
-
-def make_scan(problem: RuledProblem) -> ThresholdSearch | ThresholdScan:
-    """Return what scans the thresholds of a problem, wherever its rows are."""
-    if isinstance(problem, PartitionedERM):
-        return ThresholdSearch(problem)
-    assert isinstance(problem, ConstrainedERM)
-    return ThresholdScan(problem.rules, problem.targets, problem.everything.loss_weights)
+def _joined(parts: list[Inside]) -> Inside:
+    return Inside(*(np.concatenate(one, axis=-1) for one in zip(*parts, strict=True)))

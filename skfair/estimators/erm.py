@@ -162,7 +162,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     ) -> StrictResult:
         """Run the solver; callbacks follow it, with X and y as they were passed."""
         rng = check_random_state(self.random_state)
-        start = problem.start(rng)
+        start = problem.model.start(rng)
         if self.warm_start and hasattr(self, "_last_model"):
             start = self._last_point(problem)
         with report_iterations(

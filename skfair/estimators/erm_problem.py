@@ -293,6 +293,11 @@ def solve(
             **of_solver,
         )
     found = solver.solve(
-        problem, start, tol=tol, max_iter=max_iter, random_state=rng, callback=callback
+        problem,
+        problem.centered(start),
+        tol=tol,
+        max_iter=max_iter,
+        random_state=rng,
+        callback=callback,
     )
     return StrictResult(problem, found)

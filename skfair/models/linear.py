@@ -23,6 +23,8 @@ from skfair.utils.threads import over_blocks
 # Operations on each entry of X that a Newton step takes with products: two passes for each of about
 # 50 conjugate gradients, which wait for memory 10 to 20 times as long as a dense product does.
 PRODUCTS_PER_STEP = 2000
+# Columns whose mean is less than so many deviations from 0 lose little in single precision.
+NEAR = 100.0
 # Parts of the rows of which threads make matrices.
 _PARTS = 24
 
@@ -111,14 +113,21 @@ class LinearScore(ScoreModel):
             sums = np.zeros(self.n_features)
             X = self.X
             sparse_row_sums(X.data, X.indices, X.indptr, tape, slopes, sums)
-        return self._standardised_sums(sums, slopes.sum())
+        return self.standardised_sums(sums, slopes.sum())
 
     def pullbacks(self, tape: Any, slopes: FloatArray) -> FloatArray:
         """Return one gradient for each line of slopes: dense rows are read once for all."""
         if self.is_sparse:
             return super().pullbacks(tape, slopes)
         sums = row_sums(self.X if tape is None else tape, slopes)
-        return self._standardised_sums(sums, slopes.sum(axis=1))
+        return self.standardised_sums(sums, slopes.sum(axis=1))
+
+    def on_rows(self, rows: IntArray) -> LinearScore:
+        """Return the model of some rows, copied in single precision, in the same coordinates."""
+        X, is_near = self.X[rows], np.abs(self.mean).max(initial=0.0) < NEAR * self.scale.min()
+        if is_near and self.units.fit_single_precision:
+            X = X.astype(np.float32, copy=False)
+        return LinearScore(X, fit_intercept=self.fit_intercept, units=self.units)
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
@@ -140,7 +149,7 @@ class LinearScore(ScoreModel):
             ):
                 sums += own
         totals = np.bincount(cells, weights=slopes, minlength=n_cells)
-        return self._standardised_sums(sums, totals)
+        return self.standardised_sums(sums, totals)
 
     def gram(self, weights: FloatArray, tape: Any = None) -> FloatArray:
         """Return Z' diag(weights) Z for standardised rows Z, weights of either sign.
@@ -179,7 +188,7 @@ class LinearScore(ScoreModel):
         curvature[: self.n_features] = 1 / self.scale**2
         return curvature
 
-    def _standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
+    def standardised_sums(self, sums: FloatArray, totals: Any) -> FloatArray:
         """Turn X'd and 1'd into the derivative by the standardised parameters."""
         gradient = np.asarray((sums - np.multiply.outer(totals, self.mean)) / self.scale)
         if not self.fit_intercept:

@@ -13,6 +13,8 @@ from skfair.utils.threads import over_blocks
 
 # Rows per block of passes that need a copy of the rows, and of those that do not.
 BLOCK_ROWS, _THREAD_ROWS = 4096, 1 << 14
+# From so many rows on a kernel reads columns, which makes no copy of a block.
+_MANY_ROWS = 1 << 17
 
 
 # Dense data of at most this share of nonzeros are kept as CSR.
@@ -180,12 +182,21 @@ def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[Float
 def _dense_sums(
     X: NDArray[Any], weights: FloatArray, origin: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    is_long = X.shape[0] >= _MANY_ROWS
+    if is_long:
+        from skfair._kernels.linear import dense_column_sums
+
     def of_block(start: int, stop: int) -> FloatArray:
+        if is_long:
+            sums = np.zeros((2, X.shape[1]))
+            dense_column_sums(X[start:stop], weights[start:stop], origin, sums[0], sums[1])
+            return sums
         apart = X[start:stop] - origin
         first = weights[start:stop] @ apart
         return np.stack([first, weights[start:stop] @ np.square(apart, out=apart)])
 
-    sums = sum(over_blocks(of_block, X.shape[0], BLOCK_ROWS), start=np.zeros((2, X.shape[1])))
+    parts = over_blocks(of_block, X.shape[0], _THREAD_ROWS if is_long else BLOCK_ROWS)
+    sums = sum(parts, start=np.zeros((2, X.shape[1])))
     return sums[0], sums[1]
 
 

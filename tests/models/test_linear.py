@@ -380,6 +380,14 @@ def test_kernels(kernel, storage, dtype, tol):
     expected = sums + [(weights * (cells == c)) @ dense for c in range(3)]
     if storage == "dense":
         kernel("dense_cell_sums")(X, cells, weights, sums)
+        total, of_cells = np.ones(5), np.ones((3, 5))
+        kernel("dense_two_sums")(X, 2 * weights, cells, weights, total, of_cells)
+        assert close(total, 1 + 2 * weights @ X.astype(float), 1e-13)
+        assert close(of_cells, sums, 1e-13)
+        origin, moments = np.linspace(0, 1, 5), np.ones((2, 5))
+        kernel("dense_column_sums")(X, weights, origin, *moments)
+        for power, found in enumerate(moments, 1):
+            assert close(found, 1 + weights @ (X.astype(float) - origin) ** power, 1e-13)
         coef, scores, some = np.linspace(-1, 1, 5), np.empty(20), np.empty(7)
         kernel("dense_row_scores")(X, coef, scores)
         assert close(scores, X.astype(float) @ coef, 1e-14)

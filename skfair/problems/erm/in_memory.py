@@ -12,6 +12,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.losses import Loss
 from skfair.models.base import ScoreModel
+from skfair.models.linear import LinearScore
 from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer, Product
@@ -238,6 +239,28 @@ class LinearConstrainedERM(ConstrainedERM):
     def n_rows(self) -> int:
         """Number of the rows that an evaluation sees."""
         return int(self.everything.loss_weights.size)
+
+    def relaxed(self) -> LinearConstrainedERM:
+        """Return the problem without its rules."""
+        return cast(LinearConstrainedERM, super().relaxed())
+
+    def measured(self, w: FloatArray) -> Measured:
+        """Return what all rows say about parameters of the model."""
+        return self._measured(w)
+
+    def on_rows(self, rows: IntArray) -> LinearConstrainedERM:
+        """Return the problem on a sample of the rows, which are copied."""
+        sample = LinearConstrainedERM(
+            cast(LinearScore, self.model).on_rows(rows),
+            self.loss,
+            self.targets[rows],
+            [rule.on_rows(rows) for rule in self.rules],
+            sample_weight=self.everything.loss_weights[rows],
+            alpha=self.alpha,
+        )
+        sample.lower, sample.upper = self.lower, self.upper
+        sample.temperature = self.temperature
+        return sample
 
     def sampled(self) -> Self | None:
         """Return the problem on about a tenth of its rows; None if they would say too little.

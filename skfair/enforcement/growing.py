@@ -1,0 +1,67 @@
+"""Strict enforcement over very many rows: the path on a few of them, its end on all.
+
+A few rows say which temperature is right and about where the solution lies. From there one or two
+solves see all rows, under bounds that are shifted by what is true of all rows. Where the few rows
+say too little (the rules do not bind there, or cannot be kept, or these solves miss the limits) the
+whole path is walked on all rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skfair.enforcement.judge import Judge, StrictResult
+from skfair.enforcement.path import Path, Shifting
+from skfair.enforcement.refine import fitted_scale
+from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.problems.erm.problem import RuledProblem
+from skfair.solvers.base import Solver, SolverResult
+
+ROUGH_TOL = 1e-4  # of the first solve on all rows
+MAX_ROUNDS = 4  # solves after it
+CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
+
+
+class Closing(Shifting):
+    """Rounds on all rows that begin close to the solution."""
+
+    def move(self, problem: RuledProblem, result: SolverResult) -> bool:
+        """Shift the bounds by what is seen; return whether that may still gain something."""
+        judge = self.path.judge
+        seen = judge.compare(problem, result.theta, result.multipliers)
+        damping = self.path.damping(problem, result.theta)
+        self.offsets = self.offsets + damping * (seen.differences - self.offsets)
+        is_close = abs(seen.violation) <= CLOSE * judge.least_limit
+        self.is_settled = is_close and self.path.candidates[-1].found.is_feasible
+        return not self.is_settled
+
+
+def close_on_all_rows(
+    judge: Judge,  # of all rows
+    found: StrictResult,  # of the sample
+    solver: Solver,
+    params: SolveOptions,
+) -> StrictResult | None:
+    """Go on from the solution of a sample; None if limits are then not kept, or not used."""
+    problem = judge.problem
+    path = Path(judge, solver, params, step_tol=params.get("tol", 1e-6))
+    of_sample = found.problem
+    smooth = problem.with_loss(of_sample.loss).bounded(temperature=of_sample.temperature)
+    start = Place(smooth.centered(found.result.theta), found.result.multipliers)
+    # Where a bound presses, it stood at the smooth value.
+    at, seen = smooth.evaluate(start.theta), judge.compare(smooth, *start).differences
+    lam = found.result.multipliers
+    stood = np.where(lam > 0, problem.upper, problem.lower) - at.constraints
+    offsets = seen + (1 - path.damping(smooth, start.theta)) * np.where(lam == 0, 0.0, stood - seen)
+    rounds = Closing(path, smooth, offsets)
+    rough: SolveOptions = {**path.params, "tol": max(path.tol, ROUGH_TOL)}
+    here = rounds.run(solver, start, 1, rough)
+    rounds.run(solver, here, MAX_ROUNDS, path.params)
+    if path.is_stopped:
+        return path.counted(path.best().found)
+    best = path.candidates[-1].found
+    if not rounds.is_settled or best.is_constant or best.result.status != "converged":
+        return None
+    if best.problem.loss is not problem.loss:
+        best = best._replace(scale=fitted_scale(path, best))
+    return path.counted(best)

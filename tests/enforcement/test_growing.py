@@ -1,0 +1,80 @@
+"""Strict enforcement over very many rows: as good as the walk on all of them, and the same bits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.enforcement import growing, strict, threshold_bins
+from skfair.metrics import demographic_parity_difference, equalized_odds_difference
+from skfair.problems.erm import summed
+from skfair.utils import threads
+
+MEASURES = {
+    "demographic_parity": demographic_parity_difference,
+    "equalized_odds": equalized_odds_difference,
+}
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    monkeypatch.setattr(summed, "FEW_ROWS", 4000)
+    monkeypatch.setattr(threshold_bins, "_MANY", 1000)
+
+
+def crowd(seed, n=40_000):
+    rng = np.random.default_rng(seed)
+    groups, X = rng.integers(3, size=n), rng.normal(size=(n, 5))
+    X[:, :3] += 0.5 * (groups[:, None] == np.arange(3))
+    y = (X @ [0.8, 0.1, -0.6, 0.5, 0.5] + rng.logistic(size=n) > 0).astype(int)
+    return X, y, groups
+
+
+@pytest.mark.parametrize("rule", MEASURES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_rows_first_is_as_good_and_keeps_the_limit(rule, seed, monkeypatch):
+    X, y, groups = crowd(seed)
+    closed = []
+    close = strict.close_on_all_rows
+    monkeypatch.setattr(
+        strict, "close_on_all_rows", lambda *given: closed.append(close(*given)) or closed[-1]
+    )
+    model = ConstrainedERMClassifier(rule, 0.03).fit(X, y, sensitive_features=groups)
+    assert closed
+    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= 0.03
+    assert model.kkt_residual_ <= model.tol
+    assert model.status_ == "converged"
+    monkeypatch.setattr(strict, "few_rows", lambda problem: None)
+    whole = ConstrainedERMClassifier(rule, 0.03).fit(X, y, sensitive_features=groups)
+    assert model.score(X, y) >= whole.score(X, y) - 0.001
+    if rule == "demographic_parity":  # equalized odds ends with more accuracy, and more loss
+        assert model.objective_ <= whole.objective_ + 2e-4
+
+
+def test_rules_that_do_not_bind_and_limits_that_cannot_be_kept_take_the_whole_path():
+    X, y, groups = crowd(2)
+    loose = ConstrainedERMClassifier(max_disparity=0.9).fit(X, y, sensitive_features=groups)
+    free = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, sensitive_features=groups)
+    assert loose.objective_ == pytest.approx(free.objective_, abs=1e-9)
+    assert loose.multipliers_ == pytest.approx(0)
+
+
+def test_what_is_not_settled_on_all_rows_is_walked_again(monkeypatch):
+    X, y, groups = crowd(3)
+    monkeypatch.setattr(growing, "CLOSE", -1.0)
+    model = ConstrainedERMClassifier(max_disparity=0.03).fit(X, y, sensitive_features=groups)
+    assert demographic_parity_difference(y, model.predict(X), sensitive_features=groups) <= 0.03
+
+
+def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(summed, "_BLOCK_ROWS", 1024)
+    X, y, groups = crowd(4)
+    fitted = []
+    for n_threads in (1, 2, 5):
+        monkeypatch.setattr(threads, "allowed_threads", lambda n=n_threads: n)
+        model = ConstrainedERMClassifier(max_disparity=0.03)
+        fitted.append(model.fit(X, y, sensitive_features=groups))
+    for other in fitted[1:]:
+        assert_array_equal(other.coef_, fitted[0].coef_)
+        assert_array_equal(other.multipliers_, fitted[0].multipliers_)
+        assert other.intercept_ == fitted[0].intercept_
