@@ -1,6 +1,7 @@
 """
 How large a disparity does chance alone produce?
 ================================================
+
 Groups that are treated alike still differ in a sample, and differ more with many groups and few
 rows. The noise floor is the disparity that chance alone produces. A value below it is not evidence
 of a difference.

@@ -17,7 +17,7 @@ MEASURES: dict[str, Words] = {
     "base_rate": Words(
         "Base rate",
         "The share of the group that is truly positive.",
-        "Whether the labels themselves are right, or were recorded alike in all groups.",
+        "Whether the labels are right, and were recorded in the same way in all groups.",
     ),
     "selection_rate": Words(
         "Selection rate",
@@ -31,12 +31,12 @@ MEASURES: dict[str, Words] = {
     ),
     "false_positive_rate": Words(
         "False positive rate",
-        "Of those who are truly negative, the share that is decided positively all the same.",
+        "Of those who are truly negative, the share that is decided positively.",
         "What happens to those who are truly positive.",
     ),
     "false_negative_rate": Words(
         "False negative rate",
-        "Of those who are truly positive, the share that is decided negatively all the same.",
+        "Of those who are truly positive, the share that is decided negatively.",
         "What happens to those who are truly negative.",
     ),
     "positive_predictive_value": Words(
@@ -47,7 +47,7 @@ MEASURES: dict[str, Words] = {
     "false_omission_rate": Words(
         "False omission rate",
         "Of those who are decided negatively, the share that is truly positive.",
-        "How large the two sides are.",
+        "How many people are decided positively and negatively.",
     ),
     "accuracy": Words(
         "Accuracy",
@@ -62,20 +62,20 @@ MEASURES: dict[str, Words] = {
     ),
     "auc": Words(
         "AUC",
-        "How often a truly positive member of the group is ranked above a truly negative one.",
-        "Whether members of one group are ranked fairly against those of another.",
+        "How often truly positive members have higher scores than truly negative ones.",
+        "Whether members of one group are ranked fairly compared with those of another.",
     ),
     "calibration_error": Words(
         "Calibration error",
-        "How far scores are from what happened, on average.",
+        "How far scores are from the observed shares, on average.",
         "In which direction; see the curve.",
     ),
-    "mean_target": Words("Mean target", "The average true number.", "How it is spread."),
+    "mean_target": Words("Mean target", "The average true number.", "How much the numbers vary."),
     "mean_prediction": Words("Mean prediction", "The average prediction.", "Whether it is right."),
     "mean_residual": Words(
         "Mean residual",
-        "The average of truth minus prediction: above 0 the group is predicted too low.",
-        "How large errors are; those of opposite sign cancel.",
+        "The average of truth minus prediction. Above 0, predictions for the group are too low.",
+        "How large errors are, because errors of opposite signs cancel.",
     ),
     "mean_absolute_error": Words(
         "Mean absolute error",
@@ -90,7 +90,7 @@ MEASURES: dict[str, Words] = {
     "relative_cost": Words(
         "Cost",
         "The cost of the clustering as a multiple of that of the cheapest one.",
-        "Whether a cheaper clustering is of more use.",
+        "Whether a cheaper clustering is more useful.",
     ),
     "error_change": Words(
         "Change of error",
@@ -107,9 +107,11 @@ MEASURES: dict[str, Words] = {
         "The share that was decided positively (or predicted higher) before and is not now.",
         "Whether those who moved are truly negative.",
     ),
-    "changed": Words("Changed", "The share whose class is another one now.", "Whether rightly."),
+    "changed": Words(
+        "Changed", "The share whose predicted class has changed.", "Whether the change is right."
+    ),
     "share_predicted": Words(
-        "Share predicted", "How often the class is predicted.", "Whether rightly."
+        "Share predicted", "How often the class is predicted.", "Whether the predictions are right."
     ),
     "recall": Words(
         "Recall",
@@ -126,7 +128,7 @@ METRICS: dict[str, Words] = {
     ),
     "equal_opportunity": Words(
         "Equal opportunity",
-        "How far true positive rates are apart: do those who deserve it have the same chance?",
+        "How far true positive rates are apart: do truly positive people have the same chance?",
         "Anything about those who are truly negative.",
     ),
     "false_positive_parity": Words(
@@ -153,21 +155,28 @@ METRICS: dict[str, Words] = {
     "accuracy_parity": Words(
         "Accuracy parity",
         "How far accuracies are apart.",
-        "Who is harmed: errors of opposite kinds count alike.",
+        "Who is harmed, because both kinds of errors count alike.",
     ),
-    "mean_score": Words("Mean score", "How far mean scores are apart.", "Who is decided how."),
+    "mean_score": Words(
+        "Mean score", "How far mean scores are apart.", "Which decisions are made."
+    ),
     "mean_prediction": Words(
-        "Mean prediction", "How far mean predictions are apart.", "Whether the truth is, too."
+        "Mean prediction",
+        "How far mean predictions are apart.",
+        "Whether the true means are apart, too.",
     ),
     "mean_residual": Words(
         "Mean residual",
-        "How far mean residuals are apart: is one group predicted too low, another too high?",
+        "How far mean residuals are apart: are predictions too low for one group and too high for "
+        "another?",
         "How precise predictions are.",
     ),
     "mean_absolute_error": Words(
         "Mean absolute error", "How far mean errors are apart.", "In which direction they are."
     ),
-    "independence": Words("Independence", "How far selection rates are apart.", "Whether rightly."),
+    "independence": Words(
+        "Independence", "How far selection rates are apart.", "Whether this is right."
+    ),
     "separation": Words(
         "Separation",
         "Differences of true and of false positive rates, added up.",
@@ -183,12 +192,14 @@ METRICS: dict[str, Words] = {
 
 LIMITS = (
     "The report describes these rows. It says nothing about people who are not in them.",
-    "Labels are taken as the truth. If they were recorded differently by group, so are all errors.",
+    "Labels are assumed to be true. If they were recorded differently in some groups, this affects "
+    "all errors.",
     "An interval covers one number. Among many intervals some miss their number.",
-    "A difference within what chance shows does not prove equal treatment: small groups hide much.",
-    "With groups of few rows the interval of a gap is cautious: it may reach 0 though the gap is "
-    "beyond chance.",
-    "Rates do not say why they differ, and no number here decides whether a difference is just.",
+    "A difference that chance can explain does not prove equal treatment: small groups can hide "
+    "large differences.",
+    "With small groups the interval of a gap is cautious: it may include 0 although the gap is "
+    "larger than chance can explain.",
+    "Rates do not say why they differ, and no number can tell whether a difference is just.",
 )
 
 
