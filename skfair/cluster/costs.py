@@ -18,6 +18,8 @@ from skfair.solvers.clustering.assignment import place
 _TINY = 1e-300
 # Centres move at most so often, and until the cost falls by less than this part of it.
 _MOST_ROUNDS, _SETTLED = 100, 1e-5
+# Violations, in rows, that differ by less are equal: they are sums with rounding.
+VIOLATION_ROUNDING = 1e-9
 CostFunction = Callable[[Any, Any], Any]
 
 
@@ -94,25 +96,24 @@ def means_of(
 
 
 class Moved(NamedTuple):
-    """An assignment, what rows pay in it, its centres (None: those of before), and the rounds."""
+    """An assignment, what rows pay in it, its centres, and the rounds."""
 
     placement: Placement
     costs: FloatArray
-    centers: FloatArray | None
+    centers: FloatArray
     n_rounds: int
 
 
-def move_centers(
-    X: NDArray[Any], problem: CostProblem, found: Placement, costs: FloatArray, centers: FloatArray
-) -> Moved:
+def move_centers(X: NDArray[Any], problem: CostProblem, start: Moved) -> Moved:
     """Move centres to the means of their rows and assign again, until the cost settles."""
-    best, cost = Moved(found, costs, None, 0), mean_cost(costs, found.labels, problem.weights)
-    for n_rounds in range(1, _MOST_ROUNDS):
+    best, found, centers = start, start.placement, start.centers
+    cost = mean_cost(start.costs, found.labels, problem.weights)
+    for n_rounds in range(start.n_rounds + 1, start.n_rounds + _MOST_ROUNDS):
         centers = means_of(X, found.labels, problem.weights, centers)
         costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
         found = place(problem, costs, found.multipliers)
         before, cost = cost, mean_cost(costs, found.labels, problem.weights)
-        if found.violation > best.placement.violation or cost >= before:
+        if found.violation > best.placement.violation + VIOLATION_ROUNDING or cost >= before:
             return best._replace(n_rounds=n_rounds)
         best = Moved(found, costs, centers, n_rounds)
         if cost > (1 - _SETTLED) * before:

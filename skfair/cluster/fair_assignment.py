@@ -25,14 +25,15 @@ from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, Mat
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     CostFunction,
+    Moved,
     centers_of,
     cost_function,
     cost_table,
     distances_to_centers,
     mean_cost,
-    move_centers,
 )
 from skfair.cluster.limits import representation_rules
+from skfair.cluster.relocation import improved
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.sensitive_columns import take_columns
@@ -74,11 +75,11 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         ``costs(clusterer, X)`` returns what each row pays in each cluster, for other clusterers:
         distances to medoids, or of mixed columns. X is then passed on as it is.
     update_centers : bool, default=False
-        Whether centres move to the means of their rows and rows are assigned again, in turn, until
-        the cost settles. It costs less at the same limits; the clusters are then no longer those of
-        the clusterer.
+        Whether centres move: those that are hardly needed to where rows pay most, if a sample shows
+        that it pays, then all to the means of their rows, until the cost settles. It costs less at
+        the same limits; the clusters are then no longer those of the clusterer.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clusterer, if it has none of its own.
+        Seed of the clusterer, if it has none of its own, and of the sample of ``update_centers``.
     drop_sensitive : bool, default=True
         Whether these columns are kept out of the clustering.
 
@@ -234,10 +235,10 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
                 f"update_centers=True needs a clusterer with centres and costs=None; "
                 f"{type(self.clusterer_).__name__} is used with other costs."
             )
-        moved = move_centers(X, problem, found, costs, centers_of(self.clusterer_))
+        start = Moved(found, costs, centers_of(self.clusterer_), 0)
+        moved = improved(X, problem, start, check_random_state(self.random_state))
         self.n_iter_ += moved.n_rounds
-        if moved.centers is not None:
-            self.cluster_centers_ = self._moved = moved.centers
+        self.cluster_centers_ = self._moved = moved.centers
         return moved.placement, moved.costs
 
     def _checks(self) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skfair.cluster import FairAssignment, FairKMeans
+from skfair.cluster.costs import Moved, move_centers
+from skfair.groups.encoding import encode_groups
+from skfair.solvers.clustering.assignment import assign
 
 
 def people(n=400, seed=0):
@@ -132,11 +135,21 @@ def test_a_cluster_without_rows_keeps_its_centre_while_others_move():
     inner = KMeans(3, n_init=1, random_state=0).fit(X)
     far = np.array([90.0, 90.0])
     inner.cluster_centers_ = np.vstack([inner.cluster_centers_, far])
+    stay = FairAssignment(FrozenEstimator(inner), min_balance=0.0)
+    stay.fit(X + 0.3, sensitive_features=groups)  # there is something to gain
+    costs = ((X[:, None] + 0.3 - inner.cluster_centers_) ** 2).sum(axis=2)
+    problem = stay._problem(encode_groups(groups), None, 4)
+    start = Moved(assign(problem, costs), costs, inner.cluster_centers_, 1)
+    moved = move_centers(X + 0.3, problem, start)
+    assert moved.n_rounds > 1
+    assert 3 not in moved.placement.labels
+    assert np.array_equal(moved.centers[3], far)
+    # Unless a place is found where it is needed.
     model = FairAssignment(FrozenEstimator(inner), min_balance=0.0, update_centers=True)
-    model.fit(X + 0.3, sensitive_features=groups)  # there is something to gain
-    assert model.n_iter_ > 1
-    assert 3 not in model.labels_
-    assert np.array_equal(model.cluster_centers_[3], far)
+    model.set_params(random_state=0).fit(X + 0.3, sensitive_features=groups)
+    assert 3 in model.labels_
+    own = moved.costs[np.arange(groups.size), moved.placement.labels]
+    assert model.cost_ < own.mean() < stay.cost_
 
 
 def test_many_rows_cost_hardly_more_than_by_all_their_prices():

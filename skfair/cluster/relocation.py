@@ -1,0 +1,130 @@
+"""Better places for centres: one that is hardly needed moves to where rows pay most.
+
+Moving centres to the means of their rows ends near where they were. Here rows that are far from all
+centres are drawn from a sample; one of them takes the place of the centre that is missed least, and
+the exchange is kept if the centres then settle at a lower cost. This is the local search of
+Lattanzi and Sohler (2019), "A better k-means++ algorithm via local search", without limits: they
+are kept afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+
+from skfair._typing import FloatArray
+from skfair.cluster.costs import (
+    VIOLATION_ROUNDING,
+    Moved,
+    mean_cost,
+    means_of,
+    move_centers,
+)
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.solvers.clustering.assignment import assign
+
+# Rows of the sample; exchanges that are tried, most of them in vain; rows drawn for each.
+_SAMPLE, _N_TRIES, _MOST_IN_VAIN, _N_DRAWN = 10_000, 60, 20, 16
+# Rounds after an exchange; it may cost _WORSE at first, and must gain _GAIN in the end, relatively.
+_N_ROUNDS, _WORSE, _GAIN = 4, 0.02, 1e-3
+# Steps on the prices of many rows, after those on a sample.
+_SETTLING_STEPS = 2
+
+
+class _Settled(NamedTuple):
+    """Centres, squared distances of the rows to them, and the cost."""
+
+    centers: FloatArray
+    distances: FloatArray
+    cost: float
+
+
+def improved(
+    X: NDArray[Any], problem: CostProblem, start: Moved, rng: np.random.RandomState
+) -> Moved:
+    """Relocate centres if that pays, and move all to the means of their rows."""
+    centers = relocated(X, start.centers, problem.weights, rng)
+    if centers is not None:
+        costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
+        other = Moved(assign(problem, costs, settle_iter=_SETTLING_STEPS), costs, centers, 1)
+        found = move_centers(X, problem, other)
+        now, before = (
+            mean_cost(one.costs, one.placement.labels, problem.weights) for one in (found, start)
+        )
+        allowed = start.placement.violation + VIOLATION_ROUNDING
+        if now < before and found.placement.violation <= allowed:
+            return found
+    return move_centers(X, problem, start)
+
+
+def relocated(
+    X: NDArray[np.floating], centers: FloatArray, weights: FloatArray, rng: np.random.RandomState
+) -> FloatArray | None:
+    """Return better centres, None if a sample shows no exchange that gains.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+    centers : ndarray of shape (n_clusters, n_features)
+        Centres.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
+    rng : RandomState
+        Draws the sample, and rows from it.
+
+    Returns
+    -------
+    centers : ndarray of shape (n_clusters, n_features) or None
+        The better ones.
+    """
+    if centers.shape[0] < 2:
+        return None
+    rows = np.arange(X.shape[0])
+    if rows.size > _SAMPLE:
+        rows = rng.choice(rows, _SAMPLE, replace=False)
+    sample, weights = np.asarray(X[rows], dtype=np.float64), weights[rows]
+    best = _settled(sample, weights, np.asarray(centers, dtype=np.float64))
+    n_kept = n_in_vain = 0
+    for _ in range(_N_TRIES):
+        if n_in_vain == _MOST_IN_VAIN or best.cost <= 0:
+            break
+        n_in_vain += 1
+        start, cost = _exchanged(sample, weights, best, rng)
+        if cost < (1 + _WORSE) * best.cost:
+            found = _settled(sample, weights, start)
+            if found.cost < (1 - _GAIN) * best.cost:
+                best, n_kept, n_in_vain = found, n_kept + 1, 0
+    return best.centers if n_kept else None
+
+
+def _settled(X: FloatArray, weights: FloatArray, centers: FloatArray) -> _Settled:
+    """Move centres to the means of their rows a few times."""
+    distances = euclidean_distances(X, centers, squared=True)
+    for _ in range(_N_ROUNDS):
+        centers = means_of(X, distances.argmin(axis=1), weights, centers)
+        distances = euclidean_distances(X, centers, squared=True)
+    return _Settled(centers, distances, float(weights @ distances.min(axis=1)))
+
+
+def _exchanged(
+    X: FloatArray, weights: FloatArray, now: _Settled, rng: np.random.RandomState
+) -> tuple[FloatArray, float]:
+    """Return centres of which the best one is exchanged for the best drawn row, and the cost."""
+    nearest = now.distances.argmin(axis=1)
+    first, second = np.partition(now.distances, 1, axis=1)[:, :2].T
+    chances = weights * first
+    drawn = X[rng.choice(weights.size, _N_DRAWN, p=chances / chances.sum())]
+    to_drawn = euclidean_distances(X, drawn, squared=True)
+    with_own = np.minimum(to_drawn, first[:, None])
+    without_own = np.minimum(to_drawn, second[:, None])
+    missed = np.zeros((now.centers.shape[0], _N_DRAWN))
+    np.add.at(missed, nearest, weights[:, None] * (without_own - with_own))
+    costs = weights @ with_own + missed
+    cluster, row = np.unravel_index(costs.argmin(), costs.shape)
+    centers = now.centers.copy()
+    centers[cluster] = drawn[row]
+    return centers, float(costs[cluster, row])
