@@ -19,7 +19,7 @@ from skfair.solvers.base import Solver, SolverResult
 
 ROUGH_TOL = 1e-4  # of the first solve on all rows
 MAX_ROUNDS = 4  # solves after it
-# Where steep rates of all rows bend unlike those of the few, a solve takes more steps than the path.
+# Where steep rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
 

@@ -64,5 +64,6 @@ class InnerModels:
         inner = get_tags(self._inner())
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        if inner.classifier_tags is not None:  # else fit says that it is no classifier
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags

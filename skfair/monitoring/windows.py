@@ -211,7 +211,7 @@ class Windows:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        names = (*("starts", "weighted", "information", "before", "leaning", "waiting", "known"),)
+        names = ("starts", "weighted", "information", "before", "leaning", "waiting", "known")
         return {name: getattr(self, name).tolist() for name in names}
 
     @classmethod

@@ -47,6 +47,8 @@ def gap_sentence(gap: Any, confidence: float) -> str:
     if plain in LABEL_METRICS:
         of_class = f" ({label[:-1]})" if label else ""
         means = LABEL_METRICS[plain].what.lower() + of_class
+    if not gap.first_group and not np.isfinite(gap.value_low):
+        return f"{gap.view}: {means} are known for one group only, so nothing can be compared."
     of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
     apart = (
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"

@@ -11,7 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -333,8 +333,9 @@ def test_models_of_every_kind():
         FairDecisionClassifier(pipeline, cv=3, sensitive_columns="sex"), cv=2
     )
     assert calibrated.fit(frame.assign(sex=groups), labels).predict(frame.assign(sex=groups)).size
-    with pytest.raises(TypeError, match="neither predict_proba nor decision_function"):
-        FairDecisionClassifier(NoScores()).fit(X, y, sensitive_features=groups)
+    for inner in (NoScores(), LinearRegression()):
+        with pytest.raises(TypeError, match="neither predict_proba nor decision_function"):
+            FairDecisionClassifier(inner).fit(X, y, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(

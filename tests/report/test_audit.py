@@ -187,6 +187,13 @@ def test_a_group_without_positives_is_named():
     assert {row["first_group"], row["second_group"]} == {"b", "c"}
 
 
+def test_one_group_has_nothing_to_compare_with():
+    y = np.random.default_rng(0).integers(0, 2, 100)
+    text = str(audit(y, y, sensitive_features=np.full(100, "a")))
+    assert text.count("for one group only") == 3
+    assert "apart" not in text
+
+
 def test_calibration_is_plain_averaging():
     A, y, p, score = people()
     table = FEW(y, p, score, sensitive_features=A).calibration
