@@ -6,6 +6,7 @@ gradient; it keeps no rows. :class:`PlugInScore` holds the rows of a fit and han
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,6 +103,11 @@ class PlugInScore(ScoreModel):
     def __init__(self, function: ScoreFunction, X: Rows) -> None:
         self.function, self.X = function, X
         self.n_samples, n_features = X.shape
+        if not isinstance(getattr(function, "n_parameters", None), Integral):
+            raise TypeError(
+                f"The attribute n_parameters of model={function!r} must be the number of its "
+                "parameters, as an int. Try skfair.models.check_score_model."
+            )
         self.n_parameters = function.n_parameters
         self._dtype = np.dtype(np.float64)  # of the scores
         # Columns are handed over as they are.

@@ -231,6 +231,10 @@ def test_mistakes():
         )
     with pytest.raises(ValueError, match="'model' parameter"):
         ConstrainedERMClassifier(model="mlp").fit(X, y, sensitive_features=sex)
+    many = Affine(3)
+    many.n_parameters = "many"
+    with pytest.raises(TypeError, match="attribute n_parameters of model="):
+        ConstrainedERMClassifier(model=many).fit(X, y, sensitive_features=sex)
     flat = type("Flat", (Affine,), {"forward": lambda self, t, X: (np.zeros(3), X)})(3)
     with pytest.raises(ValueError, match=r"scores of shape \(3,\)"):
         ConstrainedERMClassifier(model=flat).fit(X, y, sensitive_features=sex)
