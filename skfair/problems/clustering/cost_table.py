@@ -119,7 +119,7 @@ class CostTable(ABC):
         cells, weights = self.rows.cells, self.rows.weights
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
-            counts = self._no_counts()
+            counts = self.rows.no_counts()
             value = soft_assign(costs, price, cells[part], weights[part], temperature, counts)
             return value, counts
 
@@ -145,7 +145,7 @@ class CostTable(ABC):
         labels = np.empty(cells.size, np.int32)
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[float, FloatArray]:
-            counts = self._no_counts()
+            counts = self.rows.no_counts()
             value = hard_assign(costs, price, cells[part], weights[part], labels[part], counts)
             return value, counts
 
@@ -203,12 +203,9 @@ class CostTable(ABC):
         sums = self.each(lambda part, costs: sum_of_own(costs, labels[part], weights[part]))
         return float(sum(sums)) / self.rows.total_weight
 
-    def _no_counts(self) -> FloatArray:
-        return np.zeros((self.rows.n_clusters, self.rows.n_cells))
-
     def _added(self, parts: list[tuple[float, FloatArray]]) -> tuple[float, FloatArray]:
         """Add up values and counts, in the order of the blocks."""
-        value, counts = 0.0, self._no_counts()
+        value, counts = 0.0, self.rows.no_counts()
         for of_block, counted in parts:
             value += of_block
             counts += counted

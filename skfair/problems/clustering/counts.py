@@ -178,17 +178,21 @@ class GroupedRows:
         """Whether every row has the weight 1: counts are whole numbers."""
         return bool(np.all(self.weights == 1))
 
+    def no_counts(self) -> FloatArray:
+        """Return zeros, by cluster and cell."""
+        return np.zeros((self.n_clusters, self.n_cells))
+
     def counts(self, labels: Any) -> FloatArray:
         """Return the weight of the rows by cluster and cell."""
-        size = self.n_clusters * self.n_cells
+        from skfair._kernels.counting import count_cells
 
         def of_block(i: int, j: int) -> FloatArray:
-            joint = labels[i:j] * self.n_cells + self.cells[i:j]
-            counts = np.bincount(joint, weights=self.weights[i:j], minlength=size)
-            return counts.astype(np.float64)  # there may be no rows
+            counts = self.no_counts()
+            count_cells(labels[i:j], self.cells[i:j], self.weights[i:j], counts)
+            return counts
 
-        total = sum(over_blocks(of_block, self.cells.size), np.zeros(size))
-        return total.reshape(self.n_clusters, self.n_cells)
+        parts = over_blocks(of_block, self.cells.size)
+        return np.asarray(sum(parts, self.no_counts()))
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""

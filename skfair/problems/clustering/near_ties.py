@@ -42,7 +42,7 @@ class NearTies:
         cells, weights, reach = rows.cells, rows.weights, self._reach
 
         def of_block(part: slice, costs: NDArray[Any]) -> tuple[Any, ...]:
-            counts = np.zeros((rows.n_clusters, rows.n_cells))
+            counts = rows.no_counts()
             near = np.empty(costs.shape[0], np.int64)
             given = costs, price, cells[part], weights[part], reach
             n_near, paid = tell_apart(*given, self.labels[part], near, counts)
