@@ -154,7 +154,7 @@ def kernel_breaches(root):
             if not isinstance(node, ast.FunctionDef):
                 continue
             decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
-            if decorators != ["njit(cache=True)"]:
+            if decorators not in (["njit(cache=True)"], ["njit(cache=True, inline='always')"]):
                 breaches.append(f"{name}: {node.name} must be decorated with @njit(cache=True)")
             if not ast.get_docstring(node):
                 breaches.append(f"{name}: {node.name} has no docstring")

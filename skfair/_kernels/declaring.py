@@ -29,19 +29,20 @@ _KERNELS = Path(__file__).parent
 _CONFIG: Any = numba.config  # its fields are set when numba is imported
 
 
-def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
+def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]], Any]:
     """Return numba's decorator of the same name, which does without a place for compiled code."""
+    options: dict[str, Any] = {"nogil": True, "inline": inline}
 
     def declare(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=cache, nogil=True)(function)
+            return numba.njit(cache=cache, **options)(function)
         except RuntimeError:  # numba has no place to keep the compiled code
             folder = _temporary_folder()
         if folder is None:
-            return numba.njit(nogil=True)(function)
+            return numba.njit(**options)(function)
         given, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
         try:  # the place is chosen here, once; kernels of other packages are left alone
-            return numba.njit(cache=cache, nogil=True)(function)
+            return numba.njit(cache=cache, **options)(function)
         finally:
             _CONFIG.CACHE_DIR = given
 

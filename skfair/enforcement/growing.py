@@ -9,7 +9,9 @@ whole path is walked on all rows.
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
+from skfair._typing import FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import Path, Shifting
 from skfair.enforcement.refine import fitted_scale
@@ -22,6 +24,40 @@ MAX_ROUNDS = 4  # solves after it
 # Where steep rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
+
+
+# Scores that say how fast true and smooth rates change, and what their ratio may be.
+SEEN_SCORES, RATIOS = 50_000, (0.7, 4.0)
+ROOM = 0.1  # share of a limit that a sample may miss: that is decided on all rows
+
+
+class ManyRowsPath(Path):
+    """A path on rows so many that their scores say how a shift of bounds moves true rates."""
+
+    @property
+    def room(self) -> float:
+        """By how much a limit may be missed where rounds end."""
+        return ROOM * self.judge.least_limit
+
+    def damping(self, problem: RuledProblem, theta: FloatArray) -> float:
+        """Return the share of a newly seen difference to believe.
+
+        Bounds that move by x move smooth values by x, and true ones by x times the ratio of their
+        slopes.
+        """
+        return 1 / slope_ratio(self.judge.problem.scores(theta), problem.temperature)
+
+    def _tol_of_steps(self) -> float:
+        return float(self.tol)
+
+
+def slope_ratio(scores: FloatArray, temperature: float) -> float:
+    """Return about how much faster true rates change than smooth ones, if scores shift."""
+    some = scores[:: max(1, scores.size // SEEN_SCORES)]
+    near = np.partition(np.abs(some), some.size // 8)[some.size // 8]
+    smooth = expit(temperature * some)
+    slope = temperature * float(np.mean(smooth * (1 - smooth)))
+    return float(np.clip(1 / (16 * near * slope + 1e-300), *RATIOS))
 
 
 class Closing(Shifting):
@@ -46,7 +82,7 @@ def close_on_all_rows(
 ) -> StrictResult | None:
     """Go on from the solution of a sample; None if limits are then not kept, or not used."""
     problem = judge.problem
-    path = Path(judge, solver, params, step_tol=params.get("tol", 1e-6))
+    path = ManyRowsPath(judge, solver, params)
     of_sample = found.problem
     smooth = problem.with_loss(of_sample.loss).bounded(temperature=of_sample.temperature)
     start = Place(smooth.centered(found.result.theta), found.result.multipliers)

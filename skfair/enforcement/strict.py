@@ -34,7 +34,7 @@ from typing import Unpack, cast
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.enforcement.growing import close_on_all_rows
+from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
 from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.refine import refine as refined
@@ -89,32 +89,24 @@ def solve_strictly(
         The solution.
     """
     few = few_rows(problem) if is_classifier and solver.is_precise else None
-    walk = partial(_walk, solver=solver, temperatures=temperatures, refine=refine)
+    walk = partial(_walk, temperatures=temperatures, refine=refine)
     if few is not None:
         rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}
-        found = walk(Judge(few, min_gap, True), theta0, params=rough, step_tol=ROUGH_TOL)
+        found = walk(ManyRowsPath(Judge(few, min_gap, True), solver, rough), theta0)
         if found.n_solves > 1 and found.is_feasible and not found.is_constant:
             judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
             closed = close_on_all_rows(judge, found, solver, solve_params)
             if closed is not None:
                 return closed
         theta0 = found.result.theta
-    return walk(Judge(problem, min_gap, is_classifier), theta0, params=solve_params)
+    return walk(Path(Judge(problem, min_gap, is_classifier), solver, solve_params), theta0)
 
 
 def _walk(
-    judge: Judge,
-    theta0: FloatArray,
-    *,
-    solver: Solver,
-    temperatures: Sequence[float],
-    refine: bool,
-    params: SolveOptions,
-    step_tol: float | None = None,
+    path: Path, theta0: FloatArray, *, temperatures: Sequence[float], refine: bool
 ) -> StrictResult:
-    """Walk the path on the rows of a judge."""
-    problem = judge.problem
-    path = Path(judge, solver, params, step_tol)
+    """Walk a path from its start."""
+    judge, problem = path.judge, path.judge.problem
     free = path.solve_freely(problem.model_part(theta0))
     smoothest = problem.bounded(temperature=temperatures[0])
     theta, lam = problem.centered(free.theta), np.zeros(problem.n_constraints)

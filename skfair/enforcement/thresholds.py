@@ -15,15 +15,12 @@ from scipy import sparse
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import first_of
-from skfair.utils.threads import over_blocks
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
     from skfair._kernels.thresholds import SortedRows
 
 # Rates are sums of many floating-point numbers: a bound counts as kept only with this to spare.
 ROUNDING = 1e-10
-# From so many scores on, they are sorted in parts.
-_MANY = 1 << 17
 
 
 class Threshold(NamedTuple):
@@ -164,48 +161,13 @@ class ThresholdScan:
         """
         from skfair._kernels.thresholds import SortedRows
 
-        order = _falling_order(scores)
-        ordered, gains = np.empty_like(scores), np.empty_like(self._gains)
-        cells, steps = np.empty_like(self._cells), np.empty_like(self._steps)
-
-        def of_block(start: int, stop: int) -> None:
-            rows = order[start:stop]
-            for given, out in ((scores, ordered), (self._gains, gains)):
-                out[start:stop] = given[rows]
-            for k in range(len(cells)):
-                cells[k, start:stop], steps[k, start:stop] = (
-                    self._cells[k][rows],
-                    self._steps[k][rows],
-                )
-
-        over_blocks(of_block, scores.size)
+        order = np.argsort(-scores, kind="stable")
+        ordered = scores[order]
         can_cut = ordered[:-1] - ordered[1:] > min_gap
-        rows = SortedRows(np.arange(scores.size), can_cut, gains, cells, steps)
+        given = (np.take(one, order, axis=-1) for one in (self._gains, self._cells, self._steps))
+        rows = SortedRows(np.arange(scores.size), can_cut, *given)
         cut = self._table.scan(rows, self._start_means, self._accuracy_without)
         return threshold_at(cut, ordered, ordered, min_gap)
-
-
-def _falling_order(scores: FloatArray) -> IntArray:
-    """Return the stable order of falling scores; parts of many scores are sorted by threads."""
-    if scores.size < _MANY:
-        return np.argsort(-scores, kind="stable")
-    from skfair._kernels.sorted_pairs import counting_sort
-
-    values, n = -scores, scores.size
-    edges = np.unique(np.sort(values[:: n // 4096])[64::64])
-    parts = np.concatenate(
-        over_blocks(lambda i, j: np.searchsorted(edges, values[i:j], side="right"), n)
-    )
-    starts = np.cumsum([0, *np.bincount(parts, minlength=edges.size + 1)])
-    order = np.empty(n, np.int64)
-    counting_sort(parts, starts, order)
-
-    def sort(part: int, _: int) -> None:
-        rows = order[starts[part] : starts[part + 1]]
-        rows[:] = rows[np.argsort(values[rows], kind="stable")]
-
-    over_blocks(sort, edges.size + 1, 1)
-    return order
 
 
 def threshold_at(cut: Cut, highest: FloatArray, lowest: FloatArray, min_gap: float) -> Threshold:

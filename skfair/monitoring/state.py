@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple, Self
@@ -44,7 +45,7 @@ class Alarm(NamedTuple):
     standard_error: float
 
 
-class StoredMonitor:
+class StoredMonitor(ABC):
     """The state of a monitor, which can be written down and read again."""
 
     constraint: str
@@ -66,8 +67,9 @@ class StoredMonitor:
     _first: dict[int, Any]
     _last_id: Any
 
+    @abstractmethod
     def __init__(self, *args: Any, groups: Any = None, **kwargs: Any) -> None:
-        raise NotImplementedError
+        """Take the settings that were stored."""
 
     def _begin(self, names: list[str], attributes: Sequence[str] = ()) -> None:
         """Start with groups, and the attribute of each if each attribute has its limit."""

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from skfair._kernels import thresholds as kernels
 from skfair.constraints import RateParity
 from skfair.constraints.base import CONSTRAINTS, TrainingRows, make_constraints
-from skfair.enforcement import thresholds
 from skfair.enforcement.thresholds import ThresholdScan
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
-from skfair.utils import threads
 from tests.naive import erm as naive
 from tests.python_kernels import as_python
 
@@ -157,16 +154,3 @@ def test_unreachable_limits_report_what_is_missed():
     assert not found.is_feasible
     assert found.excess == pytest.approx(worst - 0.1, abs=1e-9)
     assert found.excess > 0
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_the_order_of_many_scores_is_that_of_a_stable_sort(n_threads, monkeypatch):
-    monkeypatch.setattr(threads, "allowed_threads", lambda: n_threads)
-    rng = np.random.default_rng(0)
-    for scores in (
-        rng.normal(size=150_000),
-        rng.integers(9, size=150_000) * 1.0,
-        np.zeros(140_000),
-    ):
-        order = thresholds._falling_order(scores)
-        assert_array_equal(order, np.argsort(-scores, kind="stable"))

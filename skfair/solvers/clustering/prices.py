@@ -42,8 +42,8 @@ class Prices(ClusteringSolver):
     Notes
     -----
     A round costs a few passes over the rows, O(n K d) each; its steps on the prices look only at
-    the rows near a tie. For K clusters a balance between J
-    groups costs K J (J - 1) multipliers, shares 2 K J.
+    the rows near a tie. For K clusters a balance between J groups costs K J (J - 1) multipliers,
+    shares 2 K J.
 
     Examples
     --------
