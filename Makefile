@@ -36,7 +36,9 @@ $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.stamp-plot
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
+# Kernels are compiled before the tests, or every worker would compile the same ones.
 test: $(VENV)/.stamp-test
+	$(BIN)/python -m skfair warm
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.

@@ -10,12 +10,14 @@ import pkgutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import chain
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
@@ -29,44 +31,60 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS, Swap
 
+Task = Callable[[FloatArray, NDArray[Any]], None]
+
 _N_ROWS = 120
+_USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
+_MANY_ROWS = 1 << 17  # from here on scores are counted in bins, and rows summed in one pass
 
 
 def run_warm() -> int:
-    """Compile the kernels, and say how many there are."""
+    """Compile the kernels on all cores, and say how many of them Python calls."""
     start = time.perf_counter()
-    rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tiny fits of few steps
-        for step in (_classify, _decide, _partial, _cluster, _cut, _measure):
-            step(rows, np.repeat(["a", "b"], _N_ROWS // 2))
-    compiled, missing = entry_kernels()
+    n_jobs = min(effective_n_jobs(-1), len(TASKS))
+    compiled = Parallel(n_jobs)(delayed(compiled_by)(task) for task in TASKS)
+    kernels = entry_kernels()
+    missing = kernels.difference(*compiled)
     seconds = time.perf_counter() - start
-    sys.stdout.write(f"{compiled} kernels are compiled and stored, in {seconds:.0f} s.\n")
+    n = len(kernels - missing)
+    sys.stdout.write(f"{n} kernels are compiled and stored, in {seconds:.0f} s.\n")
     if missing:
-        sys.stdout.write(f"Compiled when first used: {', '.join(missing)}.\n")
+        sys.stdout.write(f"Compiled when first used: {', '.join(sorted(missing))}.\n")
     return 0
 
 
-def entry_kernels() -> tuple[int, list[str]]:
-    """Return how many kernels that Python calls are compiled, and the names of those that are not.
+def compiled_by(task: Task) -> set[str]:
+    """Do a task in this process; return the names of the kernels that are compiled then."""
+    rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tiny fits of few steps
+        task(rows, np.repeat(["a", "b"], _N_ROWS // 2))
+    kernels = chain.from_iterable(module.items() for module in _kernels())
+    return {name for name, kernel in kernels if kernel.signatures}
 
-    Kernels that only other kernels call are compiled with these.
+
+def entry_kernels() -> set[str]:
+    """Return the names of the kernels that Python calls.
+
+    Kernels that only other kernels call, those of their own file, are compiled with these.
     """
-    compiled, missing = 0, []
-    for module in _kernel_modules():
-        kernels = {name: one for name, one in vars(module).items() if hasattr(one, "py_func")}
+    names: set[str] = set()
+    for kernels in _kernels():
         called = {name for one in kernels.values() for name in one.py_func.__code__.co_names}
-        for name, one in kernels.items():
-            if one.signatures:
-                compiled += 1
-            elif name not in called:
-                missing.append(f"{module.__name__.rsplit('.', 1)[1]}.{name}")
-    return compiled, missing
+        names |= {name for name in kernels if name.split(".")[1] not in called}
+    return names
+
+
+def _kernels() -> Iterator[dict[str, Any]]:
+    """Yield the kernels of each file by name."""
+    for module in _kernel_modules():
+        file = module.__name__.rsplit(".", 1)[1]
+        yield {f"{file}.{k}": one for k, one in vars(module).items() if hasattr(one, "py_func")}
 
 
 def _kernel_modules() -> Iterator[ModuleType]:
@@ -98,6 +116,8 @@ def _classify(rows: FloatArray, groups: NDArray[Any]) -> None:
     network = ConstrainedERMClassifier(hidden_layer_sizes=(4,), max_iter=3, random_state=0)
     for X in (rows, sparse.csr_array(rows)):
         network.fit(X, y, **given)
+        many_groups = np.arange(_N_ROWS) % 40
+        ConstrainedERMClassifier(max_iter=3).fit(X, y, sensitive_features=many_groups)
     ConstrainedERMRegressor(max_iter=3).fit(rows, rows[:, 0], **given)
 
 
@@ -124,20 +144,33 @@ def _partial(rows: FloatArray, groups: NDArray[Any]) -> None:
             _fit_if_it_can(model, rows, y, groups)
     for solver in DC_SOLVERS:
         PartialParityClassifier(solver=solver, max_iter=3).fit(rows, y, **given)
-    PartialParityCalibrator(cv=2).fit(rows, y, **given)
+    calibrator = PartialParityCalibrator(cv=2, interval=(0, 1)).fit(rows, y, **given)
+    calibrator.predict(rows, **given)
 
 
 def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
-    """Cluster by every solver, with and without a bound on the balance."""
+    """Cluster by every solver but swaps, with and without a bound on the balance."""
     given: dict[str, Any] = {"sensitive_features": groups}
-    usual: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}
     for solver in CLUSTERING_SOLVERS:
-        for balance in (0.5, None):
-            model = FairKMeans(3, solver=solver, min_balance=balance, **usual)
-            _fit_if_it_can(model, rows, None, groups)
-    FairKMeans(3, min_balance=0.5, **usual).fit(rows, **given).assign(rows, **given)
-    for solver in ("prices", Swap(max_points=2)):
-        ParetoFairKMeans(3, solver=solver, balances=3, **usual).fit(rows, **given)
+        if solver != "swap":
+            _cluster_by(solver, rows, groups)
+    FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **given).assign(rows, **given)
+    ParetoFairKMeans(3, balances=3, **_USUAL).fit(rows, **given)
+
+
+def _swap(rows: FloatArray, groups: NDArray[Any]) -> None:
+    """Cluster by swaps; rows that lie on few points have a cost near zero, which is summed anew."""
+    _cluster_by("swap", rows, groups)
+    few_points = np.repeat(rows[:3], _N_ROWS // 3, axis=0)
+    _cluster_by("swap", few_points, np.tile(["a", "b"], _N_ROWS // 2))
+    front = ParetoFairKMeans(3, solver=Swap(max_points=2), balances=3, **_USUAL)
+    front.fit(rows, sensitive_features=groups)
+
+
+def _cluster_by(solver: str, rows: FloatArray, groups: NDArray[Any]) -> None:
+    for balance in (0.5, None):
+        model = FairKMeans(3, solver=solver, min_balance=balance, **_USUAL)
+        _fit_if_it_can(model, rows, None, groups)
 
 
 def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
@@ -161,7 +194,7 @@ def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
 
 
 def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
-    """Call the metrics that sort scores."""
+    """Call the metrics that sort scores, and a step of scores."""
     y, scores = _classes(rows), rows[:, 0]
     for metric in (
         metrics.statistical_parity_gap,
@@ -173,6 +206,20 @@ def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
         metric(y, scores, sensitive_features=groups)
     for partial in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
         partial(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
+    Surrogate("ramp", 0.5)(scores)
+
+
+def _many(rows: FloatArray, groups: NDArray[Any]) -> None:
+    """Fit and measure on so many rows that they are counted and summed in other ways."""
+    draw = np.random.RandomState(2)
+    chosen = draw.randint(_N_ROWS, size=_MANY_ROWS)
+    many = rows[chosen] + draw.normal(size=(_MANY_ROWS, 3))
+    y, given = _classes(rows)[chosen], {"sensitive_features": groups[chosen]}
+    for constraint in ("demographic_parity", "equalized_odds"):
+        ConstrainedERMClassifier(constraint, 0.01, max_iter=30).fit(many, y, **given)
+    FairKMeans(3, min_balance=0.9, **_USUAL).fit(many, **given)
+    y, codes = np.resize(y, 8 * _MANY_ROWS), np.resize(chosen % 2, 8 * _MANY_ROWS)
+    metrics.demographic_parity_difference(y, y, sensitive_features=codes)
 
 
 def _fit_if_it_can(
@@ -183,3 +230,7 @@ def _fit_if_it_can(
         estimator.fit(rows, y, sensitive_features=groups)
     except (ValueError, TypeError):
         return
+
+
+# Long ones first, so that all cores end at about the same time.
+TASKS: tuple[Task, ...] = (_swap, _cut, _cluster, _classify, _partial, _many, _decide, _measure)
