@@ -164,12 +164,14 @@ class ThresholdSearch:
         order = np.lexsort((-highest, -owner))
         highest, lowest, owner = highest[order], lowest[order], owner[order]
         is_inside = (owner[1:] == owner[:-1]) & ~is_open[owner[1:]]
+        both_cells = np.concatenate([cells.reshape(n_rules, gains.size), inside.cells], axis=1)
+        both_steps = np.concatenate([steps.reshape(n_rules, gains.size), inside.steps], axis=1)
         rows = SortedRows(
             np.arange(order.size),
             (lowest[:-1] - highest[1:] > min_gap) & ~is_inside,
             np.concatenate([gains.ravel(), inside.gains])[order],
-            np.concatenate([cells.reshape(n_rules, gains.size), inside.cells], axis=1)[:, order],
-            np.concatenate([steps.reshape(n_rules, gains.size), inside.steps], axis=1)[:, order],
+            np.take(both_cells, order, axis=1),  # [:, order] is in another order of memory:
+            np.take(both_steps, order, axis=1),  # the kernel would be compiled once more
         )
         return rows, highest, lowest
 
