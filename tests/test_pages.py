@@ -10,6 +10,7 @@ from tests.test_release import DISCOVERED, fitted, predicted
 ROOT = Path(__file__).parents[1]
 MADE = {"_build", "auto_examples", "generated"}  # by the site, from code
 PAGES = [path for path in sorted((ROOT / "doc").rglob("*.rst")) if not MADE & set(path.parts)]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MOST_WORDS = 1800
 
 
@@ -41,3 +42,11 @@ def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
     assert needed <= listed
     loaded = sio.load(file, trusted=sorted(needed))
     assert (predicted(loaded) == predicted(model)).all()
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES, *EXAMPLES], ids=lambda path: path.stem
+)
+def test_headings_have_lines_of_their_own(page):
+    assert not re.findall(r"^.*\w [-=~]{4,} [\w`].*$", page.read_text(), re.MULTILINE)
+    assert not re.findall(r"^# [-=~]{4,} \w.*$", page.read_text(), re.MULTILINE)
