@@ -45,7 +45,7 @@ demo: $(VENV)/.stamp-plot
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py
 
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(WRITABLE),,-p no:cacheprovider)
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.
 coverage: $(VENV)/.stamp-test
