@@ -88,7 +88,7 @@ def positive_codes(
     """
     codes, levels = found
     if pos_label not in levels:
-        _check_kinds(name, levels, other_levels)
+        _check_kinds(name, levels, other_levels if pos_label != 1 else ())
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
