@@ -163,14 +163,9 @@ def group_report(
     limits = {}
     for rate in _REPORT_RATES if pos_label is not None else ():
         columns[rate] = rates_of(counts, rate)
-        if interval is None:
-            continue
-        if draws is None:
-            sizes = (effective * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
-            ends = wilson(columns[rate], sizes, confidence)
-        else:
-            ends = quantiles(rates_of(draws, rate), (1 - confidence) / 2)
-        limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
+        if interval is not None:
+            ends = _ends_of(rate, columns[rate], effective, draws, confidence)
+            limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if rows.y_score is not None:
         scores = check_scores(rows.y_score, "y_score", table.groups.cells.n_samples)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -184,6 +179,16 @@ def group_report(
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report({**columns, **limits}, index=listed.names())
+
+
+def _ends_of(
+    rate: str, values: FloatArray, sizes: FloatArray, draws: FloatArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a rate, by Wilson's formula if there are no draws."""
+    if draws is not None:
+        return quantiles(rates_of(draws, rate), (1 - confidence) / 2)
+    own = (sizes * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
+    return wilson(values, own, confidence)
 
 
 def fairness_report(
