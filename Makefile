@@ -1,6 +1,8 @@
 # Everything a fresh machine needs is Python >= 3.11 and make; each target builds its own .venv.
 PYTHON ?= python3
-VENV := .venv
+# A checkout that cannot be written has its environment, and what is installed into it, elsewhere.
+WRITABLE := $(shell test -w . && echo yes)
+VENV := $(if $(WRITABLE),.venv,$(or $(TMPDIR),/tmp)/skfair-venv)
 BIN := $(VENV)/bin
 # Real data sets, when they lie beside the checkout; without them the tests that want them skip.
 SKFAIR_DATA ?= $(if $(wildcard ../shared/data/datasets.json),$(abspath ../shared/data))
@@ -30,7 +32,13 @@ $(BIN)/python:
 
 # One stamp per extra, renewed when the requirements change.
 $(VENV)/.stamp-%: pyproject.toml | $(BIN)/python
+ifdef WRITABLE
 	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+else
+	rm -rf $(VENV)/source && mkdir $(VENV)/source
+	cp -r pyproject.toml setup.cfg README.md LICENSE skfair $(VENV)/source
+	$(BIN)/python -m pip install --quiet "$(VENV)/source[$*]"
+endif
 	@touch $@
 
 demo: $(VENV)/.stamp-plot
@@ -39,7 +47,7 @@ demo: $(VENV)/.stamp-plot
 # Kernels are compiled before the tests, or every worker would compile the same ones.
 test: $(VENV)/.stamp-test
 	$(BIN)/python -m skfair warm
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(WRITABLE),,-p no:cacheprovider)
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.
 coverage: $(VENV)/.stamp-test

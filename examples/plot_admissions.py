@@ -8,9 +8,11 @@ score should treat applicants of two kinds of schools alike.
 """
 
 # %%
-# Applicants ---------- Two of five applicants come from academies, which train for the test and pay
-# for activities. Past committees used the test, the grades and the activities, and in addition
-# preferred academies. The kind of school is not one of the features.
+# Applicants
+# ----------
+# Two of five applicants come from academies, which train for the test and pay for activities. Past
+# committees used the test, the grades and the activities, and in addition preferred academies. The
+# kind of school is not one of the features.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -49,19 +51,22 @@ def disparity(scores, school):
 
 
 # %%
-# Before ------ The shaded parts are the scores of the applicants whose rank in their own group is
-# in the interval. To admit a third of each group, the two groups would need very different
-# thresholds.
+# Before
+# ------
+# The shaded parts are the scores of the applicants whose rank in their own group is in the
+# interval. To admit a third of each group, the two groups would need very different thresholds.
 plain = LogisticRegression().fit(X, y)
 display = GroupScoreDisplay.from_estimator(
     plain, X, sensitive_features=school, interval=INTERVAL, layout="rows"
 )
 
 # %%
-# Limits, blind and aware ----------------------- A blind model uses the kind of school only in
-# training. An aware model uses it for each applicant, which costs less accuracy but may be
-# unlawful. Both keep the limit on the training rows; on other rows there is noise. The noise floor
-# is the mean disparity that chance alone produces. There is a warning if the limit is below it.
+# Limits, blind and aware
+# -----------------------
+# A blind model uses the kind of school only in training. An aware model uses it for each applicant,
+# which costs less accuracy but may be unlawful. Both keep the limit on the training rows; on other
+# rows there is noise. The noise floor is the mean disparity that chance alone produces. There is a
+# warning if the limit is below it.
 models = {"no rule": plain}
 for limit in (0.2, 0.1):
     for kind, aware in (("blind", False), ("aware", True)):
@@ -88,9 +93,10 @@ for name, model in models.items():
 print(f"noise floor: {models['aware, 0.1'].noise_floor_:.3f}")
 
 # %%
-# All thresholds at once ---------------------- Each point of a curve is a threshold. The diagonal
-# is parity. The rule limits the distance from it in the square where the bands cross, and nowhere
-# else.
+# All thresholds at once
+# ----------------------
+# Each point of a curve is a threshold. The diagonal is parity. The rule limits the distance from it
+# in the square where the bands cross, and nowhere else.
 figure, axes = plt.subplots(1, 2, figsize=(11, 5.4), layout="constrained")
 for ax, kind in zip(axes, ("blind", "aware"), strict=True):
     for name in ("no rule", f"{kind}, 0.2", f"{kind}, 0.1"):
@@ -106,9 +112,10 @@ for ax, kind in zip(axes, ("blind", "aware"), strict=True):
     ax.set_title(f"{kind}, new applicants")
 
 # %%
-# The scores themselves --------------------- The smaller the limit, the more similar are the shaded
-# parts. The blind model moves all scores, because it cannot distinguish the groups. The aware model
-# changes only scores in the interval.
+# The scores themselves
+# ---------------------
+# The smaller the limit, the more similar are the shaded parts. The blind model moves all scores,
+# because it cannot distinguish the groups. The aware model changes only scores in the interval.
 names = ("blind, 0.2", "aware, 0.2", "blind, 0.1", "aware, 0.1")
 figure, axes = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
 for ax, name in zip(axes.ravel(), names, strict=True):
@@ -122,9 +129,10 @@ for ax, name in zip(axes.ravel(), names, strict=True):
     ax.set_title(name)
 
 # %%
-# What repair does ---------------- The map of each group is monotone, so the order within a group
-# does not change. Beyond its outermost knots it only shifts scores. The knots are in
-# ``calibration_``.
+# What repair does
+# ----------------
+# The map of each group is monotone, so the order within a group does not change. Beyond its
+# outermost knots it only shifts scores. The knots are in ``calibration_``.
 maps = models["aware, 0.1"].calibration_
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for kind, before, after in zip(("academy", "district"), maps.before, maps.after, strict=True):

@@ -7,8 +7,9 @@ using the group of each person.
 """
 
 # %%
-# Three classifiers around the same booster ----------------------------------------- In the past,
-# women were refused more often. The plain booster repeats this.
+# Three classifiers around the same booster
+# -----------------------------------------
+# In the past, women were refused more often. The plain booster repeats this.
 import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -40,7 +41,9 @@ for model in models.values():
     model.fit(X_train, y_train, sensitive_features=sex_train)
 
 # %%
-# Who is accepted --------------- These are the selection rates of new people and the accuracies.
+# Who is accepted
+# ---------------
+# These are the selection rates of new people and the accuracies.
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharex=True, layout="constrained")
 accuracies = {}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -52,7 +55,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.set_title(f"{name}: accuracy {accuracies[name]:.3f}")
 
 # %%
-# The thresholds -------------- With the group, there is one threshold on the probability for each
-# group.
+# The thresholds
+# --------------
+# With the group, there is one threshold on the probability for each group.
 table = models["group used"].to_thresholds()
 print(pd.DataFrame(table).round(3))

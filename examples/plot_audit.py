@@ -7,8 +7,10 @@ models. The result is a page that can be shared.
 """
 
 # %%
-# Two models ---------- The old model is a plain logistic regression. For the new one, the selection
-# rates of women and men may differ by at most 0.05 on the training data.
+# Two models
+# ----------
+# The old model is a plain logistic regression. For the new one, the selection rates of women and
+# men may differ by at most 0.05 on the training data.
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
@@ -24,8 +26,10 @@ old = LogisticRegression(max_iter=2000).fit(X, y)
 new = ConstrainedERMClassifier(max_disparity=0.05).fit(X, y, sensitive_features=groups["sex"])
 
 # %%
-# The audit --------- The audit uses people that neither model has seen. The summary says which
-# differences are larger than chance can explain, and what the change costs.
+# The audit
+# ---------
+# The audit uses people that neither model has seen. The summary says which differences are larger
+# than chance can explain, and what the change costs.
 audit = Audit.from_estimator(
     new, X_test, y_test, sensitive_features=groups_test, before=old, title="Loans"
 )
@@ -38,8 +42,9 @@ gaps = audit.gaps[audit.gaps["view"] == "sex"]
 print(gaps.pivot(index="metric", columns="model", values="value").round(3))
 
 # %%
-# The subgroups that differ most ------------------------------ The p-values account for the whole
-# search.
+# The subgroups that differ most
+# ------------------------------
+# The p-values account for the whole search.
 columns = ["measure", "subgroup", "n", "value", "rest", "p_value"]
 print(audit.subgroups[columns].groupby("measure", sort=False).head(1).round(3).to_string())
 

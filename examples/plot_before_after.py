@@ -21,9 +21,11 @@ before = before.fit(X, y, sensitive_features=sex).train_predictions_
 accepted = float(before.mean())
 
 # %%
-# Three ways to the same disparity -------------------------------- All three models keep the limit.
-# In the last one both groups lose, although the rates are as close as in the others. ``min_rate="as
-# before"`` prevents this: then no group may be selected less often than without limits.
+# Three ways to the same disparity
+# --------------------------------
+# All three models keep the limit. In the last one both groups lose, although the rates are as close
+# as in the others. ``min_rate="as before"`` prevents this: then no group may be selected less often
+# than without limits.
 ways = {
     "limit alone": {},
     "as many loans as before": {"selection_rate": (accepted - 0.005, accepted + 0.005)},

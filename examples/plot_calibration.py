@@ -23,8 +23,8 @@ table = found.calibration
 
 # %%
 # Above the diagonal, people repay more often than predicted
-# ---------------------------------------------------------- Each point is a tenth of a group, with
-# a 95 % interval of the observed share.
+# ----------------------------------------------------------
+# Each point is a tenth of a group, with a 95 % interval of the observed share.
 figure, ax = plt.subplots(figsize=(5, 4.6), layout="constrained")
 ax.plot([0, 1], [0, 1], color="0.6", lw=1)
 for (name, own), marker in zip(table.groupby("group"), "os", strict=True):

@@ -8,9 +8,10 @@ are evaluated there. This process receives only sums and short lists, however ma
 """
 
 # %%
-# Rows that are computed later ---------------------------- A function simulates one partition. Dask
-# calls it on the workers when rows are needed. For files, use ``dask.dataframe.read_parquet``
-# instead. Groups are strings.
+# Rows that are computed later
+# ----------------------------
+# A function simulates one partition. Dask calls it on the workers when rows are needed. For files,
+# use ``dask.dataframe.read_parquet`` instead. Groups are strings.
 import dask
 import dask.dataframe as dd
 import matplotlib.pyplot as plt
@@ -45,10 +46,12 @@ def lazy_table(n_partitions):
 
 
 # %%
-# Two workers ----------- Workers are separate processes, which import this script when they start.
-# So the code that only this process should run is behind ``if __name__ == "__main__"``. Passes are
-# faster if workers keep the memory that they will need again; this is set before they start.
-# ``persist`` computes the rows and keeps them on the workers.
+# Two workers
+# -----------
+# Workers are separate processes, which import this script when they start. So the code that only
+# this process should run is behind ``if __name__ == "__main__"``. Passes are faster if workers keep
+# the memory that they will need again; this is set before they start. ``persist`` computes the rows
+# and keeps them on the workers.
 if __name__ == "__main__":
     dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**26})
     cluster = LocalCluster(
@@ -62,8 +65,10 @@ if __name__ == "__main__":
     )
 
 # %%
-# A classifier within a limit --------------------------- The calls are the same as for rows in
-# memory. Predictions are a Dask array, which is computed when a report needs it.
+# A classifier within a limit
+# ---------------------------
+# The calls are the same as for rows in memory. Predictions are a Dask array, which is computed when
+# a report needs it.
 if __name__ == "__main__":
     reports = {}
     for bound in (1.0, 0.02):
@@ -86,10 +91,11 @@ if __name__ == "__main__":
     ax.legend(ncols=2, loc="upper center", frameon=False)
 
 # %%
-# A clustering, and the size of messages -------------------------------------- Labels are a Dask
-# array on the workers: compute or save them before you close the cluster. We also cluster a sixth
-# of the rows, and a step sends about as many bytes. The size of a message depends on clusters and
-# groups but not on rows, and the number of messages on the threads of the cluster.
+# A clustering, and the size of messages
+# --------------------------------------
+# Labels are a Dask array on the workers: compute or save them before you close the cluster. We also
+# cluster a sixth of the rows, and a step sends about as many bytes. The size of a message depends
+# on clusters and groups but not on rows, and the number of messages on the threads of the cluster.
 if __name__ == "__main__":
     few = lazy_table(N_PARTITIONS // 6)
     for name, rows in (("a sixth", few), ("all rows", table)):

@@ -8,8 +8,10 @@ holds for new people.
 """
 
 # %%
-# The data -------- The data are loan applications with strings and missing values. Neither sex nor
-# ethnicity is a feature, but income and housing are correlated with them.
+# The data
+# --------
+# The data are loan applications with strings and missing values. Neither sex nor ethnicity is a
+# feature, but income and housing are correlated with them.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -78,18 +80,21 @@ for ax, name in zip(axes, ("logistic regression", "at most 0.05"), strict=True):
     ax.set_title(f"{name}, test data")
 
 # %%
-# A smooth approximation is not enough ------------------------------------ Published methods limit
-# the mean of a sigmoid of the score instead of the decisions. With the same limits, these are the
-# true disparities on the training data:
+# A smooth approximation is not enough
+# ------------------------------------
+# Published methods limit the mean of a sigmoid of the score instead of the decisions. With the same
+# limits, these are the true disparities on the training data:
 for bound in (0.1, 0.05, 0.02):
     model = fair_pipeline(X_train, y_train, sex_train, max_disparity=bound, enforce="surrogate")
     print(f"smooth bound {bound:<4}: true disparity {model[-1].train_disparity_:.3f}")
 
 # %%
-# New people ---------- The data are simulated, so we can draw a population. Each point is a model
-# that was fitted to its own sample and keeps the limit there. In the population the disparity is
-# larger, by about one standard error of a sample of this size (plus or minus one), because the fit
-# has reduced the disparity for its training rows in particular.
+# New people
+# ----------
+# The data are simulated, so we can draw a population. Each point is a model that was fitted to its
+# own sample and keeps the limit there. In the population the disparity is larger, by about one
+# standard error of a sample of this size (plus or minus one), because the fit has reduced the
+# disparity for its training rows in particular.
 population = make_loans(50_000, bias=BIAS, random_state=100)
 is_woman = population.sensitive_features["sex"] == "female"
 
@@ -126,8 +131,10 @@ for name, n, gaps in (
     )
 
 # %%
-# A margin -------- If the limit matters for new people, train with a smaller limit, for example by
-# two standard errors, as in the third row of the picture.
+# A margin
+# --------
+# If the limit matters for new people, train with a smaller limit, for example by two standard
+# errors, as in the third row of the picture.
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 for position, gaps in enumerate((small, large, margin)):
     ax.plot(gaps, np.full(gaps.size, position), "o", fillstyle="none")

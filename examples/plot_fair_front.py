@@ -7,8 +7,9 @@ men. How balanced can the segments be, and what does it cost? One fit answers th
 """
 
 # %%
-# The data -------- We use the incomes and years of employment of loan applicants. Both are
-# correlated with sex.
+# The data
+# --------
+# We use the incomes and years of employment of loan applicants. Both are correlated with sex.
 import matplotlib.pyplot as plt
 from sklearn.preprocessing import StandardScaler
 
@@ -21,16 +22,19 @@ points = StandardScaler().fit_transform(X[["age", "income", "employment_years"]]
 sex = sensitive["sex"]
 
 # %%
-# The front --------- Every point is a clustering. Points to the left are cheaper, points higher up
-# are more balanced. Beyond the knee, a little more balance costs much more.
+# The front
+# ---------
+# Every point is a clustering. Points to the left are cheaper, points higher up are more balanced.
+# Beyond the knee, a little more balance costs much more.
 front = ParetoFairKMeans(5, random_state=0).fit(points, sensitive_features=sex)
 print(f"{front.costs_.size} clusterings, hypervolume {front.hypervolume():.3f}")
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 FairnessFrontDisplay.from_clusterings(front.costs_, front.balances_, selected=front.knee_, ax=ax)
 
 # %%
-# Two points of it ---------------- The picture shows plain k-means and the cheapest clustering with
-# 80 percent of the balance.
+# Two points of it
+# ----------------
+# The picture shows plain k-means and the cheapest clustering with 80 percent of the balance.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True, layout="constrained")
 for ax, share in zip(axes, (0.0, 0.8), strict=True):
     model = front.select(min_balance=share)
@@ -40,7 +44,9 @@ for ax, share in zip(axes, (0.0, 0.8), strict=True):
     print(f"balance {model.balance_:.3f}, cost +{extra:.2%}")
 
 # %%
-# A single balance ---------------- If you know the balance in advance, use ``FairKMeans``. Its
-# lower bound shows how far the assignment can be from the best one for its centres.
+# A single balance
+# ----------------
+# If you know the balance in advance, use ``FairKMeans``. Its lower bound shows how far the
+# assignment can be from the best one for its centres.
 model = FairKMeans(5, min_balance=0.8, random_state=0).fit(points, sensitive_features=sex)
 print(f"balance {model.balance_:.3f}, at most {model.assignment_gap_:.2%} above the cheapest")

@@ -8,9 +8,11 @@ only hide the clusters. Limits on the labels always work, but have a price.
 """
 
 # %%
-# Two moons --------- Most women are on one moon, most men on the other. The usual last step,
-# k-means on the constrained embedding, makes a cluster of a piece of one moon that is mostly of one
-# sex. Labels with at least 80 percent of the balance divide both moons in the middle.
+# Two moons
+# ---------
+# Most women are on one moon, most men on the other. The usual last step, k-means on the constrained
+# embedding, makes a cluster of a piece of one moon that is mostly of one sex. Labels with at least
+# 80 percent of the balance divide both moons in the middle.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import SpectralClustering
@@ -67,8 +69,9 @@ for ax, name, labels in zip(axes, ("Plain", "Fair"), (plain, model.labels_), str
     print(f"{name}: balance {balance:.3f}, cut {cut:.3f}, agreement with circles {agreement:.2f}")
 
 # %%
-# The constraint -------------- The embedding keeps the constraint up to rounding errors. This does
-# not limit the labels, as the moons show. The limits on labels hold exactly, up to the rounding to
-# whole people.
+# The constraint
+# --------------
+# The embedding keeps the constraint up to rounding errors. This does not limit the labels, as the
+# moons show. The limits on labels hold exactly, up to the rounding to whole people.
 print(f"|Q'H| = {model.fairness_residual_:.0e}, relaxed cost {model.spectral_cost_:.3f}")
 print(model.group_counts_.astype(int))

@@ -8,8 +8,10 @@ the group? A path answers all three questions.
 """
 
 # %%
-# The data -------- There are three samples of loan applicants: models are fitted to the first,
-# chosen with the second, and reported on the third.
+# The data
+# --------
+# There are three samples of loan applicants: models are fitted to the first, chosen with the
+# second, and reported on the third.
 import matplotlib.pyplot as plt
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -34,8 +36,10 @@ def encoder(*words):
 
 
 # %%
-# The path -------- ``fairness_path`` goes from the largest limit to the smallest. Every fit starts
-# from the previous one.
+# The path
+# --------
+# ``fairness_path`` goes from the largest limit to the smallest. Every fit starts from the previous
+# one.
 
 
 def path_of(features):
@@ -66,9 +70,10 @@ figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 FairnessPathDisplay.from_path(path, ax=ax, show_bounds=True)
 
 # %%
-# One model of it --------------- ``select`` takes the most accurate model within a limit on the
-# *second* sample. The sample that was used to choose a model makes it look better than it is, so
-# the report uses the third.
+# One model of it
+# ---------------
+# ``select`` takes the most accurate model within a limit on the *second* sample. The sample that
+# was used to choose a model makes it look better than it is, so the report uses the third.
 model = path.select(max_disparity=0.08)
 report = fairness_report(
     reported_on.target,
@@ -80,10 +85,11 @@ print(f"fitted with max_disparity={model.max_disparity}")
 print(report.compact(digits=3).head(3))
 
 # %%
-# If the model may use the group ------------------------------ If sex is not a feature, the model
-# can make rates more similar only through columns that are correlated with it, and small limits are
-# expensive. With sex as a feature they cost less. Whether this is allowed depends on the law and
-# the purpose.
+# If the model may use the group
+# ------------------------------
+# If sex is not a feature, the model can make rates more similar only through columns that are
+# correlated with it, and small limits are expensive. With sex as a feature they cost less. Whether
+# this is allowed depends on the law and the purpose.
 aware = encoder("credit_history", "housing", "purpose", "sex")
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 first = FairnessPathDisplay.from_path(path, name="without sex", ax=ax)

@@ -35,8 +35,10 @@ for confidence in (None, 0.95):
     print(f"confidence={confidence}: disparity among new people {gap:.3f}, {model.status_}")
 
 # %%
-# The path of decisions --------------------- From left to right, decisions become more accurate and
-# their disparity grows. Each step is tested on rows that were not used to find it, and the search
-# ends where the test fails for the first time.
+# The path of decisions
+# ---------------------
+# From left to right, decisions become more accurate and their disparity grows. Each step is tested
+# on rows that were not used to find it, and the search ends where the test fails for the first
+# time.
 display = CertificateDisplay.from_estimator(model)
 plt.gcf().set_size_inches(7, 4)

@@ -22,8 +22,10 @@ model = LogisticRegression(max_iter=2000).fit(X, y)
 scores = model.decision_function(X)
 
 # %%
-# Five intervals -------------- The value is the largest difference of selection rates over all
-# thresholds in this range. Bars below the dot are not evidence of a difference.
+# Five intervals
+# --------------
+# The value is the largest difference of selection rates over all thresholds in this range. Bars
+# below the dot are not evidence of a difference.
 edges = np.linspace(0, 1, 6)
 intervals = [(float(low), float(high)) for low, high in pairwise(edges)]
 options = {"sensitive_features": sex}

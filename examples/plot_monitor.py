@@ -26,8 +26,10 @@ def day_of_decisions(day):
 
 
 # %%
-# The monitor ----------- The monitor gets the limit, and we look at it every day. As long as the
-# limit is kept, the probability that it ever raises an alarm is at most 5 %.
+# The monitor
+# -----------
+# The monitor gets the limit, and we look at it every day. As long as the limit is kept, the
+# probability that it ever raises an alarm is at most 5 %.
 monitor = DisparityMonitor("demographic_parity", max_disparity=0.05, confidence=0.95)
 for day in range(120):
     y_pred, sex = day_of_decisions(day)
@@ -38,8 +40,10 @@ print(f"Alarm on day {alarm.batch}: since about day {alarm.since} {alarm.higher}
 print(f"more often, by {alarm.disparity:.3f} +- {alarm.standard_error:.3f}")
 
 # %%
-# Over time --------- The line is the disparity of the most recent rows. On single days it is above
-# the limit long before the change. This is chance, and no reason for an alarm.
+# Over time
+# ---------
+# The line is the disparity of the most recent rows. On single days it is above the limit long
+# before the change. This is chance, and no reason for an alarm.
 display = MonitorDisplay.from_monitor(monitor)
 display.ax_.set_title(f"Alarm on day {alarm.batch}")
 plt.show()

@@ -16,8 +16,9 @@ rng = np.random.default_rng(0)
 sizes = [100, 300, 1000, 3000]
 
 # %%
-# Random decisions ---------------- Everybody is selected with a probability of 30 %. There are two,
-# six or twelve groups.
+# Random decisions
+# ----------------
+# Everybody is selected with a probability of 30 %. There are two, six or twelve groups.
 figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for n_groups, marker in ((2, "o"), (6, "s"), (12, "^")):
     uppers = []

@@ -9,8 +9,13 @@ percentage points, and train a model within a limit.
 """
 
 # %%
-# The data -------- ``make_loans`` simulates applications with past decisions that were biased
-# against a group.
+# The data
+# --------
+# ``make_loans`` simulates applications with past decisions that were biased against a group.
+import os
+import tempfile
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -37,7 +42,9 @@ sex_test = X_test["sex"]
 print(X.head(3).to_string())
 
 # %%
-# The audit --------- An audit works with any model, because it only uses the predictions.
+# The audit
+# ---------
+# An audit works with any model, because it only uses the predictions.
 
 
 def make_model(drop: tuple[str, ...] = ()):
@@ -97,11 +104,12 @@ for name, labels in (("first model", predicted), ("chosen model", chosen)):
     )
 
 # %%
-# A model within a limit ---------------------- The search could only choose among models that were
-# trained without a limit. ``ConstrainedERMClassifier`` is trained within one: on the training data
-# its selection rates differ by at most the limit; on the test data they can differ a little more
-# because of sampling noise. We compare it with scikit-learn's logistic regression on the same
-# columns.
+# A model within a limit
+# ----------------------
+# The search could only choose among models that were trained without a limit.
+# ``ConstrainedERMClassifier`` is trained within one: on the training data its selection rates
+# differ by at most the limit; on the test data they can differ a little more because of sampling
+# noise. We compare it with scikit-learn's logistic regression on the same columns.
 
 
 def make_linear(classifier):
@@ -140,5 +148,6 @@ figure, axes = plt.subplots(1, 3, figsize=(15, 4), sharey=True, layout="constrai
 for ax, (name, labels) in zip(axes, pictures.items(), strict=True):
     GroupRatesDisplay.from_predictions(y_test, labels, sensitive_features=sex_test, ax=ax)
     ax.set_title(name)
-figure.savefig("quickstart.png", dpi=120)
-print("The picture is in quickstart.png.")
+folder = Path() if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+figure.savefig(folder / "quickstart.png", dpi=120)
+print(f"The picture is in {folder / 'quickstart.png'}.")

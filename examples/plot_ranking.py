@@ -8,9 +8,10 @@ learned from these grades, which limit helps on new queries, and what does it co
 """
 
 # %%
-# The data -------- We simulate 300 queries of 60 documents. A document is in the group "high" if
-# its quality score, the last of 40 columns, is above the median. Half of the queries are for
-# training.
+# The data
+# --------
+# We simulate 300 queries of 60 documents. A document is in the group "high" if its quality score,
+# the last of 40 columns, is above the median. Half of the queries are for training.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,10 +28,11 @@ for group in ("high", "low"):
     print(f"mean grade of the group {group!r}: {y[groups == group].mean():.2f}")
 
 # %%
-# With and without a limit ------------------------ A pair of documents is an error if the worse one
-# is ranked first. The disparity of a query is the difference of the error rates on pairs whose
-# better document is in one group and on pairs whose better document is in the other. A limit of 1
-# has no effect.
+# With and without a limit
+# ------------------------
+# A pair of documents is an error if the worse one is ranked first. The disparity of a query is the
+# difference of the error rates on pairs whose better document is in one group and on pairs whose
+# better document is in the other. A limit of 1 has no effect.
 rankers = {}
 for limit in (1.0, 0.25):
     ranker = FairRanker(max_disparity=limit, random_state=0)
@@ -48,8 +50,9 @@ for limit, ranker in rankers.items():
 ax.set_title("150 new queries")
 
 # %%
-# The documents of one query -------------------------- ``rank`` returns the rank of each document.
-# Those of the group "high" move down a little.
+# The documents of one query
+# --------------------------
+# ``rank`` returns the rank of each document. Those of the group "high" move down a little.
 one = query_id == 200
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
 for ax, (limit, ranker) in zip(axes, rankers.items(), strict=True):
@@ -62,9 +65,10 @@ axes[0].set_ylabel("Grade")
 axes[0].legend()
 
 # %%
-# Which limit? ------------ A query of 60 documents has a disparity of about 0.09 by chance. Limits
-# near that can only be kept by fitting the noise of the training queries: the quality falls,
-# without a gain for new queries.
+# Which limit?
+# ------------
+# A query of 60 documents has a disparity of about 0.09 by chance. Limits near that can only be kept
+# by fitting the noise of the training queries: the quality falls, without a gain for new queries.
 limits = (1.0, 0.5, 0.4, 0.3, 0.25, 0.2)
 shown = {"disparity": [], "exposure": [], "nDCG": []}
 for limit in limits:

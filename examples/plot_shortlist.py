@@ -8,8 +8,10 @@ alike. How well does this hold for new people, and what does it cost?
 """
 
 # %%
-# The data -------- A pipeline handles strings and missing values. The calibrator reads the sex from
-# its column and does not pass it to the trees.
+# The data
+# --------
+# A pipeline handles strings and missing values. The calibrator reads the sex from its column and
+# does not pass it to the trees.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
@@ -51,10 +53,12 @@ def disparity(scores, sex, interval=INTERVAL):
 
 
 # %%
-# With and without ---------------- The trees in all calibrators are the same; only the maps differ.
-# With ``cv`` they are learned on scores of rows that the trees have not seen. A limit of 1 has no
-# effect. The disparities are below the limit to leave room for the noise of new rows. The quality
-# of a list is the share of people on it who were granted a loan in the past.
+# With and without
+# ----------------
+# The trees in all calibrators are the same; only the maps differ. With ``cv`` they are learned on
+# scores of rows that the trees have not seen. A limit of 1 has no effect. The disparities are below
+# the limit to leave room for the noise of new rows. The quality of a list is the share of people on
+# it who were granted a loan in the past.
 models = {
     bound: PartialParityCalibrator(
         trees, INTERVAL, max_disparity=bound, cv=3, sensitive_columns="sex"
@@ -79,12 +83,13 @@ for bound, model in models.items():
     )
 
 # %%
-# What a test sample can tell --------------------------- The best fifths of the test rows are 1800
-# women and 2200 men. Groups of this size show a disparity even without a true difference. This is
-# the noise floor, and values below its upper end are not evidence against a model. "At most" is an
-# upper bound for the disparity among all people, with 95 % confidence. It is far above the measured
-# value, because it holds for any distribution of scores. It takes many more rows to prove that a
-# disparity is small.
+# What a test sample can tell
+# ---------------------------
+# The best fifths of the test rows are 1800 women and 2200 men. Groups of this size show a disparity
+# even without a true difference. This is the noise floor, and values below its upper end are not
+# evidence against a model. "At most" is an upper bound for the disparity among all people, with 95
+# % confidence. It is far above the measured value, because it holds for any distribution of scores.
+# It takes many more rows to prove that a disparity is small.
 floor = noise_floor(
     partial_statistical_parity_gap,
     None,
@@ -103,10 +108,11 @@ for bound, name in ((1.0, "trees"), (0.1, "at most 0.1")):
 ax.set(xlim=(0, 0.4), ylim=(0, 0.4), title="Test data")
 
 # %%
-# Why cross-fitting ----------------- A forest overfits its training rows. Their scores have a
-# different distribution than those of new people, so maps that are learned on them do not fit new
-# people. The interval now contains the decisions, and we measure on 30 000 new people. Maps that
-# fit also cost less accuracy.
+# Why cross-fitting
+# -----------------
+# A forest overfits its training rows. Their scores have a different distribution than those of new
+# people, so maps that are learned on them do not fit new people. The interval now contains the
+# decisions, and we measure on 30 000 new people. Maps that fit also cost less accuracy.
 columns = ["income", "loan_amount", "employment_years", "age", "sex"]
 everybody = make_loans(30_000, missing_rate=0.0, random_state=100)
 forest = RandomForestClassifier(50, min_samples_leaf=2, random_state=0)

@@ -47,8 +47,9 @@ for seed in range(1, 21):
 
 # %%
 # The difference of the shares that are accepted, on test rows
-# ------------------------------------------------------------ The line is at 0.05. With a limit of
-# 0.01 the disparity is below it, with a limit of 0.05 it is not.
+# ------------------------------------------------------------
+# The line is at 0.05. With a limit of 0.01 the disparity is below it, with a limit of 0.05 it is
+# not.
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 for (name, values), style in zip(gaps.items(), ("s--", "o-", "^-"), strict=True):
     accuracy = models[name].score(X_test, y_test)

@@ -336,7 +336,7 @@ def test_tests_that_take_long_are_named(pytestconfig):
     (suite,) = (
         plugin
         for plugin in pytestconfig.pluginmanager.get_plugins()
-        if getattr(plugin, "__file__", None) == str(ROOT.parent / "conftest.py")
+        if getattr(plugin, "__file__", None) == str(Path(__file__).parents[1] / "conftest.py")
     )
     item = SimpleNamespace(user_properties=[])
     list(suite.pytest_runtest_call(item))

@@ -7,6 +7,7 @@ adds up the tables of the blocks. So the size of the file does not matter.
 from __future__ import annotations
 
 import argparse
+import csv
 import operator
 import re
 import sys
@@ -103,7 +104,7 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
     tally = merge_tallies(tallies, order)
-    asked = given.metrics.split(",") if given.metrics else None
+    asked = _names(given.metrics) if given.metrics else None
     if metrics:
         usual = [gap.name for gap in task.gaps(asked, set(tally.moments))]
         asked = list(dict.fromkeys([*usual, *metrics]))
@@ -139,7 +140,8 @@ def _table(given: argparse.Namespace) -> Table:
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Read ``sex,age``; a name with a comma in it is quoted, as in the file."""
+    return [name for name in next(csv.reader([text], skipinitialspace=True), []) if name.strip()]
 
 
 def _survey(table: Table) -> Survey | None:

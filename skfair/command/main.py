@@ -110,9 +110,7 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     columns.add_argument("--target", help="true labels or numbers")
     columns.add_argument("--prediction", help="predicted labels or numbers")
     columns.add_argument("--score", help="scores, larger for the positive class")
-    columns.add_argument(
-        "--groups", required=True, help="sensitive attributes, with commas between"
-    )
+    columns.add_argument("--groups", required=True, help="sensitive attributes: sex,age")
     columns.add_argument("--before", help="predictions of an earlier model")
     columns.add_argument("--within", help="what may explain a difference, such as a department")
     columns.add_argument("--weight", help="weights of the rows")

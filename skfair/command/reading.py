@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 import numpy as np
@@ -59,9 +63,11 @@ class Table(NamedTuple):
         known = self._names()
         unknown = [name for name in self.columns.used if name not in known]
         if unknown:
+            has_comma = any("," in name for name in known)
+            hint = """ Quote a name with a comma: --groups '"a, b",c'.""" if has_comma else ""
             raise ValueError(
                 f"{self.path.name} has no column {listed(unknown)}. Its columns are "
-                f"{', '.join(map(repr, known))}."
+                f"{', '.join(map(repr, known))}.{hint}"
             )
         stray = [name for name in self.bins if name not in self.columns.attributes]
         if stray:
@@ -93,9 +99,22 @@ class Table(NamedTuple):
         return [str(name) for name in self._csv(nrows=0).columns]
 
     def _csv(self, **options: object) -> pd.DataFrame:
+        """Read a file with commas, or with what separates the names of its first line."""
+        with self._explained():
+            (line,) = pd.read_csv(self.path, sep="\0", quoting=csv.QUOTE_NONE, nrows=0).columns
+            separator = max(",;\t", key=re.sub('"[^"]*"', "", line).count)
+            return pd.read_csv(  # type: ignore[call-overload, no-any-return]
+                self.path, sep=separator, skipinitialspace=True, **options
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what is wrong with a file that is not read."""
         try:
-            return pd.read_csv(self.path, **options)  # type: ignore[call-overload, no-any-return]
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+            yield
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.path.name} is not UTF-8. Save it as CSV UTF-8.") from error
+        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
 
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
@@ -111,12 +130,13 @@ class Table(NamedTuple):
             return
         text = [name for name in columns.attributes if name not in self.bins]
         text += columns.labels if self.labels_are_text else []
-        yield from self._csv(  # type: ignore[misc]
-            usecols=columns.used,
-            dtype=dict.fromkeys(text, str),
-            chunksize=self.block_rows,
-            low_memory=False,
-        )
+        with self._explained():
+            yield from self._csv(  # type: ignore[misc]
+                usecols=columns.used,
+                dtype=dict.fromkeys(text, str),
+                chunksize=self.block_rows,
+                low_memory=False,
+            )
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
         """Return the groups of an attribute as text; missing ones by their name."""
@@ -146,7 +166,7 @@ def check_levels(name: str, levels: set[str]) -> None:
             edges = ",".join(f"{one:.4g}" for one in np.unique(numbers.quantile([0.25, 0.5, 0.75])))
             raise ValueError(
                 f"Column {name!r} has more than {MAX_NUMERIC_LEVELS} different numbers, so it is "
-                f"no group. Make bins of it, for example --bins {name}={edges}."
+                f"no group. Make bins of it, for example --bins {quote(f'{name}={edges}')}."
             )
     if len(levels) > MAX_LEVELS:
         raise ValueError(

@@ -18,7 +18,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
-from skfair.metrics.label_rates import RATES, label_table, rates_of
+from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.report_table import Report
@@ -67,7 +67,7 @@ def group_report(
     y_score: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: ClassLabel = 1,
+    pos_label: ClassLabel | None = 1,
     interval: Literal["wilson", "bootstrap"] | None = "wilson",
     confidence: float = 0.95,
     n_bootstrap: int = 500,
@@ -79,9 +79,9 @@ def group_report(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels.
+        True labels, or numbers with ``pos_label=None``.
     y_pred : array-like of shape (n_samples,)
-        Predicted labels.
+        Predicted labels, or numbers with ``pos_label=None``.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row; several columns are several attributes.
     control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
@@ -94,8 +94,9 @@ def group_report(
         :math:`(\sum w)^2 / \sum w^2` per group.
     intersectional : bool, default=True
         Whether several attributes are crossed, or listed one after the other.
-    pos_label : label, default=1
-        The class that counts as positive.
+    pos_label : label or None, default=1
+        The class that counts as positive. None leaves out the rates, for several classes and for
+        predicted numbers: the report has ``n`` and the ``metrics``.
     interval : {"wilson", "bootstrap"} or None, default="wilson"
         How the intervals are found: Wilson's formula for a proportion, percentiles of resampled
         tables, or not at all.
@@ -140,9 +141,14 @@ def group_report(
         raise ValueError("group_report needs y_true, got None.")
     if interval not in ("wilson", "bootstrap", None):
         raise ValueError(f"interval must be 'wilson', 'bootstrap' or None, got {interval!r}.")
+    if pos_label is None and not metrics:
+        raise ValueError("pos_label=None leaves out the rates. Pass metrics= to have others.")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
-    table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
+    if pos_label is None:
+        table = correct_table(rows.y_true, rows.y_pred, *rows.groups)
+    else:
+        table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
     listed = _Listed(table.groups)
     counts = listed.with_overall(table.counts)
     columns = {"n": listed.with_overall(table.groups.cells.counts.astype(float))}
@@ -155,16 +161,11 @@ def group_report(
     if interval == "bootstrap":
         draws = resampled_tables(effective, n_bootstrap, random_state)
     limits = {}
-    for rate in _REPORT_RATES:
+    for rate in _REPORT_RATES if pos_label is not None else ():
         columns[rate] = rates_of(counts, rate)
-        if interval is None:
-            continue
-        if draws is None:
-            sizes = (effective * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
-            ends = wilson(columns[rate], sizes, confidence)
-        else:
-            ends = quantiles(rates_of(draws, rate), (1 - confidence) / 2)
-        limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
+        if interval is not None:
+            ends = _ends_of(rate, columns[rate], effective, draws, confidence)
+            limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
     if rows.y_score is not None:
         scores = check_scores(rows.y_score, "y_score", table.groups.cells.n_samples)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -178,6 +179,16 @@ def group_report(
         own, ends_of_own = measure_own(metrics, own_rows, listed.rows(), resampling)
         columns, limits = columns | own, limits | ends_of_own
     return Report({**columns, **limits}, index=listed.names())
+
+
+def _ends_of(
+    rate: str, values: FloatArray, sizes: FloatArray, draws: FloatArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the intervals of a rate, by Wilson's formula if there are no draws."""
+    if draws is not None:
+        return quantiles(rates_of(draws, rate), (1 - confidence) / 2)
+    own = (sizes * np.array(RATES[rate].denominator)).sum(axis=(-2, -1))
+    return wilson(values, own, confidence)
 
 
 def fairness_report(

@@ -87,6 +87,8 @@ def positive_codes(
     predictions are read); a constant sample may lack it.
     """
     codes, levels = found
+    if pos_label not in levels:
+        _check_kinds(name, levels, other_levels if pos_label != 1 else ())
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
@@ -105,6 +107,22 @@ def positive_codes(
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:
         return codes
     return is_positive[codes]
+
+
+def _check_kinds(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
+    """Raise for numbers that are no labels, and for text beside numbers."""
+    is_text, is_other = ({isinstance(one, str) for one in some} for some in (levels, other_levels))
+    if is_text and is_other and is_text.isdisjoint(is_other):
+        raise ValueError(
+            f"{name} has the labels {listed(levels)}, and what it is compared with has "
+            f"{listed(other_levels)}: text and numbers. Give both the same labels."
+        )
+    between = [one for one in levels if isinstance(one, float) and one % 1]
+    if len(levels) > 2 and between:
+        raise ValueError(
+            f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
+            "threshold, y_score > 0.5; for predicted numbers, group_report takes pos_label=None."
+        )
 
 
 def check_scores(values: Any, name: str = "y_score", n_samples: int | None = None) -> FloatArray:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -115,6 +116,8 @@ def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_row
     [
         (["--groups", "sx"], "has no column 'sx'. Its columns are 'sex', 'age'"),
         (["--groups", "age"], "--bins age="),
+        (["--groups", "a, b"], "Quote a name with a comma"),
+        (["--groups", "Alter heute"], "--bins 'Alter heute="),
         (["--groups", "sex", "--bins", "age=1,2"], "--bins names 'age'"),
         (["--groups", "age", "--bins", "age=9,2"], "rising numbers"),
         (["--groups", "sex", "--positive", "1"], "--positive LABEL"),
@@ -132,7 +135,8 @@ def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_row
 def test_errors_are_one_line_that_says_what_to_do(frame, tmp_path, capsys, change, message):
     path = tmp_path / "rows.csv"
     holes = frame["sex"].where(frame.index != 2)
-    frame.assign(holes=holes, half=frame["score"]).to_csv(path, index=False)
+    odd = {"a, b": frame["sex"], "Alter heute": frame["age"]}
+    frame.assign(holes=holes, half=frame["score"], **odd).to_csv(path, index=False)
     extra = ["--task", "binary"] if "half" in change else []
     assert main(["audit", str(path), *USUAL, *change, *extra]) == 2
     error = capsys.readouterr().err
@@ -147,6 +151,35 @@ def test_files_that_are_none(tmp_path, capsys, text, content):
         (tmp_path / text).write_text(content)
     assert main(["audit", str(tmp_path / text), *USUAL, "--groups", "sex"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("sep", "header"), [(",", " "), (";", ""), ("\t", "")])
+def test_odd_names_and_other_separators(frame, tmp_path, sep, header):
+    """Names hold commas, spaces and signs; a space after a comma belongs to no value."""
+    names = {"sex": "sex, at birth", "age": "Größe in cm?", "paid": "y=1", "approved": "1"}
+    path, out = tmp_path / "my rows.csv", tmp_path / "r.json"
+    text = frame[list(names)].rename(columns=names).to_csv(index=False, sep=sep)
+    path.write_text(re.sub(f"{sep}(?! )", sep + header, text), encoding="utf-8-sig")
+    code = main(
+        ["audit", str(path), "--target", "y=1", "--prediction", "1", "--positive", "yes", "--out",
+         str(out), "--groups", '"sex, at birth",Größe in cm?', "--bins", "Größe in cm?=40,60"]
+    )  # fmt: skip
+    assert code == 0
+    found = pd.DataFrame(json.loads(out.read_text(encoding="utf-8"))["rates"])
+    assert set(found["view"]) >= {"sex, at birth", "Größe in cm?"}
+    women = found[(found["group"] == "f") & (found["measure"] == "selection_rate")]["value"]
+    assert float(women.iloc[0]) == pytest.approx(
+        (frame.loc[frame.sex == "f", "approved"] == "yes").mean()
+    )
+
+
+def test_a_file_in_another_encoding(frame, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    frame.assign(sex=frame["sex"].replace("f", "weiß")).to_csv(
+        path, index=False, encoding="latin-1"
+    )
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    assert capsys.readouterr().err == "skfair audit: rows.csv is not UTF-8. Save it as CSV UTF-8.\n"
 
 
 def test_missing_groups_can_be_a_group(frame, tmp_path):

@@ -60,6 +60,41 @@ def test_intervals_hold_the_value_and_shrink_with_the_confidence():
     assert wide[-1] == pytest.approx(2 * 1.96 / np.sqrt(3 * N), rel=0.25)
 
 
+def test_numbers_and_several_classes_have_metrics_without_a_positive_class():
+    price, guess = 10 * SCORE + 0.5, 10 * SCORE + RNG.normal(size=N)
+    both = {"sex": SEX, "region": REGION}
+    report = group_report(
+        price, guess, sensitive_features=both, intersectional=False, pos_label=None,
+        metrics={"mae": mean_absolute_error}, n_bootstrap=50, random_state=0,
+    )  # fmt: skip
+    assert list(report.columns) == ["n", "mae", "mae_low", "mae_high"]
+    for name, own in {"sex=m": SEX == "m", "region=n": REGION == "n"}.items():
+        row = report.loc[name]
+        assert row["n"] == own.sum()
+        assert row["mae"] == mean_absolute_error(price[own], guess[own])
+        assert row["mae_low"] < row["mae"] < row["mae_high"]
+    classes, found = np.array(list("abc"))[RNG.integers(0, 3, (2, N))]
+    macro = {"f1": lambda y, p: f1_score(y, p, average="macro")}
+    report = group_report(classes, found, sensitive_features=SEX, pos_label=None, metrics=macro)
+    own = SEX == "f"
+    assert report.loc["f", "f1"] == f1_score(classes[own], found[own], average="macro")
+    with pytest.raises(ValueError, match="Pass metrics= to have others"):
+        group_report(price, guess, sensitive_features=SEX, pos_label=None)
+
+
+def test_scores_text_and_numbers_by_mistake_are_told_apart():
+    text = np.array(["no", "yes"])
+    for pos_label in (1, 0):
+        with pytest.raises(ValueError, match=r"y_pred has numbers such as 0\.\d+, not labels"):
+            group_report(Y, SCORE, sensitive_features=SEX, pos_label=pos_label)
+    with pytest.raises(ValueError, match="y_true has numbers such as .* group_report takes pos_l"):
+        group_report(3 * SCORE, PRED, sensitive_features=SEX)
+    with pytest.raises(ValueError, match="y_pred has the labels 0, 1, .* text and numbers"):
+        group_report(text[Y], PRED, sensitive_features=SEX, pos_label="yes")
+    with pytest.raises(ValueError, match="got the labels 'no', 'yes'. Pass pos_label="):
+        group_report(text[Y], text[PRED], sensitive_features=SEX)
+
+
 def test_an_undefined_metric_is_nan():
     y = np.where(SEX == "f", 1, Y)
     report = group_report(

@@ -1,0 +1,52 @@
+"""What the pages of the site and the README keep to beyond their code, which is run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.test_release import DISCOVERED, fitted, predicted
+
+ROOT = Path(__file__).parents[1]
+MADE = {"_build", "auto_examples", "generated"}  # by the site, from code
+PAGES = [path for path in sorted((ROOT / "doc").rglob("*.rst")) if not MADE & set(path.parts)]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+MOST_WORDS = 1800
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_long_pages_have_pictures(page):
+    text = page.read_text()
+    pictures = re.findall(r"^\.\. (?:plot|image|figure)::", text, re.MULTILINE)
+    assert len(text.split()) <= MOST_WORDS or len(pictures) >= 3
+
+
+def test_the_readme_reads_well_on_an_index_page():
+    """A package index knows no other files of the checkout, and takes a whole line as a heading."""
+    text = re.sub(r"```.*?```", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert not re.findall(r"\]\((?!https?:)", text)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    assert len(headings) > 5
+    assert max(map(len, headings)) < 40
+
+
+@pytest.mark.parametrize("name", DISCOVERED)
+def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
+    sio = pytest.importorskip("skops.io")
+    page = (ROOT / "doc" / "how_to" / "deploy.rst").read_text()
+    listed = set(re.findall(r"``((?:skfair|numpy)\.[\w.]+)``", page))
+    model, file = fitted(name), tmp_path / "model.skops"
+    sio.dump(model, file)
+    needed = set(sio.get_untrusted_types(file=file))
+    assert f".{name}" in "".join(needed)
+    assert needed <= listed
+    loaded = sio.load(file, trusted=sorted(needed))
+    assert (predicted(loaded) == predicted(model)).all()
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *PAGES, *EXAMPLES], ids=lambda path: path.stem
+)
+def test_headings_have_lines_of_their_own(page):
+    assert not re.findall(r"^.*\w [-=~]{4,} [\w`].*$", page.read_text(), re.MULTILINE)
+    assert not re.findall(r"^# [-=~]{4,} \w.*$", page.read_text(), re.MULTILINE)
