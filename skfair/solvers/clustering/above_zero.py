@@ -14,18 +14,19 @@ import numpy as np
 
 from skfair._typing import FloatArray
 
-# Steps that are remembered, and how often one is cut in half.
-_MEMORY, _HALVES = 10, 20
-# Share of what the slope promises that a step has to gain.
-_ENOUGH = 1e-4
-# Curvature below this share of the squared change of the slope is rounding.
-_FLAT = 1e-12
+# Steps that are remembered, and lengths that are tried for one.
+_MEMORY, _TRIALS = 10, 20
+# Share of what the slope promises that a step has to gain, and by which it has to fall.
+_ENOUGH, _LESS = 1e-4, 0.9
+# Where step and change of the slope are so close to a right angle (cosine), it is rounding.
+_FLAT = 1e-10
 
+Function = Callable[[FloatArray], tuple[float, FloatArray]]  # returns value and slope
 Pair = tuple[FloatArray, FloatArray, float]  # a step, the change of the slope, 1 / their product
 
 
 def minimised_above_zero(
-    function: Callable[[FloatArray], tuple[float, FloatArray]],  # returns value and slope
+    function: Function,
     start: FloatArray,
     *,
     max_iter: int,
@@ -40,24 +41,51 @@ def minimised_above_zero(
         if np.abs(np.where(slope > 0, np.minimum(x, slope), slope)).max() <= tol:
             break
         direction = np.where(is_free, _newton_like(np.where(is_free, slope, 0.0), pairs), 0.0)
-        step = 1.0 if pairs else min(1.0, 1 / float(np.linalg.norm(direction)))
-        for _ in range(_HALVES):
-            after = np.maximum(x - step * direction, 0.0)
-            lower, new_slope = function(after)
-            if lower <= value - _ENOUGH * float(slope @ (x - after)):
-                break
-            step /= 2
-        else:
+        length = 1.0 if pairs else min(1.0, 1 / float(np.linalg.norm(direction)))
+        step = _step(function, x, value, slope, direction, length)
+        if step is None and not pairs:
             break
+        if step is None:
+            pairs.clear()
+            continue
+        after, lower, new_slope = step
         moved, bent = after - x, new_slope - slope
         product = float(moved @ bent)
-        if product > _FLAT * float(bent @ bent):
+        if product > _FLAT * float(np.linalg.norm(moved) * np.linalg.norm(bent)):
             pairs.append((moved, bent, 1 / product))
         gain = value - lower
         x, value, slope = after, lower, new_slope
         if gain <= least_gain * max(1.0, abs(value)):
             break
     return x
+
+
+def _step(
+    function: Function,
+    x: FloatArray,
+    value: float,
+    slope: FloatArray,
+    direction: FloatArray,
+    length: float,
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """Return numbers further down, their value and slope: neither too far nor too near.
+
+    Too near is where it goes down nearly as fast as here; None if no length is good.
+    """
+    shortest, longest, best = 0.0, np.inf, None
+    for _ in range(_TRIALS):
+        after = np.maximum(x - length * direction, 0.0)
+        lower, new_slope = function(after)
+        promised = float(slope @ (after - x))
+        if lower > value + _ENOUGH * promised:
+            longest = length
+        else:
+            best = after, lower, new_slope
+            if float(new_slope @ (after - x)) >= _LESS * promised:
+                break
+            shortest = length
+        length = 2 * length if longest == np.inf else (shortest + longest) / 2
+    return best
 
 
 def _newton_like(slope: FloatArray, pairs: deque[Pair]) -> FloatArray:

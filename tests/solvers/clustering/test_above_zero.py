@@ -69,3 +69,17 @@ def test_where_nothing_is_to_be_gained_it_stays():
         lambda x: (float(x.sum()), np.ones(3)), np.zeros(3), max_iter=9, least_gain=0.0, tol=1e-9
     )
     assert_allclose(found, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_the_unit_of_the_numbers_does_not_matter(scale):
+    """The first step is a guess: lengths far from it are found."""
+    A, b, function = least_squares(3)
+
+    def scaled(x):
+        value, slope = function(x / scale)
+        return value, slope / scale
+
+    given = {"max_iter": 300, "least_gain": 0.0, "tol": 0.0}
+    found = minimised_above_zero(scaled, np.zeros(25), **given)
+    assert_allclose(found / scale, nnls(A, b)[0], atol=1e-5)
