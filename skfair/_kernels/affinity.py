@@ -4,7 +4,6 @@ Differences are squared directly: the usual expansion into norms and a product l
 small distances far from the origin, and for the narrow data of a kernel it is not faster.
 """
 
-
 from skfair._kernels.declaring import njit
 
 # Columns per pass: a row of results stays in the innermost cache.
