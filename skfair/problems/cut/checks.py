@@ -71,24 +71,23 @@ def check_dense(
     """
     read = weights if weights.dtype == dtype else np.empty(weights.shape, dtype)
 
-    def of_rows(start: int, stop: int) -> tuple[float, float, NDArray[np.float64]]:
+    def of_rows(start: int, stop: int) -> tuple[float, NDArray[np.float64]]:
         rows = weights[start:stop]
         if read is not weights:
             read[start:stop] = rows
-        return float(rows.min()), float(rows.max()), rows.sum(axis=1, dtype=np.float64)
+        return float(rows.min()), rows.sum(axis=1, dtype=np.float64)
 
-    # Of NaN and infinities the extremes are not finite either.
     with np.errstate(over="ignore", invalid="ignore"):
         found = over_blocks(of_rows, weights.shape[0], _FEW_ROWS)
-        lowest = float(np.min([part[0] for part in found]))
-        largest = float(np.max([part[1] for part in found]))
-        if not np.isfinite([lowest, largest]).all():
+        lowest, sums = min(part[0] for part in found), np.concatenate([part[1] for part in found])
+        if not np.isfinite(sums).all() and not np.isfinite(weights).all():
             raise ValueError("The affinity has entries that are NaN or infinite.")
         if lowest < 0:
             raise _negative(lowest)
         apart = over_blocks(partial(_asymmetry, read), weights.shape[0], _ROWS)
-    _check_symmetry(max(apart), largest)
-    return read, np.concatenate([part[2] for part in found])
+    if max(apart) > 0:
+        _check_symmetry(max(apart), float(weights.max()))
+    return read, sums
 
 
 def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
