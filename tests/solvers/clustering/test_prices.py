@@ -269,10 +269,11 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
 @pytest.mark.parametrize("seed", range(4))
 def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch):
     if not compiled:
-        names = [n for n in dir(kernels) if hasattr(getattr(kernels, n), "py_func")]
-        plain = {name: as_python(getattr(kernels, name)) for name in names}
-        for name in names:
-            monkeypatch.setattr(kernels, name, plain[name])
+        for module in (kernels, moves):
+            names = [n for n in dir(module) if hasattr(getattr(module, n), "py_func")]
+            plain = {name: as_python(getattr(module, name)) for name in names}
+            for name in names:
+                monkeypatch.setattr(module, name, plain[name])
     problem, centers = random_problem(seed, 60, 3, 3, 0.8)
     distances = problem.distances(centers)
     D = dense(problem, centers)
