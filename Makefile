@@ -46,7 +46,7 @@ demo: $(VENV)/.stamp-plot
 
 # Kernels are compiled before the tests, or every worker would compile the same ones.
 test: $(VENV)/.stamp-test
-	$(BIN)/python -m skfair warm
+	$(if $(WRITABLE),$(BIN)/python -m skfair warm)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(if $(WRITABLE),,-p no:cacheprovider)
 
 # Counting lines makes tests nearly twice as slow, so it is done apart.

@@ -4,13 +4,16 @@ Each job runs with one and with two threads in turn, and both results must be th
 *serial share* is the CPU time outside of passes over the rows that threads share, divided by all
 CPU time: with so many threads as one likes, no job ends sooner than in this share of its time
 (Amdahl). Passes that only read and write are limited by the memory, so that is measured too: the
-speed of adding two long arrays.
+speed of adding two long arrays. And two processors of a virtual machine may be threads of one, or
+be lent to others: two processes that only count, one after the other and then at the same time, say
+how much the machine gives at best.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import Process
 from statistics import median
 from typing import Any
 
@@ -155,6 +158,31 @@ def run(name: str, quick: bool) -> dict[str, Any]:
     }
 
 
+def two_processes(quick: bool) -> dict[str, Any]:
+    """Time two processes that only count: one after the other, and at the same time."""
+    n = 1_000_000 if quick else 30_000_000
+    walls = []
+    for n_at_once in (1, 2):
+        seconds = []
+        for _ in range(1 if quick else 2 * ROUNDS + 1):
+            start = time.perf_counter()
+            for _ in range(2 // n_at_once):
+                counters = [Process(target=count, args=(n,)) for _ in range(n_at_once)]
+                for counter in counters:
+                    counter.start()
+                for counter in counters:
+                    counter.join()
+            seconds.append(time.perf_counter() - start)
+        walls.append(median(seconds))
+    return {"rows": n, "one": walls[0], "two": walls[1], "serial": 0.0, "is_same": True}
+
+
+def count(n: int) -> None:
+    """Keep one processor at work, without memory."""
+    while n:
+        n -= 1
+
+
 def main(*, quick: bool = False) -> dict[str, Any]:
     found = {}
     for name, (make, _) in JOBS.items():
@@ -162,6 +190,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             continue
         found[name] = in_new_process(run, name=name, quick=quick)
         print(f"   {name} done", flush=True)
+    found["two processes that count"] = two_processes(quick)
     return found
 
 

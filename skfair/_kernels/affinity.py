@@ -4,8 +4,6 @@ Differences are squared directly: the usual expansion into norms and a product l
 small distances far from the origin, and for the narrow data of a kernel it is not faster.
 """
 
-import numpy as np
-
 from skfair._kernels.declaring import njit
 
 # Columns per pass: a row of results stays in the innermost cache.
@@ -72,54 +70,3 @@ def largest_columns(values, index, value):
             value[i, t] = v
             index[i, t] = j
             size += 1
-
-
-# Side of the tiles in which a matrix and its mirror image are read together.
-_TILE = 64
-
-
-@njit(cache=True)
-def read_row(row, low, high, odd):
-    """Lower ``low`` and raise ``high`` to the entries; ``odd`` becomes NaN if one is not finite."""
-    for j in range(row.size):
-        a = row[j]
-        low[j] = a if a < low[j] else low[j]
-        high[j] = a if a > high[j] else high[j]
-        odd[j] += a - a
-
-
-@njit(cache=True)
-def read_symmetric(weights, begin, end, out):
-    """Return (smallest, largest, largest asymmetry, number of odd places) of a part of a matrix.
-
-    The part is rows and columns from ``begin`` to ``end``, from the diagonal on. It is copied to
-    ``out``, which may have another precision, unless that is empty. Places of a tile are odd that
-    saw NaN or infinity. They keep their own extremes, so that the processor compares several at
-    once.
-    """
-    n = weights.shape[0]
-    is_copied = out.shape[0] == n
-    # Wider than a tile: columns of a power of two would share few places of the cache.
-    mirror = np.empty((_TILE, _TILE + 4), weights.dtype)
-    low, high = np.full((2, _TILE), weights[begin, begin])
-    apart, odd = np.zeros((2, _TILE), weights.dtype)
-    for first in range(begin, end, _TILE):
-        last = min(end, first + _TILE)
-        for start in range(first, n, _TILE):
-            stop = min(n, start + _TILE)
-            for j in range(start, stop):
-                column = weights[j, first:last]
-                read_row(column, low, high, odd)
-                for i in range(last - first):
-                    mirror[i, j - start] = column[i]
-                if is_copied:
-                    out[j, first:last] = column
-            for i in range(first, last):
-                row, other = weights[i, start:stop], mirror[i - first]
-                read_row(row, low, high, odd)
-                for j in range(stop - start):
-                    d = abs(row[j] - other[j])
-                    apart[j] = d if d > apart[j] else apart[j]
-                if is_copied:
-                    out[i, start:stop] = row
-    return low.min(), high.max(), apart.max(), np.isnan(odd).sum()

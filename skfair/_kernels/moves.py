@@ -89,14 +89,14 @@ def rule_values(rules, entries, slack, counts, values):
 
 
 @njit(cache=True)
-def violation_change(rules, counted, values_of_cluster, s, w):
+def violation_change(rules, values_of_cluster, s, w):
     """Return how the violation of a cluster changes when weight w of cell s comes (or goes)."""
-    starts, which = counted
+    matrix, (starts, which) = rules[0], rules[2]
     change = 0.0
     for m in range(starts[s], starts[s + 1]):
         r = which[m]
         before = values_of_cluster[r]
-        after = before + w * rules[r, s]
+        after = before + w * matrix[r, s]
         if before < -1e-9:
             change += before
         if after < -1e-9:
@@ -105,39 +105,74 @@ def violation_change(rules, counted, values_of_cluster, s, w):
 
 
 @njit(cache=True)
-def tabulate_changes(rules, entries, largest, values, k, unit, leave, join):
-    """Write how the violation of cluster k changes when a point of weight unit leaves or joins.
+def add_changes(matrix, entries, values_of_cluster, r, unit, sign, leave, join):
+    """Add ``sign`` times how the violation of a rule changes when a point of weight unit moves.
 
-    Few rules are so close to a violation that one point makes, mends or changes it.
+    ``leave`` and ``join`` hold what it changes by, one number per cell, of one cluster.
     """
     starts, which = entries
-    leave[k, :] = 0.0
-    join[k, :] = 0.0
-    for r in range(rules.shape[0]):
-        before = values[k, r]
-        if before >= unit * largest[r]:
-            continue
-        for m in range(starts[r], starts[r + 1]):
-            s = which[m]
-            for effect, step in ((leave, -unit), (join, unit)):
-                after = before + step * rules[r, s]
-                if before < -1e-9:
-                    effect[k, s] += before
-                if after < -1e-9:
-                    effect[k, s] -= after
+    before = values_of_cluster[r]
+    for m in range(starts[r], starts[r + 1]):
+        s = which[m]
+        for effect, step in ((leave, -unit), (join, unit)):
+            after = before + step * matrix[r, s]
+            if before < -1e-9:
+                effect[s] += sign * before
+            if after < -1e-9:
+                effect[s] -= sign * after
 
 
 @njit(cache=True)
-def move_point(rules, counted, values, counts, labels, i, k, t, s, w):
-    """Move point i of cell s and weight w from cluster k to t, in labels, counts and values."""
-    labels[i] = t
-    counts[k, s] -= w
-    counts[t, s] += w
-    starts, which = counted
+def known_rules(matrix):
+    """Return rules in the forms that are asked for: matrix, cells by rule, rules by cell, largest.
+
+    The last is the largest coefficient of each rule: one that is met by more is far from a
+    violation.
+    """
+    entries = entries_of_rules(matrix)
+    largest = np.zeros(matrix.shape[0])
+    for r in range(matrix.shape[0]):
+        for m in range(entries[0][r], entries[0][r + 1]):
+            largest[r] = max(largest[r], abs(matrix[r, entries[1][m]]))
+    return matrix, entries, rules_of_cells(entries, matrix.shape[1]), largest
+
+
+@njit(cache=True)
+def start_of_moves(matrix, slack, weights, counts):
+    """Return rules, and what ``repair`` and ``improve`` keep of them while they move points.
+
+    That is: values, and how the violation of each cluster changes when a point of the weight of the
+    first row leaves or joins.
+    """
+    rules = known_rules(matrix)
+    n_clusters, n_cells = counts.shape
+    values = np.empty((n_clusters, matrix.shape[0]))
+    rule_values(matrix, rules[1], slack, counts, values)
+    leave, join = np.zeros((2, n_clusters, n_cells))
+    for k in range(n_clusters):
+        for r in range(matrix.shape[0]):
+            if values[k, r] < weights[0] * rules[3][r]:
+                add_changes(matrix, rules[1], values[k], r, weights[0], 1.0, leave[k], join[k])
+    return rules, (values, leave, join)
+
+
+@njit(cache=True)
+def count_point(rules, state, counts, k, s, w, unit):
+    """Add weight w (negative: take it away) of cell s to cluster k, in counts and the state.
+
+    Only rules that count the cell change, and few of them are so close to a violation that one
+    point makes, mends or changes it.
+    """
+    matrix, entries, (starts, which), largest = rules
+    values, leave, join = state
+    counts[k, s] += w
     for m in range(starts[s], starts[s + 1]):
         r = which[m]
-        values[k, r] -= w * rules[r, s]
-        values[t, r] += w * rules[r, s]
+        if values[k, r] < unit * largest[r]:
+            add_changes(matrix, entries, values[k], r, unit, -1.0, leave[k], join[k])
+        values[k, r] += w * matrix[r, s]
+        if values[k, r] < unit * largest[r]:
+            add_changes(matrix, entries, values[k], r, unit, 1.0, leave[k], join[k])
 
 
 @njit(cache=True)
@@ -152,129 +187,149 @@ def total_violation(values):
 
 
 @njit(cache=True)
-def start_of_moves(rules, slack, weights, counts, size):
-    """Return what ``repair`` and ``improve`` keep while they move points.
+def renew_heads(lists, labels, weights, heads, k, s):
+    """Write the first point of each list of cluster k and cell s that is still in the cluster.
 
-    That is: values, entries of the rules, rules of the cells, effects of a point of the weight of
-    the first row that leaves or joins, places in lists.
+    ``heads`` are its row, its weight and what its move costs (infinite: no point is left).
     """
-    n_clusters, n_cells = counts.shape
-    entries = entries_of_rules(rules)
-    largest = np.zeros(rules.shape[0])  # coefficient of each rule
-    for r in range(rules.shape[0]):
-        for m in range(entries[0][r], entries[0][r + 1]):
-            largest[r] = max(largest[r], abs(rules[r, entries[1][m]]))
-    values = np.empty((n_clusters, rules.shape[0]))
-    rule_values(rules, entries, slack, counts, values)
-    leave, join = np.empty((n_clusters, n_cells)), np.empty((n_clusters, n_cells))
-    for k in range(n_clusters):
-        tabulate_changes(rules, entries, largest, values, k, weights[0], leave, join)
-    counted = rules_of_cells(entries, n_cells)
-    return values, (entries, largest), counted, leave, join, np.zeros_like(size)
+    row, cost, size, first = lists
+    for t in range(row.shape[1]):
+        m = first[k, t, s]
+        while m < size[k, t, s] and labels[row[k, t, s, m]] != k:
+            m += 1
+        first[k, t, s] = m
+        heads[2][k, t, s] = np.inf
+        if m < size[k, t, s]:
+            i = row[k, t, s, m]
+            heads[0][k, t, s], heads[1][k, t, s] = i, weights[i]
+            heads[2][k, t, s] = weights[i] * cost[k, t, s, m]
 
 
 @njit(cache=True)
-def next_listed(row, size, labels, first, k, t, s):
-    """Return the place of the cheapest point in a list that is still in cluster k, or its size."""
-    m = first[k, t, s]
-    while m < size[k, t, s] and labels[row[k, t, s, m]] != k:
-        m += 1
-    first[k, t, s] = m
-    return m
+def start_of_heads(row, cost, size, labels, weights):
+    """Return lists with the places of their first points, and these points."""
+    lists = row, cost, size, np.zeros_like(size)
+    heads = np.zeros_like(size), np.zeros(size.shape), np.empty(size.shape)
+    for k in range(size.shape[0]):
+        for s in range(size.shape[2]):
+            renew_heads(lists, labels, weights, heads, k, s)
+    return lists, heads
 
 
 @njit(cache=True)
-def repair(rules, slack, labels, weights, counts, row, cost, size, max_steps):
+def best_repair(rules, state, members, heads, k, t, unit):
+    """Return the least cost per unit of repair of moves from cluster k to t, and the cell."""
+    values, leave, join = state
+    weight, cost, leaves, joins = heads[1][k, t], heads[2][k, t], leave[k], join[t]
+    least, place = np.inf, 0
+    for s in range(cost.size):
+        if cost[s] == np.inf or members[s] <= 0.0:
+            continue
+        change = leaves[s] + joins[s]
+        if weight[s] != unit:
+            change = violation_change(rules, values[k], s, -weight[s])
+            change += violation_change(rules, values[t], s, weight[s])
+        if change < -1e-9 and cost[s] < least * -change:
+            least, place = cost[s] / -change, s
+    return least, place
+
+
+@njit(cache=True)
+def best_improvement(rules, state, heads, k, t, unit):
+    """Return what the best move from cluster k to t or swap between them adds to the cost.
+
+    And its cell, and whether it is a swap; each pair of clusters is asked for swaps once.
+    """
+    values, leave, join = state
+    weight, cost, leaves, joins = heads[1][k, t], heads[2][k, t], leave[k], join[t]
+    back, other = heads[2][t, k], heads[1][t, k]
+    slight = 1e-9 * max(1.0, unit)  # what sums of violations may be missed by through rounding
+    least, place, is_swap = 0.0, 0, False
+    for s in range(cost.size):
+        if cost[s] < least:
+            if weight[s] == unit:
+                is_allowed = leaves[s] <= slight and joins[s] <= slight
+            else:
+                is_allowed = violation_change(rules, values[k], s, -weight[s]) <= 0.0
+                is_allowed &= violation_change(rules, values[t], s, weight[s]) <= 0.0
+            if is_allowed:
+                least, place, is_swap = cost[s], s, False
+        if t > k and weight[s] == other[s] and cost[s] + back[s] < least:
+            least, place, is_swap = cost[s] + back[s], s, True
+    return least, place, is_swap
+
+
+@njit(cache=True)
+def repair(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
     """Move points until no cluster violates a rule, each time the cheapest per unit of repair.
 
     Uses the lists of ``cheapest_moves``; changes labels and counts. Returns (steps, violation):
     stops early when no listed move helps. Only two clusters change in a step, so it costs about
-    four n_clusters n_cells and twice n_cells n_rules.
+    four n_clusters n_cells, and twice the rules that count the cell.
     """
-    n_clusters, n_cells = counts.shape
-    values, known, counted, leave, join, first = start_of_moves(rules, slack, weights, counts, size)
-    price = np.full((n_clusters, n_cells, n_clusters), np.inf)
-    steps, a, b = 0, -1, -1  # the clusters that changed last
+    rules, state = start_of_moves(matrix, slack, weights, counts)
+    lists, heads = start_of_heads(row, cost, size, labels, weights)
+    n_clusters, unit = counts.shape[0], weights[0]
+    least = np.full((n_clusters, n_clusters), np.inf)
+    place = np.zeros((n_clusters, n_clusters), np.int64)
+    steps, is_changed = 0, np.ones(n_clusters, np.bool_)
     while steps < max_steps:
         for k in range(n_clusters):
             for t in range(n_clusters):
-                if steps > 0 and k != a and k != b and t != a and t != b:
-                    continue
-                for s in range(n_cells):
-                    price[k, s, t] = np.inf
-                    m = next_listed(row, size, labels, first, k, t, s)
-                    if m == size[k, t, s] or counts[k, s] <= 0.0:
-                        continue
-                    w = weights[row[k, t, s, m]]
-                    if w == weights[0]:
-                        change = leave[k, s] + join[t, s]
-                    else:
-                        change = violation_change(rules, counted, values[k], s, -w)
-                        change += violation_change(rules, counted, values[t], s, w)
-                    if change < -1e-9:
-                        price[k, s, t] = w * cost[k, t, s, m] / -change
-        best = price.argmin()
-        if price.ravel()[best] == np.inf:
+                if is_changed[k] or is_changed[t]:
+                    best = best_repair(rules, state, counts[k], heads, k, t, unit)
+                    least[k, t], place[k, t] = best
+        a, b = divmod(least.argmin(), n_clusters)
+        if least[a, b] == np.inf:
             break
-        a, s, b = best // (n_cells * n_clusters), best // n_clusters % n_cells, best % n_clusters
-        i = row[a, b, s, first[a, b, s]]
-        move_point(rules, counted, values, counts, labels, i, a, b, s, weights[i])
-        tabulate_changes(rules, known[0], known[1], values, a, weights[0], leave, join)
-        tabulate_changes(rules, known[0], known[1], values, b, weights[0], leave, join)
+        s = place[a, b]
+        i = heads[0][a, b, s]
+        is_changed[:] = False
+        is_changed[a] = is_changed[b] = True
+        labels[i] = b
+        count_point(rules, state, counts, a, s, -weights[i], unit)
+        count_point(rules, state, counts, b, s, weights[i], unit)
+        renew_heads(lists, labels, weights, heads, a, s)
         steps += 1
-    rule_values(rules, known[0], slack, counts, values)  # without the rounding of many steps
-    return steps, total_violation(values)
+    # Without the rounding of many steps.
+    rule_values(matrix, rules[1], slack, counts, state[0])
+    return steps, total_violation(state[0])
 
 
 @njit(cache=True)
-def improve(rules, slack, labels, weights, counts, row, cost, size, max_steps):
+def improve(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
     """Lower the cost by moves that violate no rule further and by swaps within a cell.
 
     Uses the lists of ``cheapest_moves``; changes labels and counts and returns the gain. A swap
     exchanges two points of equal weight and cell between two clusters, so no count changes.
     """
-    n_clusters, n_cells = counts.shape
-    values, known, counted, leave, join, first = start_of_moves(rules, slack, weights, counts, size)
-    change = np.zeros((n_clusters, n_clusters, n_cells))  # what the better of both adds to the cost
-    is_swap = np.zeros((n_clusters, n_clusters, n_cells), np.bool_)
-    gain, a, b = 0.0, -1, -1  # the clusters that changed last
-    for step in range(max_steps):
+    rules, state = start_of_moves(matrix, slack, weights, counts)
+    lists, heads = start_of_heads(row, cost, size, labels, weights)
+    n_clusters, unit = counts.shape[0], weights[0]
+    least = np.zeros((n_clusters, n_clusters))
+    place = np.zeros((n_clusters, n_clusters), np.int64)
+    is_swap = np.zeros((n_clusters, n_clusters), np.bool_)
+    gain, is_changed = 0.0, np.ones(n_clusters, np.bool_)
+    for _ in range(max_steps):
         for k in range(n_clusters):
             for t in range(n_clusters):
-                if step > 0 and k != a and k != b and t != a and t != b:
-                    continue
-                for s in range(n_cells):
-                    change[k, t, s], is_swap[k, t, s] = 0.0, False
-                    m = next_listed(row, size, labels, first, k, t, s)
-                    if m == size[k, t, s]:
-                        continue
-                    w = weights[row[k, t, s, m]]
-                    c = w * cost[k, t, s, m]
-                    if c < 0.0:
-                        if w == weights[0]:
-                            is_allowed = leave[k, s] <= 0.0 and join[t, s] <= 0.0
-                        else:
-                            is_allowed = violation_change(rules, counted, values[k], s, -w) <= 0.0
-                            is_allowed &= violation_change(rules, counted, values[t], s, w) <= 0.0
-                        change[k, t, s] = c if is_allowed else 0.0
-                    if t > k:
-                        back = next_listed(row, size, labels, first, t, k, s)
-                        if back < size[t, k, s] and weights[row[t, k, s, back]] == w:
-                            both = c + w * cost[t, k, s, back]
-                            if both < change[k, t, s]:
-                                change[k, t, s], is_swap[k, t, s] = both, True
-        best = change.argmin()
-        least = change.ravel()[best]
-        if least >= -1e-12:
+                if is_changed[k] or is_changed[t]:
+                    best = best_improvement(rules, state, heads, k, t, unit)
+                    least[k, t], place[k, t], is_swap[k, t] = best
+        a, b = divmod(least.argmin(), n_clusters)
+        if least[a, b] >= -1e-12:
             break
-        a, b, s = best // (n_clusters * n_cells), best // n_cells % n_clusters, best % n_cells
-        i = row[a, b, s, first[a, b, s]]
-        if is_swap[a, b, s]:
-            labels[row[b, a, s, first[b, a, s]]] = a
-            labels[i] = b
+        s = place[a, b]
+        i = heads[0][a, b, s]
+        is_changed[:] = False
+        is_changed[a] = is_changed[b] = True
+        if is_swap[a, b]:
+            labels[heads[0][b, a, s]] = a
         else:
-            move_point(rules, counted, values, counts, labels, i, a, b, s, weights[i])
-            tabulate_changes(rules, known[0], known[1], values, a, weights[0], leave, join)
-            tabulate_changes(rules, known[0], known[1], values, b, weights[0], leave, join)
-        gain -= least
+            count_point(rules, state, counts, a, s, -weights[i], unit)
+            count_point(rules, state, counts, b, s, weights[i], unit)
+        labels[i] = b
+        gain -= least[a, b]
+        renew_heads(lists, labels, weights, heads, a, s)
+        renew_heads(lists, labels, weights, heads, b, s)
     return gain

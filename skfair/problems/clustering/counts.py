@@ -14,10 +14,12 @@ limits, up to one row, ``n_g - lower n > -1`` and ``upper n - n_g > -1``.
 from __future__ import annotations
 
 import copy
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray, Seed
@@ -153,6 +155,11 @@ class GroupedRows:
         self.total_weight = float(self.weights.sum())
         self.largest_weight = float(self.weights.max())
 
+    @cached_property
+    def sparse_rules(self) -> sparse.csr_array:
+        """The matrix of the rules as a sparse one."""
+        return sparse.csr_array(self.rules.matrix)
+
     @property
     def n_samples(self) -> int:
         """Number of rows."""
@@ -229,6 +236,7 @@ class GroupedRows:
         if before is None and expanded.size:
             order = np.lexsort(expanded.T)
         self.rule_order = order
+        self.__dict__.pop("sparse_rules", None)  # that of other rules
         self.group_rules = rules.matrix[order]
         slack = np.tile(rules.slack[order], (self.n_clusters, 1))
         if before is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from skfair.utils.threads import over_blocks
 
 # Weights and their mirror images may differ by this, relative to the largest weight.
 _ASYMMETRY = 1e-5
-# Rows and columns that one thread reads at a time.
-_ROWS = 128
+# Rows that one thread reads at a time, and rows and columns that it compares.
+_FEW_ROWS, _ROWS = 16, 128
 
 
 def check_memory(n: int, bytes_per_weight: int) -> None:
@@ -61,23 +62,42 @@ def check_square(X: Rows, affinity: str) -> None:
         )
 
 
-def check_dense(weights: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Check a dense matrix and return it in a precision: one pass, no copy in the same one."""
-    from skfair._kernels.affinity import read_symmetric
+def check_dense(
+    weights: NDArray[Any], dtype: DTypeLike
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Check a dense matrix; return it in a precision, not copied in the same one, and row sums.
 
-    is_same = weights.dtype == dtype
-    read = weights if is_same else np.empty(weights.shape, dtype)
-    nowhere = np.empty((0, 0), weights.dtype)
-    out = nowhere if is_same else read
-    found = over_blocks(lambda i, j: read_symmetric(weights, i, j, out), weights.shape[0], _ROWS)
-    lowest, largest = min(part[0] for part in found), max(part[1] for part in found)
-    asymmetry, n_nan = max(part[2] for part in found), sum(part[3] for part in found)
-    if n_nan or not np.isfinite([lowest, largest]).all():
-        raise ValueError("The affinity has entries that are NaN or infinite.")
-    if lowest < 0:
-        raise _negative(lowest)
-    _check_symmetry(asymmetry, largest)
-    return read
+    A few rows at a time are read from memory once, and looked at where the processor keeps them.
+    """
+    read = weights if weights.dtype == dtype else np.empty(weights.shape, dtype)
+
+    def of_rows(start: int, stop: int) -> tuple[float, NDArray[np.float64]]:
+        rows = weights[start:stop]
+        if read is not weights:
+            read[start:stop] = rows
+        return float(rows.min()), rows.sum(axis=1, dtype=np.float64)
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = over_blocks(of_rows, weights.shape[0], _FEW_ROWS)
+        lowest, sums = min(part[0] for part in found), np.concatenate([part[1] for part in found])
+        if not np.isfinite(sums).all() and not np.isfinite(weights).all():
+            raise ValueError("The affinity has entries that are NaN or infinite.")
+        if lowest < 0:
+            raise _negative(lowest)
+        apart = over_blocks(partial(_asymmetry, read), weights.shape[0], _ROWS)
+    if max(apart) > 0:
+        _check_symmetry(max(apart), float(weights.max()))
+    return read, sums
+
+
+def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
+    """Return how far some rows, from the diagonal on, are from the columns."""
+    worst = 0.0
+    for start in range(begin, matrix.shape[0], 2 * _ROWS):
+        stop = start + 2 * _ROWS
+        apart = matrix[begin:end, start:stop] - matrix[start:stop, begin:end].T
+        worst = max(worst, float(apart.max()), -float(apart.min()))
+    return worst
 
 
 def check_sparse(weights: sparse.csr_array) -> None:

@@ -91,7 +91,12 @@ class DenseWeights(Weights):
     """A symmetric matrix of weights, (n, n); ``is_psd`` if it is known to be semidefinite."""
 
     def __init__(
-        self, matrix: NDArray[Any], *, is_psd: bool = False, new_rows: NewRows | None = None
+        self,
+        matrix: NDArray[Any],
+        degrees: FloatArray | None = None,  # its sums by row, if they are known
+        *,
+        is_psd: bool = False,
+        new_rows: NewRows | None = None,
     ) -> None:
         # Symmetric: the transpose of a Fortran-ordered matrix is the same in C order.
         self.matrix: NDArray[Any] = matrix if matrix.flags.c_contiguous else matrix.T
@@ -100,11 +105,11 @@ class DenseWeights(Weights):
         self.is_psd = is_psd
         self.new_rows = new_rows
         self.is_fast_when_narrow = matrix.dtype == np.float32
-        # Summed block by block in float64: numpy would convert the whole matrix.
-        sums = over_blocks(
-            lambda i, j: self.matrix[i:j].sum(axis=1, dtype=np.float64), self.n_samples, 256
-        )
-        self.degrees = np.concatenate(sums)
+        if degrees is None:  # block by block: numpy would convert the whole matrix
+            rows = self.matrix
+            sums = over_blocks(lambda i, j: rows[i:j].sum(axis=1, dtype=np.float64), len(rows), 256)
+            degrees = np.concatenate(sums)
+        self.degrees = degrees
 
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""

@@ -16,7 +16,6 @@ dual at the multipliers is a lower bound on the cost of every feasible assignmen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
 from skfair.solvers.base import Status
+from skfair.solvers.clustering.above_zero import minimised_above_zero
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread
@@ -39,12 +39,11 @@ from skfair.utils.threads import one_blas_thread
 TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than this first find their prices on a sample of so many.
 LARGE, SAMPLE = 20_000, 10_000
-# From so many multipliers on, those that nothing draws away from 0 are left there.
+# Of more multipliers than this, those that nothing draws away from 0 are left there.
 MANY = 500
-# Entries of the rules' matrix beyond which it is multiplied as a sparse one.
-_LARGE_MATRIX = 50_000
-# A step of the dual that gains less than this share of it is the last.
-_LEAST_GAIN = 1e-9
+# A step of the dual that gains less than this share of it is the last, and one after which all
+# slopes are this small.
+_LEAST_GAIN, _SMALL_SLOPE = 1e-9, 1e-6
 # By what share a round of placing whole rows and moving the centres has to lower the cost.
 _WORTH_A_ROUND = 1e-5
 
@@ -160,61 +159,79 @@ def maximise_dual(
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
 ) -> FloatArray:
-    """Improve the multipliers by L-BFGS-B on the smoothed dual, one temperature after the other."""
-    rules, total, shape = problem.rules, problem.total_weight, multipliers.shape
-    matrix: Any = rules.matrix
-    if matrix.size > _LARGE_MATRIX:  # groups are compared in pairs: nearly all entries are 0
-        matrix = sparse.csr_array(matrix)
+    """Improve the multipliers on the smoothed dual, one temperature after the other."""
     if not multipliers.size:
         return multipliers
     unit = table.mean_nearest()
     if unit <= 0:
         return multipliers
-
-    def negative_dual(flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        lam = flat.reshape(shape) * unit
-        price = np.ascontiguousarray(-(matrix.T @ lam.T))
-        value, counts = table.soft_counts(price, temperature * unit)
-        slope = ((matrix @ counts.T).T + rules.slack) / total
-        value = value / unit - float((flat.reshape(shape) * rules.slack).sum())
-        return -value / total, slope.ravel()
-
+    dual = _NegativeDual(problem, table, unit)
     flat = (multipliers / unit).ravel()
     for temperature in temperatures:
-        flat = _minimised(negative_dual, flat, temperature, max_iter)
-    return np.asarray(flat).reshape(shape) * unit
+        if dual.is_large:
+            flat = dual.minimised_among_few(flat, temperature, max_iter)
+            continue
+        flat, _, _ = fmin_l_bfgs_b(
+            dual,
+            flat,
+            args=(temperature,),
+            bounds=[(0.0, None)] * flat.size,
+            factr=_LEAST_GAIN / np.finfo(float).eps,
+            pgtol=_SMALL_SLOPE,
+            maxiter=max_iter,
+        )
+    return np.asarray(flat).reshape(multipliers.shape) * unit
 
 
-def _minimised(
-    function: Callable[[FloatArray, float], tuple[float, FloatArray]],
-    start: FloatArray,
-    temperature: float,
-    max_iter: int,
-) -> FloatArray:
-    """Minimise over numbers >= 0; of very many, those that are 0 and tend below stay 0.
+class _NegativeDual:
+    """The smoothed dual, to be minimised, with the unit of the prices."""
 
-    Groups are compared in pairs, and few pairs bind. The steps of L-BFGS go further among these,
-    and its set-up takes microseconds for each number.
-    """
-    is_free = np.ones(start.size, dtype=bool)
-    if start.size > MANY:
-        is_free = (start > 0) | (function(start, temperature)[1] < 0)
-    if not is_free.any():
-        return start
-    full = start.copy()
+    def __init__(self, problem: GroupedRows, table: CostTable, unit: float) -> None:
+        self._problem, self._table, self._unit = problem, table, unit
+        self._slack = problem.rules.slack
+        self.is_large = self._slack.size > MANY
+        # Groups are compared in pairs: of many rules nearly all entries are 0.
+        self._matrix: Any = problem.sparse_rules if self.is_large else problem.rules.matrix
 
-    def of_free(values: FloatArray, temperature: float) -> tuple[float, FloatArray]:
-        full[is_free] = values
-        value, slope = function(full, temperature)
-        return value, slope[is_free]
+    def __call__(self, flat: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return value and slope at multipliers, cluster by cluster."""
+        lam = flat.reshape(self._slack.shape)
+        price = np.ascontiguousarray(-(self._matrix.T @ (lam * self._unit).T))
+        value, counts = self._table.soft_counts(price, temperature * self._unit)
+        slope = (self._matrix @ counts.T).T + self._slack
+        return self._relative(value, float((lam * self._slack).sum())), slope.ravel() / self._total
 
-    full[is_free], _, _ = fmin_l_bfgs_b(
-        of_free,
-        start[is_free],
-        args=(temperature,),
-        bounds=[(0.0, None)] * np.count_nonzero(is_free),
-        factr=_LEAST_GAIN / np.finfo(float).eps,
-        pgtol=1e-6,
-        maxiter=max_iter,
-    )
-    return full
+    def minimised_among_few(
+        self, start: FloatArray, temperature: float, max_iter: int
+    ) -> FloatArray:
+        """Minimise over those that are above 0 or tend there: of pairs of groups, few bind."""
+        few = np.flatnonzero((start > 0) | (self(start, temperature)[1] < 0))
+        if not few.size:
+            return start
+        rows, slack = self._problem, self._slack.ravel()[few]
+        cluster, rule = np.divmod(few, self._slack.shape[1])
+        part = self._matrix[rule]  # what each changes, by cell, then by cell and cluster
+        place = part.indices * rows.n_clusters + np.repeat(cluster, np.diff(part.indptr))
+        size = rows.n_cells * rows.n_clusters
+        effect = sparse.csr_array((part.data, place, part.indptr), shape=(few.size, size))
+        prices = -self._unit * effect.T
+
+        def of_few(values: FloatArray) -> tuple[float, FloatArray]:
+            price = (prices @ values).reshape(rows.n_cells, rows.n_clusters)
+            value, counts = self._table.soft_counts(price, temperature * self._unit)
+            slope = effect @ counts.T.ravel() + slack
+            return self._relative(value, float(values @ slack)), slope / self._total
+
+        found = start.copy()
+        found[few] = minimised_above_zero(
+            of_few, start[few], max_iter=max_iter, least_gain=_LEAST_GAIN, tol=_SMALL_SLOPE
+        )
+        return found
+
+    @property
+    def _total(self) -> float:
+        return self._problem.total_weight
+
+    def _relative(self, value: float, of_slack: float) -> float:
+        """Return the value for the sum of soft minima, per unit of weight and price."""
+        return -(value / self._unit - of_slack) / self._total

@@ -219,7 +219,8 @@ def test_hard_assignment_and_sums_equal_numpy(compiled):
 
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("kind", ["balance", "shares", "overlapping"])
-def test_effects_of_a_point_are_differences_of_violations(compiled, kind):
+@pytest.mark.parametrize("moved", [[], [(0, 1, -1.5), (2, 1, 1.5), (0, 3, 4.0), (0, 1, -1.5)]])
+def test_effects_of_a_point_are_differences_of_violations(compiled, kind, moved):
     rng = np.random.default_rng(5)
     matrix = rng.normal(size=(12, 4)) * (rng.random((12, 4)) < 0.5)
     groups = encode_groups(np.repeat(np.arange(4), [9, 7, 5, 4]))
@@ -229,9 +230,11 @@ def test_effects_of_a_point_are_differences_of_violations(compiled, kind):
         matrix = make(groups, *bounds).matrix
     slack = rng.uniform(-1, 1, (3, len(matrix)))
     counts = rng.integers(0, 9, (3, 4)).astype(float)
-    weights, size = np.full(5, 1.5), np.zeros((3, 3, 4), np.int64)
-    kernel = moves.start_of_moves if compiled else as_python(moves.start_of_moves)
-    values, _, _, leave, join, _ = kernel(matrix, slack, weights, counts, size)
+    names = ["start_of_moves", "count_point"]
+    start, count = (getattr(moves, n) if compiled else as_python(getattr(moves, n)) for n in names)
+    rules, (values, leave, join) = start(matrix, slack, np.full(5, 1.5), counts)
+    for k, s, w in moved:
+        count(rules, (values, leave, join), counts, k, s, w, 1.5)
     assert_allclose(values, counts @ matrix.T + slack, atol=1e-12)
     before = np.maximum(0, -values).sum(axis=1)
     for k, s in itertools.product(range(3), range(4)):
@@ -266,10 +269,11 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
 @pytest.mark.parametrize("seed", range(4))
 def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch):
     if not compiled:
-        names = [n for n in dir(kernels) if hasattr(getattr(kernels, n), "py_func")]
-        plain = {name: as_python(getattr(kernels, name)) for name in names}
-        for name in names:
-            monkeypatch.setattr(kernels, name, plain[name])
+        for module in (kernels, moves):
+            names = [n for n in dir(module) if hasattr(getattr(module, n), "py_func")]
+            plain = {name: as_python(getattr(module, name)) for name in names}
+            for name in names:
+                monkeypatch.setattr(module, name, plain[name])
     problem, centers = random_problem(seed, 60, 3, 3, 0.8)
     distances = problem.distances(centers)
     D = dense(problem, centers)

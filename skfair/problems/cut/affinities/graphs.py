@@ -75,7 +75,7 @@ class Precomputed(Affinity):
         check_square(X, "precomputed")
         n, dtype = X.shape[0], np.dtype(dtype)
         if not sparse.issparse(X):
-            return DenseWeights(check_dense(X, dtype))
+            return DenseWeights(*check_dense(X, dtype))
         weights = sparse.csr_array(X)
         if not weights.has_canonical_format:
             weights = weights.copy()

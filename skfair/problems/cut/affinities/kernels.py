@@ -42,8 +42,8 @@ class Kernel(Affinity):
         """Return the weights between the rows of X."""
         # scikit-learn computes kernels in the precision of X, which is then converted.
         check_memory(X.shape[0], np.dtype(X.dtype).itemsize + np.dtype(dtype).itemsize)
-        matrix = check_dense(self.between(X, dtype=dtype), dtype)
-        return DenseWeights(matrix, new_rows=partial(self.between, fitted=X, dtype=dtype))
+        checked = check_dense(self.between(X, dtype=dtype), dtype)
+        return DenseWeights(*checked, new_rows=partial(self.between, fitted=X, dtype=dtype))
 
     def between(
         self, X: Rows, fitted: Rows | None = None, *, dtype: DTypeLike
