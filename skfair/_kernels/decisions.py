@@ -1,6 +1,7 @@
 """Decisions at prices: soft ones for the dual, and where a line search passes each row."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,6 +85,41 @@ def soft_table_sparse(values, indptr, indices, shares, prices, weights, temperat
                 for a in range(indptr[i], indptr[i + 1]):
                     table[c, indices[a]] += shares[a] * leads[c]
     return total
+
+
+class Counted(NamedTuple):
+    """What a row counts for, in each rule."""
+
+    weights: np.ndarray  # (n,)
+    values: np.ndarray  # (n, n_classes): what each decision is worth
+    classes: np.ndarray  # (n,): the true class
+    cells: np.ndarray  # (n_rules, n): its cell in each rule
+    steps: np.ndarray  # (n_rules, n): change of the mean of that cell if the row is selected
+    # (n_rules,): the decision that selects a row; -1 if that is its true class
+    selecting: np.ndarray
+
+
+@njit(cache=True)
+def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
+    """Find what changes if rows are decided for a class, or for another one.
+
+    Writes gains (n,), cells and steps (n_rules, n) for the class in place of ``others``, and adds
+    to ``base`` (n_rules, n_cells) the change of means if ``before`` makes way for ``others``.
+    Returns the change of worth for that.
+    """
+    worth = 0.0
+    for j in range(rows.size):
+        i, other, now = rows[j], others[j], before[j]
+        weight = counted.weights[i]
+        gains[j] = weight * (counted.values[i, label] - counted.values[i, other])
+        worth += weight * (counted.values[i, other] - counted.values[i, now])
+        for k in range(counted.cells.shape[0]):
+            chosen = counted.selecting[k] if counted.selecting[k] >= 0 else counted.classes[i]
+            step, cell = counted.steps[k, i], counted.cells[k, i]
+            cells[k, j] = cell
+            steps[k, j] = step * ((label == chosen) - (other == chosen))
+            base[k, cell] += step * ((other == chosen) - (now == chosen))
+    return worth
 
 
 @njit(cache=True)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.thresholds import Cut, RateTable
+
+if TYPE_CHECKING:  # kernels are imported when something is fitted
+    from skfair._kernels.decisions import Counted
+    from skfair._kernels.thresholds import SortedRows
 
 # A limit is kept if it is exceeded by less than this: the scans leave twice as much to spare.
 ROUNDING = 5e-11
@@ -47,6 +51,53 @@ class Verdict(NamedTuple):
         if self.is_feasible and other.is_feasible:
             return self.worth > other.worth + 1e-12
         return self.excess < other.excess - 1e-12 and not other.is_feasible
+
+
+class Decisions(NamedTuple):
+    """The decision of each row, the cell means of each rule, and the verdict."""
+
+    predicted: IntArray
+    means: Sequence[FloatArray]
+    verdict: Verdict
+
+
+class Scanned(NamedTuple):
+    """The best cutoff of a line.
+
+    Attributes
+    ----------
+    cut : Cut
+        Where it is.
+    entries : SortedRows
+        The rows that it may pass, and what changes if it does.
+    means, worth : list of ndarray, float
+        Cell means and worth if it passes none.
+    """
+
+    cut: Cut
+    entries: SortedRows
+    means: list[FloatArray]
+    worth: float
+
+    @property
+    def above(self) -> IntArray:
+        """The entries above the cutoff."""
+        return self.entries.order[: self.cut.n_above]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the decisions at the cutoff."""
+        return Verdict(self.worth + float(self.entries.gains[self.above].sum()), self.cut.excess)
+
+    def means_there(self) -> list[FloatArray]:
+        """Return the cell means at the cutoff."""
+        above = self.above
+        return [
+            mean + np.bincount(cells[above], steps[above], mean.size)
+            for mean, cells, steps in zip(
+                self.means, self.entries.cells, self.entries.steps, strict=True
+            )
+        ]
 
 
 class Judge:
@@ -93,10 +144,11 @@ class Judge:
 
     def means(self, predicted: IntArray) -> list[FloatArray]:
         """Return the cell means of each rule."""
+        chosen = [self.classes if rule.counted is None else rule.counted for rule in self.rules]
         return [
-            start + np.bincount(cells, steps * (predicted == self._counted(rule)), start.size)
-            for rule, start, cells, steps in zip(
-                self.rules, self.starts, self.cells, self.steps, strict=True
+            start + np.bincount(cells, steps * (predicted == one), start.size)
+            for one, start, cells, steps in zip(
+                chosen, self.starts, self.cells, self.steps, strict=True
             )
         ]
 
@@ -122,7 +174,8 @@ class Judge:
         other = copy(self)
         other.classes, other.values = self.classes[rows], self.values[rows]
         other.weights = self.weights[rows] / self.weights[rows].sum()
-        other.cells, other.steps = self.cells[:, rows], self.steps[:, rows]
+        other.cells = np.take(self.cells, rows, axis=1)
+        other.steps = np.take(self.steps, rows, axis=1)
         for k, start in enumerate(self.starts):
             of_all = np.bincount(self.cells[k], self.steps[k], start.size)
             of_some = np.bincount(other.cells[k], other.steps[k], start.size)
@@ -144,33 +197,14 @@ class Judge:
         over = np.array(found) - self._table.bounds
         return Verdict(worth, float(over.max(initial=-np.inf)))
 
-    def changed(
-        self,
-        means: Sequence[FloatArray],
-        worth: float,
-        rows: IntArray,
-        before: IntArray,
-        after: IntArray,
-    ) -> tuple[list[FloatArray], float]:
-        """Return cell means and worth after the decisions of some rows have changed."""
-        moved = np.flatnonzero(before != after)
-        rows, before, after = rows[moved], before[moved], after[moved]
-        gains, cells, steps = self._changes(rows, after, before)
-        added = [
-            mean + np.bincount(cell, step, mean.size)
-            for mean, cell, step in zip(means, cells, steps, strict=True)
-        ]
-        return added, worth + float(gains.sum())
-
     def scan(
         self,
         rows: IntArray,
         label: int,
         others: IntArray,
         points: FloatArray,
-        means: Sequence[FloatArray],
-        worth: float,
-    ) -> tuple[Cut, IntArray]:
+        now: Decisions,
+    ) -> Scanned:
         """Find the best cutoff above which rows are decided for a class.
 
         Parameters
@@ -183,37 +217,35 @@ class Judge:
             What these rows are decided for otherwise.
         points : ndarray
             A row is decided for the class if its value here is above the cutoff.
-        means : sequence of ndarray
-            The cell means if these rows get ``others``.
-        worth : float
-            What all decisions are worth then.
+        now : Decisions
+            The decisions of all rows before.
 
         Returns
         -------
-        cut : Cut
-            The best one.
-        order : ndarray
-            The rows by falling value.
+        scanned : Scanned
+            The best cutoff.
         """
+        from skfair._kernels.decisions import exchanged
         from skfair._kernels.thresholds import SortedRows
 
         order = np.argsort(-points)
         ordered = points[order]
         can_cut = ordered[:-1] - ordered[1:] > _SPACING * (1.0 + np.abs(ordered[1:]))
-        entries = SortedRows(order, can_cut, *self._changes(rows, label, others))
-        return self._table.scan(entries, means, worth), order
+        n_rules = len(self.rules)
+        gains, steps = np.empty(rows.size), np.empty((n_rules, rows.size))
+        cells = np.empty((n_rules, rows.size), np.int64)
+        added = np.zeros((n_rules, max((start.size for start in self.starts), default=0)))
+        worth = now.verdict.worth + exchanged(
+            self._counted, rows, label, others, now.predicted[rows], gains, cells, steps, added
+        )
+        means = [mean + one[: mean.size] for mean, one in zip(now.means, added, strict=True)]
+        entries = SortedRows(order, can_cut, gains, cells, steps)
+        return Scanned(self._table.scan(entries, means, worth), entries, means, worth)
 
-    def _changes(
-        self, rows: IntArray, labels: int | IntArray, others: IntArray
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Return what changes if rows get labels, not others: worth, cells, and cell means."""
-        classes = self.classes[rows]
-        gains = self.weights[rows] * (self.values[rows, labels] - self.values[rows, others])
-        cells, steps = self.cells[:, rows], self.steps[:, rows]
-        for k, rule in enumerate(self.rules):
-            counted = classes if rule.counted is None else rule.counted
-            steps[k] *= (labels == counted) * 1.0 - (others == counted)
-        return gains, cells, steps
+    @property
+    def _counted(self) -> Counted:
+        from skfair._kernels.decisions import Counted
 
-    def _counted(self, rule: ClassRule) -> IntArray | int:
-        return self.classes if rule.counted is None else rule.counted
+        selecting = [-1 if rule.counted is None else rule.counted for rule in self.rules]
+        rows = self.weights, self.values, self.classes, self.cells, self.steps
+        return Counted(*rows, np.array(selecting, dtype=np.int64))

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.decisions.judge import Judge, Verdict
+from skfair.enforcement.decisions.judge import Decisions, Judge, Verdict
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, along, by_column, margins
 from skfair.enforcement.thresholds import threshold_at
@@ -47,9 +47,20 @@ class Candidate:
         self.judge, self.values, self.shares, self.prices = judge, values, shares, prices.copy()
         self.columns = by_column(shares) if columns is None else columns
         self._margins = margins(values, shares, prices)
-        self.predicted = decided(self._margins)
-        self.means = judge.means(self.predicted)
-        self.verdict: Verdict = judge.verdict(self.means, judge.worth_of(self.predicted))
+        predicted = decided(self._margins)
+        means = judge.means(predicted)
+        verdict = judge.verdict(means, judge.worth_of(predicted))
+        self.decisions = Decisions(predicted, means, verdict)
+
+    @property
+    def predicted(self) -> IntArray:
+        """The decision of each row."""
+        return self.decisions.predicted
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the decisions."""
+        return self.decisions.verdict
 
     def leads(self) -> FloatArray:
         """Return by how much the decision of each row is worth more than the next best one."""
@@ -87,22 +98,20 @@ class Candidate:
         else:
             near = points
         cost = _VISITED * rows.size + mine.size
-        judge, worth = self.judge, self.verdict.worth
-        means, worth = judge.changed(self.means, worth, mine, self.predicted[mine], others)
-        cut, order = judge.scan(mine, label, others, near, means, worth)
-        ordered = np.concatenate([ends[:1], near[order], ends[1:]])
-        if ordered[cut.n_above] - ordered[cut.n_above + 1] <= 1e-12:
+        found = self.judge.scan(mine, label, others, near, self.decisions)
+        ordered = np.concatenate([ends[:1], near[found.entries.order], ends[1:]])
+        n_above = found.cut.n_above
+        if ordered[n_above] - ordered[n_above + 1] <= 1e-12:
             return cost  # the nearest row that was left out is tied with the last one
-        shift = threshold_at(cut._replace(n_above=cut.n_above + 1), ordered, ordered, 0.0).shift
-        after = others.copy()
-        after[order[: cut.n_above]] = label
-        means, worth = judge.changed(means, worth, mine, others, after)
-        verdict = judge.verdict(means, worth)
-        if shift != 0.0 and verdict.is_better_than(self.verdict):
+        cut = found.cut._replace(n_above=n_above + 1)
+        shift = threshold_at(cut, ordered, ordered, 0.0).shift
+        if shift != 0.0 and found.verdict.is_better_than(self.verdict):
             self.prices[which, label] -= shift
             self._margins[rows, label] += shift * direction
-            self.predicted[mine] = after
-            self.means, self.verdict = means, verdict
+            predicted = self.decisions.predicted
+            others[found.above] = label
+            predicted[mine] = others
+            self.decisions = Decisions(predicted, found.means_there(), found.verdict)
         return cost
 
 

@@ -84,7 +84,7 @@ class PriceSearch:
         best = self.free()
         if best.verdict.is_feasible:
             return best
-        rows = linear_rows(self.judge, self.features, self.kinds, best.means)
+        rows = linear_rows(self.judge, self.features, self.kinds, best.decisions.means)
         few, data = self._samples()
         multipliers = np.zeros(rows.upper.size)
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
@@ -108,7 +108,7 @@ class PriceSearch:
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
-                rows = linear_rows(self.judge, self.features, self.kinds, found.means)
+                rows = linear_rows(self.judge, self.features, self.kinds, found.decisions.means)
             multipliers = solve_dual(
                 data, _shifted(rows, shift, margin), multipliers, TEMPERATURES[-1], 15
             )
@@ -133,7 +133,9 @@ class PriceSearch:
     def _missed(self, rows: LinearRows, found: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
         expected = soft_values(data, rows, found.prices, TEMPERATURES[-1])
-        strict = [b.row_values(m) for b, m in zip(self.judge.bounds, found.means, strict=True)]
+        strict = [
+            b.row_values(m) for b, m in zip(self.judge.bounds, found.decisions.means, strict=True)
+        ]
         return np.asarray(np.concatenate(strict) - rows.fixed - expected)
 
 

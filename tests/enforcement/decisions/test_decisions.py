@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.special import softmax
 
-from skfair._kernels.decisions import passing_points
+from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.constraints.base import TrainingRows
 from skfair.enforcement.decisions.choose import choose
@@ -65,6 +65,27 @@ def test_points_where_a_line_passes_rows(n_classes):
         expected = naive.passing_points(given, rows, direction, label)
         assert others.tolist() == expected[0]
         assert points == pytest.approx(expected[1])
+
+
+def test_what_a_line_exchanges():
+    rng = np.random.default_rng(0)
+    n, n_classes, selecting = 40, 3, np.array([2, -1])
+    counted = Counted(
+        rng.random(n),
+        rng.random((n, n_classes)),
+        rng.integers(0, n_classes, n),
+        rng.integers(0, 4, (2, n)),
+        rng.normal(size=(2, n)),
+        selecting,
+    )
+    rows = np.arange(1, n, 3)
+    others, before = rng.integers(0, 2, rows.size), rng.integers(0, n_classes, rows.size)
+    gains, cells = np.empty(rows.size), np.empty((2, rows.size), np.int64)
+    steps, base = np.empty((2, rows.size)), np.zeros((2, 4))
+    worth = exchanged(counted, rows, 2, others, before, gains, cells, steps, base)
+    expected = naive.exchanged(counted, rows, 2, others, before)
+    for found, one in zip((gains, cells, steps, base, worth), expected, strict=True):
+        assert np.allclose(found, one)
 
 
 def test_shares_along_a_line():
