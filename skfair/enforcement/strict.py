@@ -21,14 +21,13 @@ Among the solutions that keep the true bounds the one of the lowest temperature 
 training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
 and with small cells they fit its noise.
 
-Where dense rows are very many, all this is done roughly on a few of them first
+Where dense rows are very many, the first rounds are done roughly on a few of them
 (:mod:`skfair.enforcement.growing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Unpack, cast
 
 import numpy as np
@@ -89,17 +88,24 @@ def solve_strictly(
         The solution.
     """
     few = few_rows(problem) if is_classifier and solver.is_precise else None
-    walk = partial(_walk, temperatures=temperatures, refine=refine)
     if few is not None:
         rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}
-        found = walk(ManyRowsPath(Judge(few, min_gap, True), solver, rough), theta0)
+        sample = ManyRowsPath(Judge(few, min_gap, True), solver, rough)
+        found = _walk(sample, theta0, temperatures=temperatures[:1], refine=False)
         if found.n_solves > 1 and found.is_feasible and not found.is_constant:
             judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
-            closed = close_on_all_rows(judge, found, solver, solve_params)
-            if closed is not None:
-                return closed
+            closed = close_on_all_rows(judge, sample.candidates[-1].found, solver, solve_params)
+            free = sample.candidates[0].found.result.theta
+            # Steeper rates of a few rows would only fit their noise; errors are fitted to all rows.
+            if closed is not None and closed.quality > judge.quality(free) - CHEAP:
+                return closed.found
+            if closed is not None and refine and judge.scan is not None:
+                steep = ManyRowsPath(Judge(problem, min_gap, True), solver, solve_params)
+                steep.candidates.append(closed)
+                return steep.counted(refined(steep, closed.found))
         theta0 = found.result.theta
-    return walk(Path(Judge(problem, min_gap, is_classifier), solver, solve_params), theta0)
+    path = Path(Judge(problem, min_gap, is_classifier), solver, solve_params)
+    return _walk(path, theta0, temperatures=temperatures, refine=refine)
 
 
 def _walk(

@@ -51,6 +51,39 @@ def test_few_rows_first_is_as_good_and_keeps_the_limit(rule, seed, monkeypatch):
         assert model.objective_ <= whole.objective_ + 2e-4
 
 
+def costly(seed, is_linear, n=60_000):
+    """Return people whose groups say much about their classes: a small limit costs accuracy."""
+    rng = np.random.default_rng(seed)
+    groups, X = rng.integers(3, size=n), rng.normal(size=(n, 10))
+    X[:, :3] += 0.8 * (groups[:, None] == np.arange(3))
+    scores = X @ [1.2, 0.1, -1.0, 0.3, 0.6, -0.4, 0.2, 0.0, 0.5, 0.1]
+    if not is_linear:
+        scores = 1.2 * X[:, 0] * (X[:, 1] > 0) - X[:, 2] + np.sign(X[:, 5]) + (groups == 0)
+    return X, (scores + rng.logistic(size=n) > 0.3).astype(int), groups
+
+
+@pytest.mark.parametrize("rule", MEASURES)
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_costly_rules_do_not_walk_the_path_on_all_rows(rule, is_linear, monkeypatch):
+    """Steep rates and errors of a few rows fit their noise; errors of all rows may gain a lot."""
+    X, y, groups = costly(0, is_linear)
+    sizes, walk = [], strict._walk
+
+    def counted(path, *given, **options):
+        sizes.append(path.judge.problem.targets.size)
+        return walk(path, *given, **options)
+
+    monkeypatch.setattr(strict, "_walk", counted)
+    model = ConstrainedERMClassifier(rule, 0.02).fit(X, y, sensitive_features=groups)
+    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= 0.02
+    assert len(sizes) == 1
+    assert sizes[0] < 60_000
+    monkeypatch.setattr(strict, "few_rows", lambda problem: None)
+    whole = ConstrainedERMClassifier(rule, 0.02).fit(X, y, sensitive_features=groups)
+    assert sizes[1:] == [60_000]
+    assert model.score(X, y) >= whole.score(X, y) - 0.001
+
+
 def test_rules_that_do_not_bind_and_limits_that_cannot_be_kept_take_the_whole_path():
     X, y, groups = crowd(2)
     loose = ConstrainedERMClassifier(max_disparity=0.9).fit(X, y, sensitive_features=groups)
