@@ -1,8 +1,8 @@
 """Strict enforcement over very many rows: the first rounds on a few of them, the last on all.
 
 A few rows say about where the solution at the first temperature lies. From there some solves see
-all rows, under bounds that are shifted by what is true of all rows. Steeper rates are left out: of a
-few rows they fit the noise. Where the rules cost much accuracy, smooth errors of all rows follow.
+all rows, under bounds that are shifted by what is true of all rows. Steeper rates are left out: of
+a few rows they fit the noise. Where the rules cost much accuracy, smooth errors of all rows follow.
 Where the few rows say too little (the rules do not bind there, or cannot be kept, or these solves
 miss the limits) the whole path is walked on all rows.
 """
