@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from skfair.enforcement.decisions.shares import known_shares
-from skfair.enforcement.price_path import GAPS, SHARES, PathRows, full_step, near_rows, price_paths
+from skfair.enforcement.price_path import (
+    GAPS,
+    SHARES,
+    PathRows,
+    full_step,
+    near_rows,
+    price_paths,
+    starts_with_few,
+)
 from tests.enforcement.test_certify import rates_of
 
 
@@ -69,6 +77,31 @@ def test_the_path_of_a_fold_is_that_of_the_other_rows():
     others = price_paths(given._replace(gains=moved))
     assert np.allclose(paths[1], others[1], atol=1e-5)
     assert not np.allclose(paths[0], others[0], atol=1e-3)
+
+
+def test_a_path_may_begin_with_few_refused_people():
+    given, groups = rows()
+    path = price_paths(given._replace(from_few=False))[0]
+    selected = decided(path, given)
+    first = full_step(given.rates)
+    share = selected.mean(axis=0)
+    wanted = 1 - np.array(SHARES) * (1 - share[first])
+    assert share[:first] == pytest.approx(wanted, abs=0.02)
+    assert gaps(selected, groups)[:first].max() < 0.03
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
+    """Free rates are .8 or .2; 300 rows do not show a limit of .1 for rates near .5."""
+    groups = np.arange(600) % 2
+    gains = np.linspace(-0.2, 0.8, 600) * (-1 if flipped else 1)
+    for is_rare in (True, False):
+        found = starts_with_few(rates_of(groups, 0.1), gains, is_rare, 0.95)
+        assert found is flipped
+    # Of very many rows all steps pass, so the rarer decision remains.
+    many, worth = np.tile(groups, 100), np.tile(gains, 100)
+    for is_rare in (True, False):
+        assert starts_with_few(rates_of(many, 0.1), worth, is_rare, 0.95) is is_rare
 
 
 def test_rows_that_are_alike_may_be_one():
