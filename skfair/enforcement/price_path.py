@@ -105,14 +105,15 @@ def price_paths(rows: PathRows) -> FloatArray:
     """
     solver = _GapSolver(rows)
     no_gaps = solver.wanted(0.0)
-    second, start = [], solver.nothing
+    second: list[FloatArray] = []
+    start = solver.nothing
     for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
         temperatures = TEMPERATURES if not second else TEMPERATURES[-1:]
         start = solver.solve(start, solver.wanted(gap), None, temperatures)
         prices = solver.prices(start)
         prices[solver.is_within(gap)] = 0.0  # gaps are below the limits without prices
         second.append(prices)
-    first = []
+    first: list[FloatArray] = []
     if _can_shrink(rows.rates):
         full, found = solver.selection_rates(start), solver.nothing.copy()
         for share in SHARES:
@@ -162,7 +163,8 @@ def starts_with_few(rates: RowRates, gains: FloatArray, is_rare: bool, confidenc
     if not _can_shrink(rates):
         return is_rare
     full = float(rates.weights @ (gains > 0))
-    shares, worth = np.array([0.0, *SHARES, 1.0]), []
+    shares = np.array([0.0, *SHARES, 1.0])
+    worth: list[float] = []
     for wanted in (shares * full, 1 - shares * (1 - full)):
         selected = gains[:, None] > np.quantile(gains, 1 - wanted)
         likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
