@@ -32,6 +32,8 @@ _PRIOR = 2.0
 _ENOUGH = 1e-2
 # Squares of missed gaps by which decided rows are clearly better at another point.
 _CLEARER = 1.0
+# Part of the rarer decisions that may be missing at the first step without harm.
+_NEAR = 0.2
 # Expected worth by which one end of leg 1 is better than the other.
 _CLEARLY = 0.005
 # Rows with margins of so many temperatures are decided.
@@ -123,9 +125,12 @@ def price_paths(rows: PathRows) -> FloatArray:
                     np.quantile(rows.gains[rows.folds != k], 1 - one)
                     for k, one in enumerate(wanted)
                 ]
-            found = solver.solve(
-                found, no_gaps, wanted, TEMPERATURES[1:] if first else TEMPERATURES
-            )
+            sharp = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
+            if not first:  # later steps begin here, and neither way is always the better one
+                cooled = solver.solve(found, no_gaps, wanted, TEMPERATURES)
+                misses = [solver.misses(one, no_gaps, wanted) for one in (cooled, sharp)]
+                sharp = np.where((misses[0] <= misses[1])[:, None], cooled, sharp)
+            found = sharp
             first.append(solver.prices(found))
     return np.stack([*first, *_between(second[::-1], _BETWEEN)], axis=1)
 
@@ -339,6 +344,14 @@ class _GapSolver:
                 point = found.copy()
                 point[:, :n] += length[:, None] * step
         return np.where((lowest < decided_cost - _CLEARER)[:, None], best, found)
+
+    def misses(self, points: FloatArray, gaps: FloatArray, share: FloatArray) -> FloatArray:
+        """Return how much decided rows of the other folds miss: squares, in units of no matter."""
+        selected = (self._margins(points) > 0).astype(np.float32)
+        reached = (selected[:, None, :] @ self.effects)[:, 0]
+        missed_gaps = (reached[:, :-1] + self.fixed - gaps) / self.errors
+        missed_share = (reached[:, -1] - share) / (_NEAR * np.minimum(share, 1 - share))
+        return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:
         return np.asarray(self.gains - points.astype(np.float32) @ self.directions.T)

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse, special
 
+from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.price_path import (
     GAPS,
@@ -88,6 +90,28 @@ def test_a_path_may_begin_with_few_refused_people():
     wanted = 1 - np.array(SHARES) * (1 - share[first])
     assert share[:first] == pytest.approx(wanted, abs=0.02)
     assert gaps(selected, groups)[:first].max() < 0.03
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
+    """Soft decisions can be without gaps while decided ones have gaps of .16."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.3).astype(int)
+    chance = special.expit(2.5 * rng.normal(size=n) - groups + 1.5)
+    y = (rng.random(n) < chance).astype(int)
+    cells = groups + 2 * (1 - y)
+    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
+    counted = (sparse.csr_array(members.shape), members)
+    blocks = tuple(Block(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
+    names = tuple(map(str, range(4)))
+    rates = RowRates(members, counted, np.array([0, 1, 0, 1]), names, blocks, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
+    for path in price_paths(given):
+        selected = decided(path, given)[:, : len(SHARES)]
+        share = np.column_stack([selected[cells == c].mean(axis=0) for c in range(4)]).T
+        assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
 
 
 @pytest.mark.parametrize("flipped", [False, True])
