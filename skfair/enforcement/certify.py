@@ -155,7 +155,8 @@ class RowRates:
         ]
         n_rows, mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
         sizes = self.precision * effective_size(n_rows, mass, squares, sums[0], sums[1])
-        return sums[0] / np.where(mass > 0, mass, 1.0), sizes
+        # Sums of all rows in another order may be larger by a rounding error.
+        return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
 
 
 def row_rates(bounds: Sequence[BoundConstraint], weights: FloatArray) -> RowRates:
@@ -254,6 +255,21 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
     return Walked(last, p_values, disparities, rates.after_shift(bounds))
+
+
+def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
+    """Return the p-values that steps would have if the rates of each block were the same.
+
+    These depend on numbers of rows and on pooled rates, not on differences between groups.
+    """
+    share, size = rates.counts(selected)
+    p_values = np.zeros(selected.shape[1])
+    for block in rates.blocks:
+        rows = size[block.rates]
+        pooled = share.copy()
+        pooled[block.rates] = np.average(share[block.rates], axis=0, weights=rows + 1e-12)
+        p_values = np.maximum(p_values, _p_values(block, pooled, size, block.limit))
+    return p_values
 
 
 def _smallest_limits(

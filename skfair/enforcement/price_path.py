@@ -1,6 +1,7 @@
 """Paths of prices for two classes, from certainly fair to free: of each fold, without its rows.
 
-Leg 1 decides more and more people for the rarer class, with prices at which no gap is left. Leg 2
+Leg 1 begins with the same decision for nearly everybody and makes the other one more and more
+often, with prices at which no gap is left. Leg 2
 decides all of them, and lets the gaps grow up to the limits and a little beyond. How good a path
 is decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
 """
@@ -11,9 +12,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.certify import Block, RowRates
+from skfair.enforcement.certify import Block, RowRates, likely_p_values
 from skfair.enforcement.decisions.shares import Shares
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
@@ -23,11 +25,17 @@ SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 # Steps between two neighbours of leg 2.
 _BETWEEN = 3
-_N_NEWTON = 20
+_N_NEWTON, _LONGEST = 20, 0.3
 # Multipliers are in units of worth: a price of 1 decides against certainty.
 _PRIOR = 2.0
 # Squares of missed gaps, in standard errors, that are not worth another step.
 _ENOUGH = 1e-2
+# Squares of missed gaps by which decided rows are clearly better at another point.
+_CLEARER = 1.0
+# Part of the rarer decisions that may be missing at the first step without harm.
+_NEAR = 0.2
+# Expected worth by which one end of leg 1 is better than the other.
+_CLEARLY = 0.005
 # Rows with margins of so many temperatures are decided.
 _FAR = 12.0
 # Rows of one cell whose probabilities differ by less are treated as one.
@@ -51,8 +59,8 @@ class PathRows(NamedTuple):
         How many there are.
     everyone : ndarray
         Features of the groups of one attribute: the offsets of all rows.
-    is_rare : bool
-        Whether the second decision is the rarer one, on the path of every fold alike.
+    from_few : bool
+        Whether few rows are selected at the beginning, not few refused; in every fold alike.
     folds : ndarray of shape (n_samples,)
         Fold of each row: the path of a fold is found without these.
     alike : ndarray of shape (n_samples,) or None
@@ -65,7 +73,7 @@ class PathRows(NamedTuple):
     kinds: IntArray
     n_kinds: int
     everyone: IntArray
-    is_rare: bool
+    from_few: bool
     folds: IntArray
     alike: IntArray | None
 
@@ -99,21 +107,79 @@ def price_paths(rows: PathRows) -> FloatArray:
     """
     solver = _GapSolver(rows)
     no_gaps = solver.wanted(0.0)
-    start = solver.solve(solver.nothing, no_gaps, None, TEMPERATURES)
-    first = []
-    if _can_shrink(rows.rates):
-        full, found = solver.selection_rates(start), start
-        for share in SHARES[::-1]:  # from the known solution outwards
-            wanted = share * full if rows.is_rare else 1 - share * (1 - full)
-            found = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
-            first.append(solver.prices(found))
-    second, found = [solver.prices(start)], start
-    for gap in GAPS[1:]:
-        found = solver.solve(found, solver.wanted(gap), None, TEMPERATURES[-1:])
-        prices = solver.prices(found)
+    second: list[FloatArray] = []
+    start = solver.nothing
+    for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
+        temperatures = TEMPERATURES if not second else TEMPERATURES[-1:]
+        start = solver.solve(start, solver.wanted(gap), None, temperatures)
+        prices = solver.prices(start)
         prices[solver.is_within(gap)] = 0.0  # gaps are below the limits without prices
         second.append(prices)
-    return np.stack([*first[::-1], *_between(second, _BETWEEN)], axis=1)
+    first: list[FloatArray] = []
+    if _can_shrink(rows.rates):
+        full, found = solver.selection_rates(start), solver.nothing.copy()
+        for share in SHARES:
+            wanted = share * full if rows.from_few else 1 - share * (1 - full)
+            if not first:  # no prices but one for all
+                found[:, -1] = [
+                    np.quantile(rows.gains[rows.folds != k], 1 - one)
+                    for k, one in enumerate(wanted)
+                ]
+            sharp = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
+            if not first:  # later steps begin here, and neither way is always the better one
+                cooled = solver.solve(found, no_gaps, wanted, TEMPERATURES)
+                misses = [solver.misses(one, no_gaps, wanted) for one in (cooled, sharp)]
+                sharp = np.where((misses[0] <= misses[1])[:, None], cooled, sharp)
+            found = sharp
+            first.append(solver.prices(found))
+    return np.stack([*first, *_between(second[::-1], _BETWEEN)], axis=1)
+
+
+def starts_with_few(rates: RowRates, gains: FloatArray, is_rare: bool, confidence: float) -> bool:
+    """Return whether leg 1 begins with few selected people, not with few refused ones.
+
+    Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
+    one, a walk that begins with few selected people may yet end at a true positive rate of one
+    half, and one from the other end may not. The end is taken from which the expected worth of the
+    last certified step is clearly larger; in doubt that of the rarer decision.
+
+    The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
+    rows, expected worth and the pooled rates of groups under a common threshold. If groups have
+    equal rates, a pooled rate is uncorrelated with each difference of rates: the covariance of
+    (n_1 r_1 + n_2 r_2) / n with r_1 - r_2 is r (1 - r) / n - r (1 - r) / n. If their rates differ
+    by the limit, a little correlation is left.
+
+    Parameters
+    ----------
+    rates : RowRates
+        Rates of the rules.
+    gains : ndarray of shape (n_samples,)
+        Expected worth of the second decision minus that of the first one.
+    is_rare : bool
+        Whether the second class is the rarer one.
+    confidence : float
+        How sure the limits are to hold.
+
+    Returns
+    -------
+    few : bool
+        Whether few are selected at the beginning.
+    """
+    if not _can_shrink(rates):
+        return is_rare
+    full = float(rates.weights @ (gains > 0))
+    shares = np.array([0.0, *SHARES, 1.0])
+    worth: list[float] = []
+    for wanted in (shares * full, 1 - shares * (1 - full)):
+        selected = gains[:, None] > np.quantile(gains, 1 - wanted)
+        likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
+        reached = np.minimum.accumulate(special.ndtr(likely[1:]))  # all steps before pass, too
+        gained = (rates.weights * gains) @ selected
+        constant = max(0.0, float(rates.weights @ gains))
+        before = np.append(constant, gained[1:-1])
+        worth.append(constant + float(reached @ (gained[1:] - before)))
+    few, many = worth
+    return bool(few > many - _CLEARLY if is_rare else few > many + _CLEARLY)
 
 
 def full_step(rates: RowRates) -> int:
@@ -222,47 +288,53 @@ class _GapSolver:
         self,
         start: FloatArray,
         gaps: FloatArray,
-        selected: FloatArray | None,
+        share: FloatArray | None,
         temperatures: tuple[float, ...],
     ) -> FloatArray:
         """Return the points with these gaps, as far as they are worth it: Gauss-Newton, soft.
 
         Minimised are the missed gaps in units of their standard errors, and the multipliers in
         units of ``_PRIOR``: what is noise, or takes huge prices, is not chased. If no share of
-        selected rows is asked for, what all rows pay stays as it is.
+        selected rows is asked for, what all rows pay stays as it is. Soft decisions can close
+        gaps by leaving many rows undecided (those of equalized odds, where no thresholds do),
+        and the decided rows have large gaps then. So the point at which decided rows miss
+        least is returned if it is clearly better.
         """
         n_gaps = gaps.shape[1]
         target, scale, n = gaps - self.fixed, self.errors, n_gaps
-        if selected is not None:
-            target, scale = np.column_stack([target, selected]), np.append(scale, 1e-3)
+        if share is not None:
+            target, scale = np.column_stack([target, share]), np.append(scale, 1e-3)
             n += 1
         effects, directions = self.effects[:, :, :n], self.directions[:, :n]
         prior = np.append(np.full(n_gaps, _PRIOR**-2), np.zeros(n - n_gaps))
         found = start.copy()
         for temperature in temperatures:
             point, cost = found, np.full(start.shape[0], np.inf)
+            best, lowest, decided_cost = found, cost, cost
             step, length = np.zeros_like(target), np.ones(start.shape[0])
             for _ in range(_N_NEWTON):
                 margins = self._margins(point) / temperature
                 near = np.flatnonzero((np.abs(margins) < _FAR).any(axis=0))
                 soft = (margins > 0).astype(np.float32)
+                sharp, close = soft[:, near], effects[:, near]
                 soft[:, near] = here = 1 / (1 + np.exp(np.clip(-margins[:, near], -_FAR, _FAR)))
                 missed = ((soft[:, None, :] @ effects)[:, 0] - target) / scale
-                after = (missed**2).sum(axis=1) + (prior * point[:, :n] ** 2).sum(axis=1)
+                price = (prior * point[:, :n] ** 2).sum(axis=1)
+                after = (missed**2).sum(axis=1) + price
+                decided = missed + ((sharp - here)[:, None, :] @ close)[:, 0] / scale
+                after_decided = (decided**2).sum(axis=1) + price
+                best = np.where((after_decided < lowest)[:, None], point, best)
+                lowest = np.minimum(lowest, after_decided)
                 is_better, before = after < cost, cost
                 found = np.where(is_better[:, None], point, found)
                 cost = np.where(is_better, after, cost)
+                decided_cost = np.where(is_better, after_decided, decided_cost)
                 if is_better.any():
                     slope = here * (1 - here) / temperature
-                    moved = slope[:, None, :] * directions[near].T
-                    change = moved @ effects[:, near]
-                    jacobian = change.transpose(0, 2, 1) / scale[:, None]
-                    curvature = jacobian.transpose(0, 2, 1) @ jacobian
-                    curvature += np.diag(prior + 1e-6)
-                    pull = (missed[:, None, :] @ jacobian)[:, 0] - prior * point[:, :n]
-                    newton = np.linalg.solve(curvature, pull[:, :, None])[:, :, 0]
-                    longest = np.abs(newton).max(axis=1, initial=0.0)
-                    newton *= np.minimum(1.0, 0.3 / np.maximum(longest, 1e-12))[:, None]
+                    change = (slope[:, None, :] * directions[near].T) @ close
+                    newton = _newton(
+                        change.transpose(0, 2, 1) / scale[:, None], missed, prior, point
+                    )
                     step = np.where(is_better[:, None], newton, step)
                 length = np.where(is_better, 1.0, 0.4 * length)
                 is_done = np.where(is_better, before - after < _ENOUGH, length < 0.1)
@@ -271,10 +343,29 @@ class _GapSolver:
                     break
                 point = found.copy()
                 point[:, :n] += length[:, None] * step
-        return found
+        return np.where((lowest < decided_cost - _CLEARER)[:, None], best, found)
+
+    def misses(self, points: FloatArray, gaps: FloatArray, share: FloatArray) -> FloatArray:
+        """Return how much decided rows of the other folds miss: squares, in units of no matter."""
+        selected = (self._margins(points) > 0).astype(np.float32)
+        reached = (selected[:, None, :] @ self.effects)[:, 0]
+        missed_gaps = (reached[:, :-1] + self.fixed - gaps) / self.errors
+        missed_share = (reached[:, -1] - share) / (_NEAR * np.minimum(share, 1 - share))
+        return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:
         return np.asarray(self.gains - points.astype(np.float32) @ self.directions.T)
+
+
+def _newton(
+    jacobian: FloatArray, missed: FloatArray, prior: FloatArray, points: FloatArray
+) -> FloatArray:
+    """Return the steps of Gauss and Newton, none of them longer than ``_LONGEST``."""
+    curvature = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(prior + 1e-6)
+    pull = (missed[:, None, :] @ jacobian)[:, 0] - prior * points[:, : prior.size]
+    found = np.linalg.solve(curvature, pull[:, :, None])[:, :, 0]
+    longest = np.abs(found).max(axis=1, initial=0.0)
+    return np.asarray(found * np.minimum(1.0, _LONGEST / np.maximum(longest, 1e-12))[:, None])
 
 
 def _contrasts(rates: RowRates) -> FloatArray:

@@ -2,9 +2,9 @@
 
 Each fold has a path of its own, found on the other folds. Step j of all paths together is judged on
 the decisions of every row, by the model and the path of its fold. So no row is judged by a model
-that was fitted on it, or by a path that was found on it; all paths know which class is the rarer
-one. The other folds are scored by models that have seen this one. A model for each pair of folds
-would avoid that for three times as many fits; failures stay within 5 % without.
+that was fitted on it, or by a path that was found on it; all paths know at which end to begin. The
+other folds are scored by models that have seen this one. A model for each pair of folds would avoid
+that for three times as many fits; failures stay within 5 % without.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import RowRates, people_needed, row_rates, walk
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.shares import estimated_shares, known_shares
-from skfair.enforcement.price_path import PathRows, full_step, near_rows, price_paths
+from skfair.enforcement.price_path import (
+    PathRows,
+    full_step,
+    near_rows,
+    price_paths,
+    starts_with_few,
+)
 from skfair.estimators.chances import CrossFitted, Split, chances_of, cross_fit, make_splits
 from skfair.estimators.decisions import LabelledRows
 from skfair.estimators.group_chances import GroupModels, fit_group_models
@@ -151,7 +157,7 @@ def certified_fit(
     if models.group_estimator is not None:
         given = (models.group_row_params, splits, models.n_jobs)
         groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *given)
-    path, selected = paths_and_decisions(task, found.chances, groups, rng)
+    path, selected = paths_and_decisions(task, found.chances, groups, confidence, rng)
     attributes, step = _walked(task, selected, confidence)
     decided = selected[:, step].astype(np.int64)
     shape = (rows.groups.n_groups, n_strata, 2, 2)
@@ -174,7 +180,11 @@ def certified_fit(
 
 
 def paths_and_decisions(
-    task: Task, chances: FloatArray, groups: GroupModels | None, rng: np.random.RandomState
+    task: Task,
+    chances: FloatArray,
+    groups: GroupModels | None,
+    confidence: float,
+    rng: np.random.RandomState,
 ) -> tuple[FloatArray, BoolArray]:
     """Find the paths of the folds; return their mean, and the decisions of each row by its fold.
 
@@ -198,6 +208,7 @@ def paths_and_decisions(
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
     kinds = task.rows.codes if strata is None else strata * n_classes + task.rows.codes
     n_kinds = task.n_strata * n_classes
+    is_rare = float(task.rates.weights @ (task.rows.codes == 1)) <= 0.5
     rows = PathRows(
         task.rates.part(some),
         gains[some],
@@ -205,7 +216,7 @@ def paths_and_decisions(
         kinds[some],
         n_kinds,
         np.arange(of_rows.offsets[1] * n_kinds),
-        float(task.rates.weights @ (task.rows.codes == 1)) <= 0.5,
+        starts_with_few(task.rates, gains, is_rare, confidence),
         folds[some],
         None if alike is None else alike[some],
     )

@@ -8,6 +8,7 @@ from skfair import metrics
 from skfair.enforcement.certify import (
     Block,
     RowRates,
+    likely_p_values,
     people_needed,
     walk,
 )
@@ -83,6 +84,26 @@ def test_disparities_are_measured_ones_whatever_the_limits():
     selected = np.random.default_rng(5).random(GROUPS.size) < chance
     measured = [abs(selected[g == 1].mean() - selected[g == 0].mean()) for g in (first, second)]
     assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
+
+
+def test_likely_p_values_are_those_of_equal_rates():
+    groups = np.repeat([0, 1], 500)
+    equal = (np.arange(1000) % 500 < 150)[:, None]
+    unequal = equal ^ ((np.arange(1000) % 500 < 200) & (np.arange(1000) % 500 >= 150))[:, None]
+    unequal[:500] = (np.arange(500) < 100)[:, None]  # 100 and 200 of 500 instead of 150 twice
+    rates = rates_of(groups)
+    known = walk(rates, equal, 0.95).p_values
+    assert likely_p_values(rates, equal) == pytest.approx(known)
+    assert likely_p_values(rates, unequal) == pytest.approx(known)
+    assert walk(rates, unequal, 0.95).p_values > 0.4
+
+
+def test_counts_of_all_rows_are_not_above_one():
+    """Equal weights that do not add up exactly."""
+    rates = rates_of(np.arange(30_011) % 7)
+    share, _ = rates.counts(np.ones((30_011, 2), dtype=bool))
+    assert share.max() <= 1.0
+    assert np.isfinite(walk(rates, np.ones((30_011, 2), dtype=bool), 0.95).bounds).all()
 
 
 def test_rates_of_a_part_are_those_of_its_rows():

@@ -2,9 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy import sparse, special
 
+from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import known_shares
-from skfair.enforcement.price_path import GAPS, SHARES, PathRows, full_step, near_rows, price_paths
+from skfair.enforcement.price_path import (
+    GAPS,
+    SHARES,
+    PathRows,
+    full_step,
+    near_rows,
+    price_paths,
+    starts_with_few,
+)
 from tests.enforcement.test_certify import rates_of
 
 
@@ -69,6 +79,53 @@ def test_the_path_of_a_fold_is_that_of_the_other_rows():
     others = price_paths(given._replace(gains=moved))
     assert np.allclose(paths[1], others[1], atol=1e-5)
     assert not np.allclose(paths[0], others[0], atol=1e-3)
+
+
+def test_a_path_may_begin_with_few_refused_people():
+    given, groups = rows()
+    path = price_paths(given._replace(from_few=False))[0]
+    selected = decided(path, given)
+    first = full_step(given.rates)
+    share = selected.mean(axis=0)
+    wanted = 1 - np.array(SHARES) * (1 - share[first])
+    assert share[:first] == pytest.approx(wanted, abs=0.02)
+    assert gaps(selected, groups)[:first].max() < 0.03
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
+    """Soft decisions can be without gaps while decided ones have gaps of .16."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.3).astype(int)
+    chance = special.expit(2.5 * rng.normal(size=n) - groups + 1.5)
+    y = (rng.random(n) < chance).astype(int)
+    cells = groups + 2 * (1 - y)
+    members = sparse.csr_array((cells == np.arange(4)[:, None]).astype(float))
+    counted = (sparse.csr_array(members.shape), members)
+    blocks = tuple(Block(np.array(pair), 0.1, False, False) for pair in ([0, 1], [2, 3]))
+    names = tuple(map(str, range(4)))
+    rates = RowRates(members, counted, np.array([0, 1, 0, 1]), names, blocks, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), True, folds, None)
+    for path in price_paths(given):
+        selected = decided(path, given)[:, : len(SHARES)]
+        share = np.column_stack([selected[cells == c].mean(axis=0) for c in range(4)]).T
+        assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
+    """Free rates are .8 or .2; 300 rows do not show a limit of .1 for rates near .5."""
+    groups = np.arange(600) % 2
+    gains = np.linspace(-0.2, 0.8, 600) * (-1 if flipped else 1)
+    for is_rare in (True, False):
+        found = starts_with_few(rates_of(groups, 0.1), gains, is_rare, 0.95)
+        assert found is flipped
+    # Of very many rows all steps pass, so the rarer decision remains.
+    many, worth = np.tile(groups, 100), np.tile(gains, 100)
+    for is_rare in (True, False):
+        assert starts_with_few(rates_of(many, 0.1), worth, is_rare, 0.95) is is_rare
 
 
 def test_rows_that_are_alike_may_be_one():
