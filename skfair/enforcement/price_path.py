@@ -1,9 +1,9 @@
 """Paths of prices for two classes, from certainly fair to free: of each fold, without its rows.
 
 Leg 1 begins with the same decision for nearly everybody and makes the other one more and more
-often, with prices at which no gap is left. Leg 2
-decides all of them, and lets the gaps grow up to the limits and a little beyond. How good a path
-is decides how much accuracy a certificate costs, not whether it holds: other rows judge it.
+often, with prices at which no gap is left. Leg 2 decides all of them, and lets the gaps grow up to
+the limits and a little beyond. How good a path is decides how much accuracy a certificate costs,
+not whether it holds: other rows judge it.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ class _GapSolver:
         return np.where((lowest < decided_cost - _CLEARER)[:, None], best, found)
 
     def misses(self, points: FloatArray, gaps: FloatArray, share: FloatArray) -> FloatArray:
-        """Return how much decided rows of the other folds miss: squares, in units of no matter."""
+        """Return how much decided rows of the other folds miss: sums of squares of ratios."""
         selected = (self._margins(points) > 0).astype(np.float32)
         reached = (selected[:, None, :] @ self.effects)[:, 0]
         missed_gaps = (reached[:, :-1] + self.fixed - gaps) / self.errors

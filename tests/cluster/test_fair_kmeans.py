@@ -453,7 +453,8 @@ def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     X, groups = rng.normal(size=(100_000, 50)).astype(dtype), rng.integers(3, size=100_000)
     X[:, 0] += groups
     model = clone(model).set_params(random_state=0)
-    model.fit(X[:1000], sensitive_features=groups[:1000])  # loads compiled code
+    # Loads compiled code, that of many rows as well: it takes megabytes.
+    model.fit(X[:30_000], sensitive_features=groups[:30_000])
     tracemalloc.start()
     try:
         model.fit(X, sensitive_features=groups)
