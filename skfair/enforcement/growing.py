@@ -21,11 +21,9 @@ from skfair.solvers.base import Solver, SolverResult
 
 ROUGH_TOL = 1e-4  # of the first solve on all rows
 MAX_ROUNDS = 4  # solves after it
-# Where steep rates of all rows bend unlike those of the few, a solve costs more than the path.
+# Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
-
-
 # Scores that say how fast true and smooth rates change, and what their ratio may be.
 SEEN_SCORES, RATIOS = 50_000, (0.7, 4.0)
 ROOM = 0.1  # share of a limit that a sample may miss: that is decided on all rows
@@ -66,14 +64,7 @@ class Closing(Shifting):
     def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
         super().__init__(path, problem, offsets)
         # True limits are aimed at from inside, or their last bit costs a shift of the threshold.
-        self._inside = 0.25 * CLOSE * path.judge.least_limit
-
-    def bounded(self) -> RuledProblem:
-        """Return the problem under the shifted bounds."""
-        true, inside = self.path.judge.problem, self._inside
-        return self.problem.bounded(
-            true.lower - self.offsets + inside, true.upper - self.offsets - inside
-        )
+        self.margin = path.margin + 0.25 * CLOSE * path.judge.least_limit
 
     def move(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Shift the bounds by what is seen; return whether that may still gain something."""
@@ -82,8 +73,9 @@ class Closing(Shifting):
         damping = self.path.damping(problem, result.theta)
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
         is_close = abs(seen.violation) <= CLOSE * judge.least_limit
-        is_used = last.quality >= judge.quality(result.theta) - 0.25 * SLACK
-        self.is_settled = is_close and last.found.is_feasible and is_used
+        # A threshold that had to be shifted far to keep the limits costs accuracy.
+        needs_no_shift = last.quality >= judge.quality(result.theta) - 0.25 * SLACK
+        self.is_settled = is_close and last.found.is_feasible and needs_no_shift
         return not self.is_settled
 
 
@@ -96,8 +88,7 @@ def close_on_all_rows(
     """Go on from a solution of a sample; None if limits are then not kept, or not used."""
     problem = judge.problem
     path = ManyRowsPath(judge, solver, params)
-    of_sample = found.problem
-    smooth = problem.with_loss(of_sample.loss).bounded(temperature=of_sample.temperature)
+    smooth = problem.bounded(temperature=found.problem.temperature)
     start = Place(smooth.centered(found.result.theta), found.result.multipliers)
     # Where a bound presses, it stood at the smooth value.
     at, seen = smooth.evaluate(start.theta), judge.compare(smooth, *start).differences

@@ -10,7 +10,7 @@ from skfair.enforcement.rounds import Rounds, SolveOptions
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
-DAMPING = 0.7
+DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
 MAX_ROUNDS = 6  # solves per temperature
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
@@ -111,6 +111,8 @@ class Shifting(Rounds[RuledProblem]):
 
     Attributes
     ----------
+    margin : ndarray of shape (n_constraints,)
+        How far inside of the bounds is aimed at.
     is_settled : bool
         Whether the true bounds are kept and used.
     reached : float
@@ -118,13 +120,13 @@ class Shifting(Rounds[RuledProblem]):
     """
 
     def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
-        self.path, self.problem, self.offsets = path, problem, offsets
+        self.path, self.problem, self.offsets, self.margin = path, problem, offsets, path.margin
         self.is_settled, self.reached = False, -np.inf
         self._before, self._n_worse = np.inf, 0
 
     def bounded(self) -> RuledProblem:
         """Return the problem under the shifted bounds."""
-        true, margin = self.path.judge.problem, self.path.margin
+        true, margin = self.path.judge.problem, self.margin
         return self.problem.bounded(
             true.lower - self.offsets + margin, true.upper - self.offsets - margin
         )
