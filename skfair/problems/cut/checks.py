@@ -84,6 +84,10 @@ def check_dense(
             raise ValueError("The affinity has entries that are NaN or infinite.")
         if lowest < 0:
             raise _negative(lowest)
+        # No weight is above its row's sum.
+        least, most = _range(read.dtype)
+        if not least * len(sums) <= sums.max() <= most:
+            _check_range(float(weights.max()), read.dtype)
         apart = over_blocks(partial(_asymmetry, read), weights.shape[0], _ROWS)
     if max(apart) > 0:
         _check_symmetry(max(apart), float(weights.max()))
@@ -100,12 +104,13 @@ def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
     return worst
 
 
-def check_sparse(weights: sparse.csr_array) -> None:
-    """Raise if weights are negative or not symmetric."""
+def check_sparse(weights: sparse.csr_array, dtype: DTypeLike) -> None:
+    """Raise if weights are negative, not symmetric, or beyond the range of a precision."""
     if not weights.nnz:
         return
     if weights.data.min() < 0:
         raise _negative(float(weights.data.min()))
+    _check_range(float(weights.data.max()), dtype)
     difference = abs(weights - weights.T)
     _check_symmetry(float(difference.max()) if difference.nnz else 0.0, float(weights.data.max()))
 
@@ -115,6 +120,21 @@ def _negative(lowest: float) -> ValueError:
         f"The affinity has negative weights (smallest: {lowest:g}). Weights are similarities, at "
         "least 0; distances d turn into similarities with exp(-gamma * d ** 2), for example."
     )
+
+
+def _check_range(largest: float, dtype: DTypeLike) -> None:
+    """Raise if the largest weight is infinite in a precision, or nothing."""
+    least, most = _range(dtype)
+    if largest > most or 0 < largest < least:
+        raise ValueError(
+            f"The affinity does not fit into {np.dtype(dtype)}: its largest weight is {largest:g}. "
+            "Divide it by its largest weight."
+        )
+
+
+def _range(dtype: DTypeLike) -> tuple[float, float]:
+    known = np.finfo(np.dtype(dtype))
+    return float(known.tiny), float(known.max)
 
 
 def _check_symmetry(asymmetry: float, largest: float) -> None:

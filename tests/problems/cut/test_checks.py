@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
-from skfair.problems.cut.checks import _asymmetry, check_dense
+from skfair.problems.cut.checks import _asymmetry, check_dense, check_sparse
 
 
 @pytest.mark.parametrize("n", [2, 31, 63, 64, 65, 200, 600])
@@ -45,3 +46,22 @@ def test_what_is_wrong_is_found_in_every_tile(value, message, place):
     W[place] = value
     with pytest.raises(ValueError, match=message):
         check_dense(W, np.float32)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e39, 1e-39, 1e-300])
+def test_weights_beyond_a_precision_are_refused(scale):
+    W = np.ones((40, 40)) * scale
+    for given in (W, 2 * W - W * np.eye(40)):
+        with pytest.raises(ValueError, match="does not fit into float32: its largest weight is"):
+            check_dense(given, np.float32)
+        with pytest.raises(ValueError, match="does not fit into float32: its largest weight is"):
+            check_sparse(sparse.csr_array(given), np.float32)
+        check_dense(given, np.float64)
+        check_sparse(sparse.csr_array(given), np.float64)
+
+
+def test_sums_may_be_larger_than_any_weight():
+    W = np.full((40, 40), 1e38)
+    read, sums = check_dense(W, np.float32)
+    assert np.isfinite(read).all()
+    assert sums.max() > np.finfo(np.float32).max

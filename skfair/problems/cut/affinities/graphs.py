@@ -80,7 +80,7 @@ class Precomputed(Affinity):
         if not weights.has_canonical_format:
             weights = weights.copy()
             weights.sum_duplicates()
-        check_sparse(weights)
+        check_sparse(weights, dtype)
         weights = weights.astype(dtype)
         if weights.nnz > _DENSE_ENOUGH * n * n and n * n * dtype.itemsize <= _MAX_DENSIFIED:
             return DenseWeights(weights.toarray())
