@@ -24,6 +24,7 @@ from skfair.metrics.disparity_tests import (
     sample_size,
 )
 from skfair.metrics.fronts import coverage, hypervolume, nondominated
+from skfair.metrics.group_metric import GroupMetric, make_group_metric
 from skfair.metrics.intervals import NoiseFloor, noise_floor, suggest_interval
 from skfair.metrics.labels import (
     accuracy_parity_difference,
@@ -154,6 +155,8 @@ __all__ = [
     "fairness_report",
     "Report",
     "make_fairness_scorer",
+    "make_group_metric",
+    "GroupMetric",
     "get_scorer",
     "get_scorer_names",
     "FairnessScorer",

@@ -69,15 +69,15 @@ def measure_own(
     values, limits = {}, {}
     rng = check_random_state(intervals.random_state)
     for name, metric in metrics.items():
-        takes_scores = _takes_scores(metric)
-        if takes_scores and rows.y_score is None:
+        of_scores = takes_scores(metric)
+        if of_scores and rows.y_score is None:
             raise ValueError(f"The metric {name!r} is computed from scores. Pass y_score.")
-        predicted = rows.y_score if takes_scores else rows.y_pred
-        values[name] = np.array([_value(metric, rows, predicted, cell) for cell in cells])
+        predicted = rows.y_score if of_scores else rows.y_pred
+        values[name] = np.array([value_of(metric, rows, predicted, cell) for cell in cells])
         if intervals.n_resamples:
             draws = [
                 [
-                    _value(metric, rows, predicted, picked)
+                    value_of(metric, rows, predicted, picked)
                     for picked in _resampled(cell, rng, intervals)
                 ]
                 for cell in cells
@@ -90,9 +90,12 @@ def measure_own(
     return values, limits
 
 
-def _takes_scores(metric: Callable[..., float]) -> bool:
+def takes_scores(metric: Callable[..., float]) -> bool:
     """Whether the second argument of a metric is a score, by its name."""
-    names = list(signature(metric).parameters)
+    try:
+        names = list(signature(metric).parameters)
+    except (TypeError, ValueError):  # written in C
+        return False
     return len(names) > 1 and names[1] in _SCORE_NAMES
 
 
@@ -104,7 +107,7 @@ def _resampled(
         yield cell[rng.randint(cell.size, size=cell.size)] if cell.size else cell
 
 
-def _value(
+def value_of(
     metric: Callable[..., float], rows: OwnRows, predicted: FloatArray | None, cell: IntArray
 ) -> float:
     """Return the metric of some rows; NaN where it is undefined."""

@@ -37,6 +37,8 @@ OTHERS = {
     "fairness_report",
     "Report",
     "make_fairness_scorer",
+    "make_group_metric",
+    "GroupMetric",
     "get_scorer",
     "get_scorer_names",
     "FairnessScorer",

@@ -64,6 +64,7 @@ EXEMPT = {
     "skfair.model_selection.FairnessPath": "made and used by fairness_path",
     "skfair.model_selection.BestWithin": "made and used by best_within",
     "skfair.metrics.Report": "made and used by group_report and fairness_report",
+    "skfair.metrics.GroupMetric": "made and used by make_group_metric",
     "skfair.metrics.FairnessScorer": "made and used by make_fairness_scorer and get_scorer",
     "skfair.classification.Objective": "abstract; PairLoss is covered",
     "skfair.constraints.Constraint": "abstract; its subclasses are covered",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -173,6 +173,8 @@ ARGUMENTS = {
         [metrics.demographic_parity_difference, metrics.group_auc_gap, "wasserstein_gap"],
         [metrics.group_report, "nonsense", max],
     ),
+    "make_group_metric.metric": ([f1_score, roc_auc_score], ["nonsense", max, 3]),
+    "compare": options("difference", "ratio", "smallest", "largest"),
     "fairness_path.metric": ([None, metrics.demographic_parity_difference], [max]),
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),

@@ -1,0 +1,153 @@
+import pickle
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import (
+    f1_score,
+    mean_absolute_error,
+    recall_score,
+    roc_auc_score,
+)
+from sklearn.model_selection import cross_validate
+
+from skfair.metrics import (
+    equal_opportunity_difference,
+    equal_opportunity_ratio,
+    loss_parity_difference,
+    make_fairness_scorer,
+    make_group_metric,
+)
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(4)
+    n = 600
+    groups = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    y = rng.integers(0, 2, n)
+    scores = y + (groups == "a") * rng.normal(size=n) + rng.normal(size=n)
+    return y, scores, groups
+
+
+def own_values(metric, y, predicted, groups):
+    return {g: metric(y[groups == g], predicted[groups == g]) for g in np.unique(groups)}
+
+
+def test_each_comparison_equals_counting(people):
+    y, scores, groups = people
+    values = list(own_values(roc_auc_score, y, scores, groups).values())
+    expected = {
+        "difference": max(values) - min(values),
+        "ratio": min(values) / max(values),
+        "smallest": min(values),
+        "largest": max(values),
+    }
+    for compare, one in expected.items():
+        metric = make_group_metric(roc_auc_score, compare=compare)
+        assert metric(y, scores, sensitive_features=groups) == pytest.approx(one, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"reference": "overall"},
+        {"agg": "mean"},
+        {"sample_weight": np.random.default_rng(1).random(600)},
+        {"control_features": np.arange(600) % 2},
+        {"control_features": np.arange(600) % 2, "reference": "overall"},
+    ],
+)
+@pytest.mark.parametrize("intersectional", [True, False])
+def test_recall_is_equal_opportunity(people, options, intersectional):
+    y, scores, groups = people
+    both = np.column_stack([groups, np.arange(600) // 300])
+    options = options | {"sensitive_features": both, "intersectional": intersectional}
+    for compare, twin in (
+        ("difference", equal_opportunity_difference),
+        ("ratio", equal_opportunity_ratio),
+    ):
+        value = make_group_metric(recall_score, compare=compare)(y, scores > 0, **options)
+        assert value == pytest.approx(twin(y, scores > 0, **options), abs=1e-12)
+
+
+def test_numbers(people):
+    y, scores, groups = people
+    value = make_group_metric(mean_absolute_error)(y, scores, sensitive_features=groups)
+    twin = loss_parity_difference(
+        y, scores, sensitive_features=groups, loss="absolute_error", task="regression"
+    )
+    assert value == pytest.approx(twin, abs=1e-12)
+
+
+def test_scorers_in_a_search(people):
+    y, scores, groups = people
+    X = pd.DataFrame({"score": scores, "group": pd.factorize(groups)[0]})
+    scoring = {
+        "auc": make_fairness_scorer(
+            make_group_metric(roc_auc_score, compare="smallest"),
+            greater_is_better=True,
+            sensitive_columns="group",
+        ),
+        "f1": make_fairness_scorer(
+            make_group_metric(partial(f1_score, pos_label=0)),
+            greater_is_better=False,
+            sensitive_columns="group",
+        ),
+    }
+    found = cross_validate(LogisticRegression(), X, y, scoring=scoring, n_jobs=2, cv=3)
+    assert np.all((found["test_auc"] > 0.5) & (found["test_auc"] < 1))
+    assert (found["test_f1"] < 0).all()
+    model = LogisticRegression().fit(X, y)
+    by_group = own_values(roc_auc_score, y, model.decision_function(X), groups)
+    assert scoring["auc"](model, X, y) == pytest.approx(min(by_group.values()), abs=1e-12)
+    error = make_fairness_scorer(
+        make_group_metric(mean_absolute_error, compare="largest"),
+        greater_is_better=False,
+        sensitive_columns="group",
+    )
+    ridge = Ridge().fit(X, y)
+    by_group = own_values(mean_absolute_error, y, ridge.predict(X), groups)
+    assert error(ridge, X, y) == pytest.approx(-max(by_group.values()), abs=1e-12)
+
+
+def test_it_travels_and_says_what_it_is(people):
+    y, scores, groups = people
+    metric = make_group_metric(roc_auc_score, compare="ratio")
+    again = pickle.loads(pickle.dumps(metric))
+    assert repr(again) == "make_group_metric(roc_auc_score, compare='ratio')"
+    assert again.__name__ == "roc_auc_score_ratio"
+    found = [one(y, scores, sensitive_features=groups) for one in (metric, again)]
+    assert found[0] == found[1]
+
+
+def test_one_group_and_groups_without_a_value(people):
+    y, scores, groups = people
+    for compare, one in (("difference", 0), ("ratio", 1)):
+        metric = make_group_metric(roc_auc_score, compare=compare)
+        assert metric(y, scores, sensitive_features=np.ones(600)) == one
+    y = np.where(groups == "c", 1, y)
+    for compare in ("difference", "smallest"):
+        metric = make_group_metric(roc_auc_score, compare=compare)
+        with pytest.raises(ValueError, match="not defined for group 'c'"):
+            metric(y, scores, sensitive_features=groups)
+        assert np.isnan(metric(y, scores, sensitive_features=groups, zero_division=np.nan))
+
+
+def test_wrong_arguments(people):
+    y, scores, groups = people
+    with pytest.raises(TypeError, match="metric must be a function"):
+        make_group_metric("f1")
+    with pytest.raises(ValueError, match="compare must be one of 'difference', .*'biggest'"):
+        make_group_metric(f1_score, compare="biggest")
+    metric = make_group_metric(roc_auc_score)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        metric(y[:-1], scores, sensitive_features=groups)
+    with pytest.raises(ValueError, match="agg must be"):
+        metric(y, scores, sensitive_features=groups, agg="most")
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match="compute"):
+        metric(da.from_array(y), da.from_array(scores), sensitive_features=groups)
