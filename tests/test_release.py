@@ -12,6 +12,7 @@ import sys
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 
 import joblib
@@ -22,6 +23,7 @@ from sklearn.base import clone, is_clusterer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import skfair
 from skfair.utils.response import takes_groups
 from tests.test_common import DISCOVERED, fit, outcome, seeded
 
@@ -206,3 +208,17 @@ def test_fits_leave_no_memory_behind(name):
     finally:
         tracemalloc.stop()
     assert growth < 1800 * N_FITS
+
+
+def test_a_script_beside_a_clone_imports_the_package(tmp_path):
+    # A clone is a folder called skfair without __init__.py: a namespace package to Python.
+    (tmp_path / "skfair").symlink_to(ROOT, target_is_directory=True)
+    (tmp_path / "script.py").write_text("import skfair\nprint(skfair.__version__)\n")
+    outside = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    try:
+        metadata.version("skfair-suite")
+    except metadata.PackageNotFoundError:
+        pytest.skip("needs an environment into which skfair is installed")
+    command = [sys.executable, "script.py"]
+    run = subprocess.run(command, cwd=tmp_path, env=outside, capture_output=True, text=True)
+    assert run.stdout.strip() == skfair.__version__, run.stderr
