@@ -1,9 +1,9 @@
-"""A small cluster of worker processes, closed again so that it disturbs no other tests."""
+"""A small cluster of worker processes for this folder, closed again behind it."""
 
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster():
     """A client of two workers of one thread each."""
     distributed = pytest.importorskip("distributed")

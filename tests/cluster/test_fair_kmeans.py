@@ -447,7 +447,7 @@ def test_a_stream_checks_its_parts():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("model", [FairKMeans(5), ParetoFairKMeans(5, balances=3, n_init=1)])
+@pytest.mark.parametrize("model", [FairKMeans(5), ParetoFairKMeans(5, balances=2, n_init=1)])
 def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(100_000, 50)).astype(dtype), rng.integers(3, size=100_000)

@@ -116,13 +116,14 @@ def test_equals_fairlearn_on_200_random_inputs():
             sample_params={name: {"sample_weight": weights} for name in functions},
         )
         options = {"sensitive_features": groups, "sample_weight": weights}
-        for reference, method in (("pairwise", "between_groups"), ("overall", "to_overall")):
-            difference, ratio = frame.difference(method=method), frame.ratio(method=method)
-            for name, rates in RATES.items():
-                ours = METRICS[f"{name}_difference"](y, p, reference=reference, **options)
-                assert ours == pytest.approx(difference[rates].max(), abs=1e-12), (seed, name)
-                ours = METRICS[f"{name}_ratio"](y, p, reference=reference, **options)
-                assert ours == pytest.approx(ratio[rates].min(), abs=1e-12), (seed, name)
+        reference = ["pairwise", "overall"][seed % 2]
+        method = {"pairwise": "between_groups", "overall": "to_overall"}[reference]
+        difference, ratio = frame.difference(method=method), frame.ratio(method=method)
+        for name, rates in RATES.items():
+            ours = METRICS[f"{name}_difference"](y, p, reference=reference, **options)
+            assert ours == pytest.approx(difference[rates].max(), abs=1e-12), (seed, name)
+            ours = METRICS[f"{name}_ratio"](y, p, reference=reference, **options)
+            assert ours == pytest.approx(ratio[rates].min(), abs=1e-12), (seed, name)
 
 
 @pytest.mark.parametrize("name", FAIRLEARN)

@@ -60,8 +60,14 @@ def test_clustering_is_done_on_one_thread(kind, two_threads, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", [ConstrainedERMClassifier(), PartialParityClassifier(max_disparity=0.3), FairRanker()]
+    "model",
+    [
+        ConstrainedERMClassifier(),
+        PartialParityClassifier(max_disparity=0.3, max_iter=20),
+        FairRanker(),
+    ],
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_limits_are_enforced_on_one_thread(model, two_threads):
     seen = []
 
