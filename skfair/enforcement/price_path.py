@@ -20,6 +20,8 @@ from skfair.enforcement.decisions.shares import Shares
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
+# Where many scores are nearly the same, decided rows need lower ones: if so much is still missed.
+_FINER, _COARSE = (0.003, 0.001), 0.25
 # Leg 1: how many of the rarer decisions are made. Leg 2: gaps in units of their limits.
 SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
@@ -132,6 +134,11 @@ def price_paths(rows: PathRows) -> FloatArray:
                 cooled = solver.solve(found, no_gaps, wanted, TEMPERATURES)
                 misses = [solver.misses(one, no_gaps, wanted) for one in (cooled, sharp)]
                 sharp = np.where((misses[0] <= misses[1])[:, None], cooled, sharp)
+            missed = solver.misses(sharp, no_gaps, wanted)
+            if missed.max() > _COARSE:
+                finer = solver.solve(sharp, no_gaps, wanted, _FINER)
+                is_better = solver.misses(finer, no_gaps, wanted) < missed
+                sharp = np.where((is_better & (missed > _COARSE))[:, None], finer, sharp)
             found = sharp
             first.append(solver.prices(found))
     return np.stack([*first, *_between(second[::-1], _BETWEEN)], axis=1)

@@ -142,6 +142,22 @@ def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
     assert np.mean(np.abs(rate[0] - rate[1]) / errors) < 0.6
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_lie_close_together_leave_no_gaps(seed):
+    """Many people of the second group have nearly the same, lowest chance."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.7).astype(int)
+    chance = special.expit(3 * rng.normal(size=n) - 3 * groups + 1)
+    y = (rng.random(n) < chance).astype(int)
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds, rates = rng.integers(0, 3, n), rates_of(groups, 0.05)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    for k, path in enumerate(price_paths(given)):
+        others = folds != k
+        selected = decided(path, given)[others, : len(SHARES)]
+        assert gaps(selected, groups[others]).mean() < 0.012
+
+
 @pytest.mark.parametrize("flipped", [False, True])
 def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
     """Free rates are .8 or .2; 300 rows do not show a limit of .1 for rates near .5."""
