@@ -20,14 +20,18 @@ from skfair.enforcement.decisions.shares import Shares
 
 # Decisions are soft while prices are searched; the last temperature decides nearly all rows.
 TEMPERATURES = (0.1, 0.03, 0.01)
+# Where many scores are nearly the same, decided rows need lower ones: if so much is still missed.
+_FINER, _COARSE = (0.003, 0.001), 0.25
 # Leg 1: how many of the rarer decisions are made. Leg 2: gaps in units of their limits.
 SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 # Steps between two neighbours of leg 2.
 _BETWEEN = 3
 _N_NEWTON, _LONGEST = 20, 0.3
-# Multipliers are in units of worth: a price of 1 decides against certainty.
-_PRIOR = 2.0
+# Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
+# each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they
+# have several, large prices would leave many rows undecided.
+_PRIOR, _PRIOR_ALONE, _PRIOR_SEVERAL = 2.0, 6.0, 1.0
 # Squares of missed gaps, in standard errors, that are not worth another step.
 _ENOUGH = 1e-2
 # Squares of missed gaps by which decided rows are clearly better at another point.
@@ -130,6 +134,11 @@ def price_paths(rows: PathRows) -> FloatArray:
                 cooled = solver.solve(found, no_gaps, wanted, TEMPERATURES)
                 misses = [solver.misses(one, no_gaps, wanted) for one in (cooled, sharp)]
                 sharp = np.where((misses[0] <= misses[1])[:, None], cooled, sharp)
+            missed = solver.misses(sharp, no_gaps, wanted)
+            if missed.max() > _COARSE:
+                finer = solver.solve(sharp, no_gaps, wanted, _FINER)
+                is_better = solver.misses(finer, no_gaps, wanted) < missed
+                sharp = np.where((is_better & (missed > _COARSE))[:, None], finer, sharp)
             found = sharp
             first.append(solver.prices(found))
     return np.stack([*first, *_between(second[::-1], _BETWEEN)], axis=1)
@@ -213,6 +222,7 @@ class _GapSolver:
     def __init__(self, rows: PathRows) -> None:
         self.rows = rows
         self.contrasts = _contrasts(rows.rates)
+        self.has_several = np.unique(rows.rates.groups).size < rows.rates.groups.size
         self._read_rates(rows.rates, rows.gains > 0)
         features = self.contrasts @ rows.directions()
         scale = np.abs(features).max(axis=1, initial=1e-12)
@@ -294,19 +304,20 @@ class _GapSolver:
         """Return the points with these gaps, as far as they are worth it: Gauss-Newton, soft.
 
         Minimised are the missed gaps in units of their standard errors, and the multipliers in
-        units of ``_PRIOR``: what is noise, or takes huge prices, is not chased. If no share of
+        units of a prior: what is noise, or takes huge prices, is not chased. If no share of
         selected rows is asked for, what all rows pay stays as it is. Soft decisions can close
         gaps by leaving many rows undecided (those of equalized odds, where no thresholds do),
         and the decided rows have large gaps then. So the point at which decided rows miss
         least is returned if it is clearly better.
         """
         n_gaps = gaps.shape[1]
-        target, scale, n = gaps - self.fixed, self.errors, n_gaps
+        target, scale, n, spread = gaps - self.fixed, self.errors, n_gaps, _PRIOR
         if share is not None:
+            spread = _PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE
             target, scale = np.column_stack([target, share]), np.append(scale, 1e-3)
             n += 1
         effects, directions = self.effects[:, :, :n], self.directions[:, :n]
-        prior = np.append(np.full(n_gaps, _PRIOR**-2), np.zeros(n - n_gaps))
+        prior = np.append(np.full(n_gaps, spread**-2), np.zeros(n - n_gaps))
         found = start.copy()
         for temperature in temperatures:
             point, cost = found, np.full(start.shape[0], np.inf)

@@ -114,6 +114,50 @@ def test_decided_rows_have_no_gaps_of_equalized_odds(seed):
         assert max(np.ptp(share[:2], axis=0).max(), np.ptp(share[2:], axis=0).max()) < 0.1
 
 
+def one_rate(seed, limit=0.05, n=4000):
+    """True positive rates of two groups; the first steps refuse few."""
+    rng = np.random.default_rng(seed)
+    groups = (rng.random(n) > 0.8).astype(int)
+    chance = special.expit(1.5 * rng.normal(size=n) - 0.9 * groups + 0.6)
+    y = (rng.random(n) < chance).astype(int)
+    members = sparse.csr_array(((groups == np.arange(2)[:, None]) & (y == 1)).astype(float))
+    counted = (sparse.csr_array(members.shape), members)
+    block = (Block(np.arange(2), limit, False, False),)
+    rates = RowRates(members, counted, np.arange(2), ("a", "b"), block, np.full(n, 1 / n))
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds = rng.integers(0, 3, n)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    return given, groups, y == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gaps_of_rates_near_one_are_small_beside_their_standard_errors(seed):
+    """Prices that are held small leave gaps that rates near one half would hide."""
+    given, groups, is_positive = one_rate(seed)
+    selected = decided(price_paths(given)[0], given)[:, 3:9]
+    cells = [is_positive & (given.folds != 0) & (groups == g) for g in (0, 1)]
+    rate = [selected[cell].mean(axis=0) for cell in cells]
+    pooled = selected[cells[0] | cells[1]].mean(axis=0)
+    errors = np.sqrt(pooled * (1 - pooled) * sum(1 / cell.sum() for cell in cells))
+    assert np.mean(np.abs(rate[0] - rate[1]) / errors) < 0.6
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_lie_close_together_leave_no_gaps(seed):
+    """Many people of the second group have nearly the same, lowest chance."""
+    rng, n = np.random.default_rng(seed), 4000
+    groups = (rng.random(n) > 0.7).astype(int)
+    chance = special.expit(3 * rng.normal(size=n) - 3 * groups + 1)
+    y = (rng.random(n) < chance).astype(int)
+    shares = known_shares(groups[None], 2, None, 1, np.column_stack([1 - chance, chance]))
+    folds, rates = rng.integers(0, 3, n), rates_of(groups, 0.05)
+    given = PathRows(rates, 2 * chance - 1, shares, y, 2, np.arange(4), False, folds, None)
+    for k, path in enumerate(price_paths(given)):
+        others = folds != k
+        selected = decided(path, given)[others, : len(SHARES)]
+        assert gaps(selected, groups[others]).mean() < 0.012
+
+
 @pytest.mark.parametrize("flipped", [False, True])
 def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
     """Free rates are .8 or .2; 300 rows do not show a limit of .1 for rates near .5."""
