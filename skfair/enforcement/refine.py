@@ -20,7 +20,7 @@ from skfair.losses import SmoothErrors
 from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
-GAIN_TOL, GAIN_STEPS = 1e-3, 12  # of errors fitted to a sample, to see what there is to gain
+GAIN_TOL, GAIN_STEPS = 1e-3, 40  # of errors fitted to a sample, to see what there is to gain
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 
 
