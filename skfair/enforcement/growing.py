@@ -1,8 +1,9 @@
 """Strict enforcement over very many rows: the first rounds on a few of them, the last on all.
 
-A few rows say about where the solution at the first temperature lies. From there some solves see
-all rows, under bounds that are shifted by what is true of all rows. Steeper rates are left out: of
-a few rows they fit the noise. Where the rules cost much accuracy, smooth errors of all rows follow.
+A few rows say about where the solution at the first temperature lies. Corrected by what all rows
+say there, they lead on to that of all, under bounds that are shifted by what is true of all rows.
+Steeper rates are left out: of a few rows they fit the noise. Where the rules cost much accuracy,
+and errors fitted to the few promise to gain some, smooth errors of all rows follow.
 Where the few rows say too little (the rules do not bind there, or cannot be kept, or these solves
 miss the limits) the whole path is walked on all rows.
 """
@@ -18,8 +19,9 @@ from skfair.enforcement.path import Path, Shifting
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
+from skfair.solvers.erm.by_sample import BySample
 
-ROUGH_TOL = 1e-4  # of the first solve on all rows
+ROUGH_TOL = 2e-3  # of the first solve on all rows
 MAX_ROUNDS = 4  # solves after it
 # Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
@@ -74,7 +76,7 @@ class Closing(Shifting):
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
         is_close = abs(seen.violation) <= CLOSE * judge.least_limit
         # A threshold that had to be shifted far to keep the limits costs accuracy.
-        needs_no_shift = last.quality >= judge.quality(result.theta) - 0.25 * SLACK
+        needs_no_shift = last.quality >= judge.quality(result.theta) - 0.1 * SLACK
         self.is_settled = is_close and last.found.is_feasible and needs_no_shift
         return not self.is_settled
 
@@ -95,12 +97,12 @@ def close_on_all_rows(
     lam = found.result.multipliers
     stood = np.where(lam > 0, problem.upper, problem.lower) - at.constraints
     offsets = seen + (1 - path.damping(smooth, start.theta)) * np.where(lam == 0, 0.0, stood - seen)
-    rounds = Closing(path, smooth, offsets)
+    rounds, by_sample = Closing(path, smooth, offsets), BySample(solver)
     most = min(MOST_STEPS, params.get("max_iter", MOST_STEPS))
     short: SolveOptions = {**path.params, "max_iter": most}
-    here = rounds.run(solver, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
+    here = rounds.run(by_sample, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
     if path.candidates[-1].found.result.status == "converged":
-        rounds.run(solver, here, MAX_ROUNDS, short)
+        rounds.run(by_sample, here, MAX_ROUNDS, short)
     best = path.candidates[-1]
     is_sound = rounds.is_settled and best.found.result.status == "converged"
     if not path.is_stopped and (not is_sound or best.found.is_constant):

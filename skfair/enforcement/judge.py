@@ -62,16 +62,23 @@ class Judge:
         ``min_gap(theta) -> float``: differences of scores that rounding may cause.
     is_classifier : bool
         Whether solutions are compared by accuracy (else by the objective).
+    slack : float, default=0.004
+        Accuracy that a lower temperature may cost.
     """
 
     def __init__(
-        self, problem: RuledProblem, min_gap: Callable[[FloatArray], float], is_classifier: bool
+        self,
+        problem: RuledProblem,
+        min_gap: Callable[[FloatArray], float],
+        is_classifier: bool,
+        slack: float = SLACK,
     ) -> None:
         self.problem, self.min_gap, self.is_classifier = problem, min_gap, is_classifier
         self.free = problem.relaxed()
         is_rate = [rule.moment.is_rate for rule in problem.rules]
         self.has_rates = any(is_rate)
         self.by_accuracy = is_classifier and self.has_rates
+        self.slack = slack if self.by_accuracy else 0.0
         self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
 
     @property
@@ -113,19 +120,24 @@ class Judge:
         """Compare true with smooth values, every centre in the middle of its rates."""
         lower, upper = self.problem.lower, self.problem.upper
         means = self.problem.decide(self.problem.scores(theta)).means
-        decided = list(zip(self.problem.rules, means, strict=True))
-        values = [rule.row_values(of_cells) for rule, of_cells in decided]
-        true = self.problem.from_centers(np.concatenate([np.empty(0), *values]))
+        true = self.constraints(means)
         beyond = np.maximum(lower - true, true - upper)
         is_reached = any(
             rule.disparity_of_means(of_cells) >= USED * rule.max_disparity
-            for rule, of_cells in decided
+            for rule, of_cells in zip(self.problem.rules, means, strict=True)
         )
         return TrueValues(
             true - problem.evaluate(theta).constraints,
             float(beyond.max(initial=-np.inf)),
             is_reached or not np.any(multipliers),
         )
+
+    def constraints(self, means: Sequence[FloatArray]) -> FloatArray:
+        """Return the constraints at true cell means, every centre in the middle of its rates."""
+        values = [
+            r.row_values(of_cells) for r, of_cells in zip(self.problem.rules, means, strict=True)
+        ]
+        return self.problem.from_centers(self.problem.constraint_rows.joined(values))
 
     def best(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the first step on the path whose best solution is about as good as any."""
@@ -134,8 +146,7 @@ class Judge:
         if not feasible:
             return min(candidates, key=lambda c: c.excess)
         best = max(c.quality for c in feasible)
-        slack = SLACK if self.by_accuracy else 0.0
-        good = [c for c in feasible if c.quality >= best - slack - ROUNDING]
+        good = [c for c in feasible if c.quality >= best - self.slack - ROUNDING]
         lowest = min(c.level for c in good)
         coolest = [c for c in good if c.level == lowest]
         best = max(c.quality for c in coolest) - ROUNDING

@@ -7,25 +7,58 @@ scaled afterwards so that the loss is least, which changes no decision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.optimize import brentq
 
 from skfair._typing import FloatArray
-from skfair.enforcement.judge import StrictResult
+from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
-from skfair.enforcement.rounds import Place
+from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
+GAIN_TOL, GAIN_STEPS = 1e-3, 40  # of errors fitted to a sample, to see what there is to gain
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
 
 
 def refine(path: Path, found: StrictResult) -> StrictResult:
     """Go on from a solution of linear scores with smooth errors in place of the loss."""
+    _fit_errors(path, found, STEEPNESSES, path.params)
+    best = path.best().found
+    if best.problem.loss is path.judge.problem.loss:
+        return best
+    return best._replace(scale=fitted_scale(path, best))
+
+
+def promised_gain(sample: Path, found: StrictResult, judge: Judge) -> float:
+    """Return about what errors fitted to all rows gain in accuracy, by those of a sample.
+
+    A sample gains more from errors of its own than there is to gain, as they fit its noise, and all
+    rows gain less from them. The truth is between, nearer to the latter. Limits that are missed
+    count at the price that the solution says.
+    """
+    rough: SolveOptions = {**sample.params, "tol": GAIN_TOL, "max_iter": GAIN_STEPS}
+    _fit_errors(sample, found, STEEPNESSES[:1], rough)
+    hint = sample.candidates[-1].found.result
+
+    def worth(judge: Judge, theta: FloatArray) -> float:
+        means, right, _ = judge.problem.decide(judge.problem.scores(theta))
+        return right - float(hint.multipliers @ judge.constraints(means))
+
+    many, few = (worth(j, hint.theta) - worth(j, found.result.theta) for j in (judge, sample.judge))
+    return (2 * many + few) / 3
+
+
+def _fit_errors(
+    path: Path, found: StrictResult, steepnesses: Sequence[float], params: SolveOptions
+) -> None:
+    """Make rounds with smooth errors in place of the loss."""
     problem = path.judge.problem
     here = Place(_shifted(problem, found), found.result.multipliers)
-    for steepness in STEEPNESSES:
+    for steepness in steepnesses:
         unit = _spread(problem.model_part(here.theta))
         if path.is_stopped or not unit > 0:
             break
@@ -35,11 +68,7 @@ def refine(path: Path, found: StrictResult) -> StrictResult:
         here = here._replace(theta=aimed.centered(here.theta))
         rounds = Shifting(path, aimed, path.judge.compare(aimed, *here).differences)
         n_rounds = MAX_ROUNDS if steepness == STEEPNESSES[-1] else 1
-        here = rounds.run(path.solver, here, n_rounds, path.params)
-    best = path.best().found
-    if best.problem.loss is problem.loss:
-        return best
-    return best._replace(scale=fitted_scale(path, best))
+        here = rounds.run(path.solver, here, n_rounds, params)
 
 
 def fitted_scale(path: Path, found: StrictResult) -> float:

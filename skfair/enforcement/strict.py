@@ -36,6 +36,7 @@ from skfair._typing import FloatArray
 from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
 from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
+from skfair.enforcement.refine import promised_gain
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
@@ -46,6 +47,7 @@ from skfair.solvers.base import Solver
 
 STEEP = 4.0  # from this temperature on, smooth rates are close to true ones
 ROUGH_TOL = 1e-5  # of solves on a few rows
+LITTLE = 0.6 * SLACK  # gain in accuracy that counts where rows are very many
 CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, or from errors
 
 
@@ -96,11 +98,14 @@ def solve_strictly(
             judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
             closed = close_on_all_rows(judge, sample.candidates[-1].found, solver, solve_params)
             free = sample.candidates[0].found.result.theta
-            # Steeper rates of a few rows would only fit their noise; errors are fitted to all rows.
-            if closed is not None and closed.quality > judge.quality(free) - CHEAP:
-                return closed.found
-            if closed is not None and refine and judge.scan is not None:
-                steep = ManyRowsPath(Judge(problem, min_gap, True), solver, solve_params)
+            if closed is not None:
+                is_cheap = closed.quality > judge.quality(free) - CHEAP
+                refines = refine and judge.scan is not None and not is_cheap
+                # Steeper rates of a few rows would only fit their noise, as errors of them do.
+                if not refines or promised_gain(sample, closed.found, judge) < LITTLE:
+                    return closed.found
+                exact = Judge(problem, min_gap, True, slack=LITTLE)
+                steep = ManyRowsPath(exact, solver, solve_params)
                 steep.candidates.append(closed)
                 return steep.counted(refined(steep, closed.found))
         theta0 = found.result.theta

@@ -84,6 +84,24 @@ def test_costly_rules_do_not_walk_the_path_on_all_rows(rule, is_linear, monkeypa
     assert model.score(X, y) >= whole.score(X, y) - 0.001
 
 
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_errors_are_fitted_to_all_rows_where_they_promise_to_gain(is_linear, monkeypatch):
+    X, y, groups = costly(1, is_linear)
+    found, refined = [], strict.refined
+    monkeypatch.setattr(
+        strict, "refined", lambda path, start: found.append(start) or refined(path, start)
+    )
+    model = ConstrainedERMClassifier("demographic_parity", 0.02)
+    model.fit(X, y, sensitive_features=groups)
+    assert len(found) == (0 if is_linear else 1)
+    monkeypatch.setattr(strict, "promised_gain", lambda *given: 1.0 if is_linear else 0.0)
+    other = ConstrainedERMClassifier("demographic_parity", 0.02)
+    other.fit(X, y, sensitive_features=groups)
+    assert len(found) == 1
+    least_gain = -0.001 if is_linear else 0.002
+    assert model.score(X, y) >= other.score(X, y) + least_gain
+
+
 def test_rules_that_do_not_bind_and_limits_that_cannot_be_kept_take_the_whole_path():
     X, y, groups = crowd(2)
     loose = ConstrainedERMClassifier(max_disparity=0.9).fit(X, y, sensitive_features=groups)

@@ -1,8 +1,8 @@
-"""Constrained ERM over very many dense rows: one pass for values and gradients, curvature of a few.
+"""Constrained ERM over very many dense rows: one pass for values and gradients, and a sample.
 
 A pass reads every row once: its score, its parts of loss and rates, and its share in the gradients
-of the loss and of each cell. Nothing is kept of a row but its score. Second derivatives are those
-of a sample of the rows, which changes the way to a solution, not the solution.
+of the loss and of each cell. Nothing is kept of a row but its score. What else a solver needs is
+that of a sample of the rows which, at one point, is made to have the values and gradients of all.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from skfair._typing import FloatArray
 from skfair.losses import Loss
 from skfair.models.linear import LinearScore
-from skfair.problems.erm.in_memory import LinearConstrainedERM
-from skfair.problems.erm.problem import Matrix, Measured, RuledProblem
+from skfair.problems.erm.in_memory import LinearConstrainedERM, MeasuredRows
+from skfair.problems.erm.problem import Matrix, Measured, RiskEvaluation, RuledProblem
 from skfair.problems.protocol import Batch, Offer
 from skfair.utils.history import count_passes
 from skfair.utils.threads import over_blocks
@@ -46,29 +46,89 @@ class MeasuredSums(Measured):
     scores: FloatArray  # (n_rows,)
     loss_gradient: FloatArray  # (n_parameters,)
     cell_gradients: list[FloatArray]  # of each rule, (n_cells, n_parameters)
-    sample: LinearConstrainedERM
-    w: FloatArray  # the point
 
     def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
         """Return the gradient of objective * mean loss + sum of pulls * means."""
-        total = objective * self.loss_gradient
-        for pull, gradients in zip(pulls or [], self.cell_gradients, strict=False):
-            total += pull @ gradients
-        return np.asarray(total)
+        return _pulled(objective * self.loss_gradient, pulls, self.cell_gradients)
 
     def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
         """Return the gradients of a matrix times the means of rule k, one per row."""
         return np.asarray(matrix @ self.cell_gradients[k])
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
-        """Return the second derivative that the sample has."""
-        return self.sample.measured(self.w).hessian(pulls)
+        """Refuse: the rows are not kept."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class MeasuredCorrected(Measured):
+    """What a sample says about a point, with linear functions of the parameters added."""
+
+    mean_loss: float
+    means: list[FloatArray]
+    own: MeasuredRows
+    loss_slope: FloatArray  # (n_parameters,): what is added to the gradient of the loss
+    cell_slopes: list[FloatArray]  # and to those of the means, (n_cells, n_parameters)
+
+    @property
+    def scores(self) -> FloatArray:
+        """The scores of the sample."""
+        return self.own.scores
+
+    def gradient(self, objective: float, pulls: list[FloatArray] | None) -> FloatArray:
+        """Return the gradient of objective * mean loss + sum of pulls * means."""
+        total = self.own.gradient(objective, pulls) + objective * self.loss_slope
+        return _pulled(total, pulls, self.cell_slopes)
+
+    def jacobian(self, k: int, matrix: Matrix) -> FloatArray:
+        """Return the gradients of a matrix times the means of rule k, one per row."""
+        return np.asarray(self.own.jacobian(k, matrix) + matrix @ self.cell_slopes[k])
+
+    def hessian(self, pulls: list[FloatArray]) -> FloatArray:
+        """Return the second derivative of mean loss + sum of pulls * means."""
+        return self.own.hessian(pulls)
+
+
+class CorrectedSample(LinearConstrainedERM):
+    """The problem on a sample, with the values and gradients of all rows at one point."""
+
+    def __init__(self, sample: LinearConstrainedERM, w: FloatArray, told: MeasuredSums) -> None:
+        super().__init__(
+            sample.model,
+            sample.loss,
+            sample.targets,
+            sample.rules,
+            sample_weight=sample.everything.loss_weights,
+            alpha=sample.alpha,
+        )
+        self.temperature, self._w = sample.temperature, w
+        self._own = own = cast(MeasuredRows, sample.measured(w))
+        self._loss = told.mean_loss - own.mean_loss, told.loss_gradient - own.gradient(1.0, None)
+        self._cells = []
+        for k, (means, gradients) in enumerate(zip(told.means, told.cell_gradients, strict=True)):
+            slopes = gradients - own.jacobian(k, np.eye(means.size))
+            self._cells.append((means - own.means[k], slopes))
+
+    def sampled(self) -> None:
+        """Return nothing: it is small, and only asked about near a solution."""
+
+    def _measure(self, w: FloatArray, batch: Batch | None) -> Measured:  # type: ignore[override]
+        step = w - self._w
+        own = super()._measure(w, batch) if batch is not None or step.any() else self._own
+        means = zip(own.means, self._cells, strict=True)
+        return MeasuredCorrected(
+            mean_loss=own.mean_loss + self._loss[0] + float(self._loss[1] @ step),
+            means=[mean + value + slopes @ step for mean, (value, slopes) in means],
+            own=own,
+            loss_slope=self._loss[1],
+            cell_slopes=[slopes for _, slopes in self._cells],
+        )
 
 
 class SummedERM(LinearConstrainedERM):
-    """The problem on all rows, with the second derivatives of a sample."""
+    """The problem on all rows, and a sample of them."""
 
-    offers: ClassVar[frozenset[Offer]] = frozenset({"hessian"})
+    offers: ClassVar[frozenset[Offer]] = frozenset()
 
     def __init__(self, whole: LinearConstrainedERM, sample: LinearConstrainedERM) -> None:
         super().__init__(
@@ -94,6 +154,21 @@ class SummedERM(LinearConstrainedERM):
         other = super().with_loss(loss)
         other._sample = self._sample.with_loss(loss)
         return other
+
+    def corrected_sample(self, at: RiskEvaluation) -> CorrectedSample:
+        """Return the sample with the values and gradients that all rows have at a point."""
+        sample = self._sample.bounded(temperature=self.temperature)
+        told = cast(MeasuredSums, at.measured)
+        corrected = CorrectedSample(sample, self.model_part(at.theta), told)
+        corrected.lower, corrected.upper = self.lower, self.upper
+        return corrected
+
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores of all rows: alone they take a third of a pass."""
+        w = self.model_part(theta)
+        if np.array_equal(self._last.theta, w):
+            return super().scores(theta)
+        return self.model.forward(w)[0]
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> Measured:  # type: ignore[override]
         if batch is not None:
@@ -123,8 +198,6 @@ class SummedERM(LinearConstrainedERM):
             scores=scores,
             loss_gradient=gradients[0][0],
             cell_gradients=gradients[1:],
-            sample=self._sample.bounded(temperature=self.temperature),
-            w=w,
         )
 
     def _no_sums(self) -> list[_Sums]:
@@ -158,6 +231,15 @@ class SummedERM(LinearConstrainedERM):
                 dense_cell_sums(X, cells, slopes, total.rows)
             else:
                 dense_two_sums(X, slope, cells, slopes, of_loss.rows[0], total.rows)
+
+
+def _pulled(
+    total: FloatArray, pulls: list[FloatArray] | None, gradients: list[FloatArray]
+) -> FloatArray:
+    """Add the gradients of cells, each as often as it is pulled."""
+    for pull, of_cells in zip(pulls or [], gradients, strict=False):
+        total += pull @ of_cells
+    return total
 
 
 def few_rows(problem: RuledProblem) -> LinearConstrainedERM | None:

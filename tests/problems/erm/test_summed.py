@@ -30,10 +30,39 @@ def test_values_and_gradients_are_those_of_the_problem(rules, is_weighted):
     assert two.gradient(multipliers) == pytest.approx(one.gradient(multipliers), abs=1e-12)
     assert two.jacobian() == pytest.approx(one.jacobian(), abs=1e-12)
     assert sums.scores(theta) == pytest.approx(problem.scores(theta), abs=1e-12)
-    whole, some = one.hessian(multipliers), two.hessian(multipliers)
+    near = sums.corrected_sample(two)
+    three = near.evaluate(theta)
+    assert near.n_rows == 3000
+    assert three.objective == pytest.approx(one.objective, rel=1e-12)
+    assert three.constraints == pytest.approx(one.constraints, abs=1e-12)
+    assert three.gradient(multipliers) == pytest.approx(one.gradient(multipliers), abs=1e-12)
+    assert three.jacobian() == pytest.approx(one.jacobian(), abs=1e-12)
+    whole, some = one.hessian(multipliers), three.hessian(multipliers)
     assert np.abs(some - whole).max() < 0.3 * np.abs(whole).max()
+    with pytest.raises(NotImplementedError):
+        two.hessian(multipliers)
     free = sums.relaxed().evaluate(problem.model_part(theta))
     assert free.objective == pytest.approx(one.objective, rel=1e-12)
+
+
+def test_gradients_of_a_corrected_sample_are_those_of_its_values():
+    problem = build(people(2, n=9000, n_levels=(3, 2)), RULES)
+    sums = SummedERM(problem, problem.on_rows(np.arange(3000)))
+    theta, multipliers = random_point(problem), random_multipliers(problem)
+    near, there = sums.corrected_sample(sums.evaluate(theta)), theta + 0.1
+
+    def value(point):
+        at = near.evaluate(point)
+        return at.objective + multipliers @ at.constraints
+
+    ways = np.eye(theta.size) * 1e-5
+    by_difference = [(value(there + way) - value(there - way)) / 2e-5 for way in ways]
+    at = near.evaluate(there)
+    assert at.gradient(multipliers) == pytest.approx(by_difference, abs=1e-7)
+    assert multipliers @ at.jacobian() == pytest.approx(
+        at.gradient(multipliers, objective=0.0), abs=1e-12
+    )
+    assert near.scores(there).size == 3000
 
 
 def test_few_rows_are_the_problem_of_these_people():
