@@ -85,7 +85,6 @@ def test_equalized_odds_of_three_classes_come_near_random_decisions(seed):
         gap = equalized_odds_difference(y == label, found == label, sensitive_features=groups)
         assert gap <= 0.05 + 1e-9
     best = best_random_decisions(chances, y, groups, 0.05)
-    print(np.mean(found == y), best, model.tie_weight_)
     assert np.mean(found == y) > best - 0.03
     # New rows are decided like these, and by the largest score.
     given = {"sensitive_features": groups}

@@ -214,7 +214,6 @@ def test_rows_that_prices_leave_tied_are_parted(seed):
     assert chosen.tie_weight > 0
     assert chosen.verdict.is_feasible
     plain, best = search.run().verdict, best_random(search, codes)
-    print(plain, chosen.verdict, best)
     assert not plain.is_feasible or chosen.verdict.worth > plain.worth + 0.01
     assert chosen.verdict.worth > best - 0.03
     values = parted(search.values, chosen.tie_weight)
