@@ -46,7 +46,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     .. math:: \hat y(x) = \arg\max_c \; p_c(x) - \sum_{g, k} P(g, k | x) \, L_{gkc}
 
     for groups g and true classes k. The prices L are those of the most accurate decisions that keep
-    the limits. With two classes and known groups they amount to one threshold for each group.
+    the limits. With two classes and known groups they amount to one threshold for each group. With
+    more and one known attribute the probabilities are first corrected within each group.
 
     Parameters
     ----------
@@ -112,6 +113,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         The classes; of two, the second is the positive one.
     prices_ : ndarray of shape (n_groups, n_strata, n_classes, n_classes)
         Price of a decision (last axis), by group, stratum and true class.
+    tie_weight_ : float
+        Weight of p log p, which is added to each probability p before prices where these alone
+        would leave many rows tied: three or more classes and known groups. Else 0.
     estimators_ : list of classifiers
         The models of the folds; their probabilities are averaged.
     group_estimators_ : list of lists of classifiers
@@ -123,12 +127,13 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     train_disparities_ : dict of str to float
         Disparity of each rule.
     price_of_fairness_ : float
-        Accuracy that is given up on the training rows (or what is paid, of the cost matrix).
+        Accuracy that is given up on the training rows (or what is paid, of the cost matrix). Below
+        0 if corrections within groups gain more than the limits cost.
     status_ : str
         "converged", or "infeasible" if a limit is missed. With ``confidence`` "certified", or
         "no_solution" if no decisions could be shown to keep the limits.
     method_ : str
-        What found the prices: "windows", "prices", or "none" if no limit binds; with ``confidence``
+        What found the prices: "windows", "prices", or "none" if all are 0; with ``confidence``
         "path".
     certified_disparity_ : float
         With ``confidence``: the smallest limit that can be shown to hold for new people.
@@ -315,6 +320,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             chosen = self._refit(judge, rows, data, params, chosen)
         shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
         self.prices_, self._worth = chosen.prices.reshape(shape), worth
+        self.tie_weight_ = chosen.tie_weight
         n_fair = sum(bool(rule.bound.blocks.size) for rule in fair)
         hint = clash(rules, self.min_rate, self.selection_rate)
         self.__dict__.update(report(judge, chosen, n_fair, hint))

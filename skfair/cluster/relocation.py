@@ -4,7 +4,7 @@ Moving centres to the means of their rows ends near where they were. Here rows t
 centres are drawn from a sample; one of them takes the place of the centre that is missed least, and
 the exchange is kept if the centres then settle at a lower cost. This is the local search of
 Lattanzi and Sohler (2019), "A better k-means++ algorithm via local search", without limits: they
-are kept afterwards.
+are kept afterwards. It also begins at fresh k-means++ centres, and the better end counts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics.pairwise import euclidean_distances
 
 from skfair._typing import FloatArray
@@ -81,24 +82,35 @@ def relocated(
     centers : ndarray of shape (n_clusters, n_features) or None
         The better ones.
     """
-    if centers.shape[0] < 2:
+    if not 2 <= centers.shape[0] <= X.shape[0]:
         return None
     rows = np.arange(X.shape[0])
     if rows.size > _SAMPLE:
         rows = rng.choice(rows, _SAMPLE, replace=False)
     sample, weights = np.asarray(X[rows], dtype=np.float64), weights[rows]
-    best = _settled(sample, weights, np.asarray(centers, dtype=np.float64))
-    n_kept = n_in_vain = 0
+    start = _settled(sample, weights, np.asarray(centers, dtype=np.float64))
+    fresh, _ = kmeans_plusplus(sample, centers.shape[0], sample_weight=weights, random_state=rng)
+    found = _searched(sample, weights, start, rng)
+    other = _searched(sample, weights, _settled(sample, weights, fresh), rng)
+    best = min(found, other, key=lambda one: one.cost)
+    return best.centers if best.cost < (1 - _GAIN) * start.cost else None
+
+
+def _searched(
+    X: FloatArray, weights: FloatArray, best: _Settled, rng: np.random.RandomState
+) -> _Settled:
+    """Exchange centres for drawn rows while that gains."""
+    n_in_vain = 0
     for _ in range(_N_TRIES):
         if n_in_vain == _MOST_IN_VAIN or best.cost <= 0:
             break
         n_in_vain += 1
-        start, cost = _exchanged(sample, weights, best, rng)
+        start, cost = _exchanged(X, weights, best, rng)
         if cost < (1 + _WORSE) * best.cost:
-            found = _settled(sample, weights, start)
+            found = _settled(X, weights, start)
             if found.cost < (1 - _GAIN) * best.cost:
-                best, n_kept, n_in_vain = found, n_kept + 1, 0
-    return best.centers if n_kept else None
+                best, n_in_vain = found, 0
+    return best
 
 
 def _settled(X: FloatArray, weights: FloatArray, centers: FloatArray) -> _Settled:

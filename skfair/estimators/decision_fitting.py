@@ -29,6 +29,7 @@ from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_p
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
@@ -57,7 +58,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     def _labelled(self, data: TrainingData) -> LabelledRows:
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._begin_certificate()
-        self.is_refitted_ = False
+        self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         if self.classes_.size < 2:
@@ -163,8 +164,9 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
         With known groups decisions are compared by expected worth, which overfits less.
         """
-        counted = judge
+        counted, free = judge, free_decisions(chances @ judge.worth)
         if self.is_group_aware_:
+            chances = self._corrected(judge, rows, groups, chances, free)
             judge = judge.expecting(chances)
         offsets, n_strata, n_classes = groups.offsets, self._n_strata, self.classes_.size
         features = Features(groups.n_groups, n_strata, n_classes, np.arange(offsets[0], offsets[1]))
@@ -199,8 +201,29 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
             return chosen
         is_partition = groups.n_attributes == 1 and n_strata == 1
         chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
-        free = free_decisions(chances @ judge.worth)
         return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))
+
+    def _corrected(
+        self,
+        judge: Judge,
+        rows: LabelledRows,
+        groups: GroupEncoding,
+        chances: FloatArray,
+        free: IntArray,
+    ) -> FloatArray:
+        """Return probabilities given the group, of three or more classes if a limit binds.
+
+        Of two classes thresholds by group do without.
+        """
+        self._corrections = None
+        if groups.n_attributes > 1 or chances.shape[1] == 2 or judge(free).is_feasible:
+            return chances
+        codes, rng = groups.codes[0], check_random_state(self.random_state)
+        found = fit_corrections(chances, rows.codes, codes, groups.n_groups, rows.weights, rng)
+        if not found.groups.size:
+            return chances
+        self._corrections = found
+        return found(chances, codes)
 
     def _is_refit_asked(self, chosen: Chosen) -> bool:
         """Whether to fit again: prices are not 0, and the fit takes weights; warn if it cannot."""
@@ -226,12 +249,12 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
         Weights that depend on the columns alone leave the probabilities what they are.
         """
-        first = self.estimators_, self._group_models, self.group_estimators_
+        first = self.estimators_, self._group_models, self.group_estimators_, self._corrections
         weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
         chances = self._cross_fit(data, rows, {**params, "sample_weight": weights})
         second = self._choose(judge, rows, data.groups, chances)
         self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
         if self.is_refitted_:
             return second._replace(free=chosen.free)
-        self.estimators_, self._group_models, self.group_estimators_ = first
+        self.estimators_, self._group_models, self.group_estimators_, self._corrections = first
         return chosen

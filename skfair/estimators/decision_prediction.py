@@ -16,9 +16,16 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares, margins
+from skfair.enforcement.decisions.shares import (
+    Shares,
+    estimated_shares,
+    known_shares,
+    margins,
+    parted,
+)
 from skfair.estimators.chances import mean_chances
 from skfair.estimators.group_chances import GroupModels
+from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
@@ -34,10 +41,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
     unseen: str
     classes_: NDArray[Any]
     prices_: FloatArray
+    tie_weight_: float
     estimators_: list[Any]
     model_features_: NDArray[Any]
     is_group_aware_: bool
     _group_models: GroupModels | None
+    _corrections: GroupCorrections | None
     _strata_levels: GroupLevels | None
     _marginals: FloatArray
     _worth: FloatArray
@@ -84,7 +93,9 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         strata = self._prediction_strata(X, control_features)
         rows = self._read_features(as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self.classes_)
-        values = np.asarray(chances @ self._worth)
+        if self._corrections is not None:
+            chances = self._corrections(chances, None if groups is None else groups[0])
+        values = parted(np.asarray(chances @ self._worth), self.tie_weight_)
         if not self.prices_.any():
             return values
         models = self._group_models
@@ -99,7 +110,8 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         if not self.is_group_aware_:
             return None
         codes = self._read_groups(X, sensitive_features, allow_unseen=self.unseen == "overall")
-        if codes is None and self.prices_.any() and self._group_levels.n_groups > 1:
+        is_used = self.prices_.any() or self._corrections is not None
+        if codes is None and is_used and self._group_levels.n_groups > 1:
             raise ValueError(
                 f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
                 "predict(X, sensitive_features=...), or set sensitive_columns if X holds them."

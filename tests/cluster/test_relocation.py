@@ -3,7 +3,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 
-from skfair.cluster import FairAssignment
+from skfair.cluster import FairAssignment, relocation
 from skfair.cluster.relocation import relocated
 
 PLACES = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
@@ -31,6 +31,17 @@ def test_a_centre_too_many_goes_where_one_is_missing(is_weighted):
     assert cost(X, found, weights) < 0.2 * cost(X, poor, weights)
     again = relocated(X, poor, weights, np.random.RandomState(0))
     assert np.array_equal(found, again)
+
+
+def test_fresh_centres_count_if_exchanges_lead_nowhere(monkeypatch):
+    monkeypatch.setattr(relocation, "_N_TRIES", 0)
+    X, _ = blobs()
+    poor = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 10.0], [10.0, 5.0]])
+    found = relocated(X, poor, np.ones(400), np.random.RandomState(0))
+    assert found is not None
+    assert cost(X, found, np.ones(400)) < 0.2 * cost(X, poor, np.ones(400))
+    three = np.vstack([PLACES, PLACES + 1])
+    assert relocated(X[:7], three, np.ones(7), np.random.RandomState(0)) is None  # 8 of 7 rows
 
 
 def test_centres_that_cannot_be_better_stay():

@@ -14,6 +14,9 @@ from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.starts import can_restart, restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
 
+# Weights of v log v for expected worth v that are tried; the first one last, if many are tied.
+_TIE_WEIGHTS, _MOST_TIED = (0.0, 0.1, 0.2), 0.1
+
 
 class Chosen(NamedTuple):
     """Prices, the decisions that they make of the rows, and the verdicts with and without them."""
@@ -24,6 +27,7 @@ class Chosen(NamedTuple):
     free: Verdict
     method: str
     leads: FloatArray  # (n_samples,): by how much a decision is worth more than the next best
+    tie_weight: float = 0.0  # of v log v for expected worth v, which parts tied rows
 
     def closeness(self, width: float) -> FloatArray:
         """Return 1 for rows whose decision is a toss-up, and less the larger its lead is."""
@@ -56,7 +60,7 @@ def choose(
     if free.verdict.is_feasible:
         return _chosen(free, free, "none")
     found: list[tuple[str, Candidate]] = []
-    is_exact = False
+    is_exact, tie_weight = False, 0.0
     if method != "prices" and groups is not None and search.judge.n_classes == 2:
         prices = window_prices(search.judge, search.features, groups, search.values)
         if prices is not None:
@@ -70,7 +74,8 @@ def choose(
             "overlap, and one or two differences of rates. Use method='prices'."
         )
     if method != "windows" and not is_exact:
-        found.append(("prices", search.run()))
+        one, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
+        found.append(("prices", one))
         if method == "auto" and guessed is not None and search.judge.n_classes == 2:
             prices = window_prices(search.judge, search.features, guessed, search.values)
             if prices is not None:
@@ -81,7 +86,27 @@ def choose(
             name, best = other, one
     if method == "auto" and groups is None and can_restart(search):
         best = restarted(search, best)
-    return _chosen(best, free, name)
+    return _chosen(best, free, name)._replace(tie_weight=tie_weight)
+
+
+def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
+    """Return the best prices, and the weight of v log v that was added to expected worth v.
+
+    If the best decisions are random ones, rows with different scores are tied, and prices alone
+    give all of them to one side. Searches end when less than two standard errors are lost.
+    """
+    if not can_part:
+        return search.run(), 0.0
+    goal, tied = search.outlook()
+    goal -= 2 / np.sqrt(search.kinds.size)
+    found: list[tuple[Candidate, float]] = []
+    for weight in _TIE_WEIGHTS if tied < _MOST_TIED else (*_TIE_WEIGHTS[1:], 0.0):
+        one = (search.parted(weight) if weight else search).run()
+        if not found or one.verdict.is_better_than(found[0][0].verdict):
+            found = [(one, weight)]
+        if found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
+            break
+    return found[0]
 
 
 def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:

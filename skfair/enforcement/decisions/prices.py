@@ -7,31 +7,34 @@ exact line searches do the rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, offsets, polish
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
-from skfair.enforcement.decisions.shares import Shares, by_column
+from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
 
 TEMPERATURES = (0.05, 0.01, 0.002)
 # Larger data sets are sampled for the soft prices; few rows will do for the first ones.
 SAMPLE, FEW = 12_000, 4_000
 N_ROUNDS = 8
-# Of sampled data the search ends after so many rounds without gain; with few rows, late rounds may
-# still find much.
+# Of sampled data the search ends after so many rounds that keep the limits without gain; with few
+# rows, late rounds may still find much.
 PATIENCE = 2
 # Rows that line searches between rounds sort, once limits are kept.
 _NEAR = 8_000
 DAMPING = 0.7
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
+# Rows are nearly tied if one decision is worth so little more than the next.
+NEARLY_TIED = 0.005
 # Rows that the last line searches may judge, in all.
 SEARCHED_ROWS = 1e6
 
@@ -54,6 +57,8 @@ class PriceSearch:
         What rows are expected to add to rates.
     rng : RandomState
         Draws the sample.
+    tie_weight : float, default=0.0
+        Weight of v log v for expected worth v, which is part of the values.
     """
 
     judge: Judge
@@ -62,6 +67,7 @@ class PriceSearch:
     values: FloatArray
     shares: Shares
     rng: np.random.RandomState
+    tie_weight: float = 0.0
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
@@ -73,22 +79,46 @@ class PriceSearch:
 
     def free(self) -> Candidate:
         """Return the decisions without rules."""
+        return self._free
+
+    @cached_property
+    def _free(self) -> Candidate:
         return self.candidate(np.zeros((self.features.size, self.judge.n_classes)))
 
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
         return polish(best, self.features, n_sweeps=2, max_rows=SEARCHED_ROWS)
 
+    def parted(self, weight: float) -> PriceSearch:
+        """Return a search that parts rows by v log v, which prices alone cannot do."""
+        return replace(self, values=parted(self.values, weight), tie_weight=weight)
+
+    def outlook(self) -> tuple[float, float]:
+        """Return what soft decisions are expected to be worth, and what share of rows is tied."""
+        rows, data, multipliers = self._soft
+        found = margins(data.values, data.shares, self._prices(rows, multipliers))
+        chances = softmax(found / TEMPERATURES[-1], axis=1)
+        two = np.partition(found, -2, axis=1)[:, -2:]
+        tied = float(data.weights @ (two[:, 1] - two[:, 0] < NEARLY_TIED))
+        return float(data.weights @ (chances * data.values).sum(axis=1)), tied
+
+    @cached_property
+    def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
+        """The rules near free decisions, sampled rows, and the multipliers of soft decisions."""
+        means = self.free().decisions.means
+        rows = linear_rows(self.judge, self.features, self.kinds, means)
+        few, data = self._samples()
+        multipliers = np.zeros(rows.upper.size)
+        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
+            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
+        return rows, data, multipliers
+
     def run(self) -> Candidate:
         """Return the best prices found."""
         best = self.free()
         if best.verdict.is_feasible:
             return best
-        rows = linear_rows(self.judge, self.features, self.kinds, best.decisions.means)
-        few, data = self._samples()
-        multipliers = np.zeros(rows.upper.size)
-        for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
+        rows, data, multipliers = self._soft
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
         for n_done in range(N_ROUNDS):
@@ -96,7 +126,7 @@ class PriceSearch:
             missed, excess = self._missed(rows, found, data), found.verdict.excess
             for label, which in offsets(self.judge, self.features):
                 found.improve(label, which, _NEAR if best.verdict.is_feasible else MOST_SORTED)
-            n_idle += 1
+            n_idle += found.verdict.is_feasible
             if found.verdict.is_better_than(best.verdict):
                 best, n_idle = found, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
+from scipy.special import xlogy
 
 from skfair._typing import FloatArray, IntArray
 
@@ -70,6 +71,11 @@ def estimated_shares(joint: FloatArray, strata: IntArray | None, n_strata: int) 
 def margins(values: FloatArray, shares: Shares, prices: FloatArray) -> FloatArray:
     """Return the expected worth of each decision minus its price, shape (n, n_classes)."""
     return np.asarray(values - shares @ prices)
+
+
+def parted(values: FloatArray, weight: float) -> FloatArray:
+    """Return expected worth v plus ``weight`` times v log v, which parts tied rows."""
+    return np.asarray(values + weight * xlogy(values, values)) if weight else values
 
 
 def by_column(shares: Shares) -> FloatArray | sparse.csc_array:

@@ -14,7 +14,7 @@ from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.lines import Candidate, lines
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features, linear_rows
-from skfair.enforcement.decisions.shares import along, known_shares, margins
+from skfair.enforcement.decisions.shares import along, known_shares, margins, parted
 from skfair.groups.encoding import encode_groups
 from skfair.losses import make_loss
 from tests.naive import decisions as naive
@@ -186,3 +186,47 @@ def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
         gained.append(worth["expected"] - worth["counted"])
     assert min(gained) >= -1e-12
     assert max(gained) > 0.005
+
+
+def unlike(n=3000, seed=0):
+    """A search for three classes that are easy to tell in one group, and hardly in the other."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 2, n)
+    chances = np.where(
+        (codes == 0)[:, None], rng.dirichlet(np.full(3, 0.5), n), rng.dirichlet(np.full(3, 9.0), n)
+    )
+    y = np.minimum((chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), 2)
+    encoding, loss = encode_groups(codes), make_loss("log_loss", "classification")
+    rules = []
+    for label in range(3):
+        rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
+        rules.append(ClassRule(EqualizedOdds().prepare(rows, 0.05), label))
+    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(3))
+    shares = known_shares(encoding.codes, 2, None, 1, chances)
+    features = Features(2, 1, 3, np.arange(2))
+    return PriceSearch(judge, features, y, chances, shares, np.random.RandomState(0)), codes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_prices_leave_tied_are_parted(seed):
+    search, codes = unlike(seed=seed)
+    chosen = choose(search, codes, "auto")
+    assert chosen.tie_weight > 0
+    assert chosen.verdict.is_feasible
+    plain, best = search.run().verdict, best_random(search, codes)
+    assert not plain.is_feasible or chosen.verdict.worth > plain.worth + 0.01
+    assert chosen.verdict.worth > best - 0.03
+    values = parted(search.values, chosen.tie_weight)
+    again = margins(values, search.shares, chosen.prices).argmax(axis=1)
+    assert np.array_equal(chosen.predicted, again)
+    assert choose(search, None, "auto").tie_weight == 0  # groups that are not known
+
+
+def best_random(search, codes):
+    return naive.best_random_decisions(search.values, search.kinds, codes, 0.05)
+
+
+def test_what_parts_ties():
+    values = np.array([[0.0, 0.5, 1.0]])
+    assert parted(values, 0.2) == pytest.approx(np.array([[0, 0.5 - 0.1 * np.log(2), 1]]))
+    assert parted(values, 0.0) is values

@@ -1,0 +1,126 @@
+"""Probabilities of classes, corrected within each group, for decisions that may use the group.
+
+A classifier that does not know the group gives the average over groups. With two classes and one
+threshold for each group that does not matter. With more, prices need what a row of its group is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+
+from skfair._typing import FloatArray, IntArray
+
+# Smaller probabilities count as this one.
+_LEAST = 1e-4
+# Rows of a group that are fitted, and the size of coefficients that is worth one of them.
+_MOST_ROWS, _SPREAD = 3_000, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCorrections:
+    """A softmax of linear functions of the log probabilities, for each group that needs it.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (n_corrected,)
+        Numbers of the groups.
+    slopes : ndarray of shape (n_corrected, n_classes, n_classes)
+        Of each log probability (first axis), for each class.
+    offsets : ndarray of shape (n_corrected, n_classes)
+        What is added for each class.
+    """
+
+    groups: IntArray
+    slopes: FloatArray
+    offsets: FloatArray
+
+    def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
+        """Return the probabilities of rows, given their groups; other groups keep theirs."""
+        found = chances.copy()
+        for group, slope, offset in zip(self.groups, self.slopes, self.offsets, strict=True):
+            rows = np.flatnonzero(groups == group)
+            found[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
+        return found
+
+
+def fit_corrections(
+    chances: FloatArray,
+    classes: IntArray,
+    groups: IntArray,
+    n_groups: int,
+    weights: FloatArray,
+    rng: np.random.RandomState,
+) -> GroupCorrections:
+    """Fit the corrections by penalised likelihood.
+
+    One group must clearly need it: its log likelihood gains more than half the number of
+    coefficients times the log of its rows. Then the others are, too, that gain more than one for
+    each coefficient.
+
+    Parameters
+    ----------
+    chances : ndarray of shape (n_samples, n_classes)
+        Probabilities by models that have not seen the rows.
+    classes, groups : ndarray of shape (n_samples,)
+        Numbers of the true classes and of the groups.
+    n_groups : int
+        Number of groups.
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows.
+    rng : RandomState
+        Draws the rows of large groups.
+
+    Returns
+    -------
+    corrections : GroupCorrections
+        What is done with the probabilities of each group.
+    """
+    n_classes = chances.shape[1]
+    size = n_classes * (n_classes + 1)
+    found, numbers, is_needed = [], [], False
+    for group in range(n_groups):
+        rows = np.flatnonzero((groups == group) & (weights > 0))
+        if rows.size > _MOST_ROWS:
+            rows = rng.choice(rows, _MOST_ROWS, replace=False)
+        if rows.size > size:
+            own = weights[rows] / weights[rows].mean()
+            start = np.vstack([np.eye(n_classes), np.zeros(n_classes)]).ravel()
+            best, gain = _fitted(_logs(chances[rows]), classes[rows], own, start)
+            is_needed |= bool(gain > 0.5 * size * np.log(rows.size))
+            if gain > size:
+                found.append(best.reshape(n_classes + 1, n_classes))
+                numbers.append(group)
+    if not is_needed:
+        found, numbers = [], []
+    tables = np.array(found).reshape(-1, n_classes + 1, n_classes)
+    return GroupCorrections(np.array(numbers, dtype=np.int64), tables[:, :-1], tables[:, -1])
+
+
+def _fitted(
+    logs: FloatArray, classes: IntArray, weights: FloatArray, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return coefficients near the ones that change nothing, and the gain of log likelihood."""
+    n, n_classes = logs.shape
+    columns, rows = np.column_stack([logs, np.ones(n)]), np.arange(n)
+
+    def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
+        expected = log_softmax(columns @ point.reshape(-1, n_classes), axis=1)
+        away = (point - start) / _SPREAD
+        value = -float(weights @ expected[rows, classes]) + 0.5 * float(away @ away)
+        errors = np.exp(expected)
+        errors[rows, classes] -= 1.0
+        slope = columns.T @ (weights[:, None] * errors)
+        return value, slope.ravel() + away / _SPREAD
+
+    found = minimize(
+        evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-6}
+    )
+    return np.asarray(found.x), float(evaluate(start)[0] - found.fun)
+
+
+def _logs(chances: FloatArray) -> FloatArray:
+    return np.asarray(np.log(np.maximum(chances, _LEAST)))
