@@ -30,9 +30,10 @@ from skfair.solvers.clustering.price_front import on_all_points, sweep
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
 # the dual in these rounds.
 _FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
-# Problems of more than twice this many rows make these rounds on a sample of so many. Then follow
-# these rounds over all rows, whose steps on the dual look at the sample.
-_MIDDLE, _LAST_ROUNDS, _LAST_DUAL_STEPS = 70_000, 2, 12
+# Problems of more than twice this many rows make so many rounds on a sample of this size. Then
+# follow a few over all rows, whose steps on the dual look at the sample.
+_MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
+_LAST_ROUNDS, _LAST_DUAL_STEPS = 2, 12
 
 
 @register
@@ -143,7 +144,7 @@ def _on_all_rows(
             middle,
             best.centers,
             multipliers=best.multipliers,
-            max_iter=min(max_iter, rounds),
+            max_iter=min(max_iter, _MIDDLE_ROUNDS),
             tol=tol,
             finishing_rounds=0,
             callback=callback,
