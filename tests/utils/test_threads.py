@@ -146,6 +146,7 @@ def test_errors_and_settings_of_numpy_reach_every_thread(monkeypatch):
 def model_cases():
     limit = {"max_disparity": 0.05}
     yield "k-means", FairKMeans(3, random_state=0)
+    yield "k-means by way of a larger sample", FairKMeans(3, random_state=0)
     yield "swap", FairKMeans(3, solver="swap", random_state=0)
     yield "front", ParetoFairKMeans(3, balances=5, n_init=1, random_state=0)
     yield "swap front", ParetoFairKMeans(3, solver="swap", max_iter=4, random_state=0)
@@ -164,6 +165,8 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     monkeypatch.setattr(points, "_MAX_KEPT", 500)
     monkeypatch.setattr(prices, "LARGE", 500)
     monkeypatch.setattr(prices, "SAMPLE", 300)
+    if name.endswith("larger sample"):
+        monkeypatch.setattr(prices, "_MIDDLE", 290)
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "_THREAD_ROWS", 64)

@@ -208,10 +208,17 @@ class RepresentationProblem(CostedRows):
         return part
 
     def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
-        """Return the problem on a random sample, or on all points if there are no more."""
+        """Return the problem on a random sample, or on all points if there are no more.
+
+        Cells keep their shares: a sample with too little of a group could not keep the rules.
+        """
         if self.X.shape[0] == self.n_samples <= n_rows:
             return self
-        return self.subset(self.sample_rows(n_rows, random_state))
+        part = self.subset(self.sample_rows(n_rows, random_state))
+        mine, drawn = (np.bincount(p.cells, p.weights, self.n_cells) for p in (self, part))
+        wanted = mine * (part.total_weight / self.total_weight)
+        part.weights = part.weights * (wanted / np.where(drawn > 0, drawn, 1.0))[part.cells]
+        return part
 
     def label_rows(self, labels: Any) -> Any:
         """Return labels as one integer per row."""

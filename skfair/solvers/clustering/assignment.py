@@ -39,6 +39,8 @@ from skfair.utils.threads import one_blas_thread
 TEMPERATURES = (3e-2, 3e-3)
 # Problems of more rows than this first find their prices on a sample of so many.
 LARGE, SAMPLE = 20_000, 10_000
+# The temperature where a sample stands for many more rows: some of these are near a tie even then.
+_COLD = 3e-4
 # Of more multipliers than this, those that nothing draws away from 0 are left there.
 MANY = 500
 # A step of the dual that gains less than this share of it is the last, and one after which all
@@ -88,9 +90,13 @@ def place(
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
     search_counts: bool = True,
+    part: CostedRows | None = None,
 ) -> Placement:
-    """Improve given prices and place whole rows at them, within the rules wherever possible."""
-    placed = at_best_prices(problem, target, multipliers, temperatures, max_iter)
+    """Improve given prices and place whole rows at them, within the rules wherever possible.
+
+    See ``at_best_prices`` for ``part``.
+    """
+    placed = at_best_prices(problem, target, multipliers, temperatures, max_iter, part)
     placed.repair()
     if search_counts and not placed.is_feasible:
         wanted = nearest_feasible_counts(problem, placed.counts)
@@ -112,6 +118,7 @@ def placed_rows(
     dual_iter: int,  # and in the others
     search_counts: bool,
     history: History,
+    part: RepresentationProblem | None,
 ) -> Clustering:
     """Repair and improve the assignment, and move the centres after it, while the cost falls."""
     inf = np.inf  # there are no labels yet: any are better
@@ -119,7 +126,13 @@ def placed_rows(
     for number in range(rounds):
         max_iter = first_iter if number == 0 else dual_iter
         placed = place(
-            problem, best.centers, best.multipliers, TEMPERATURES[-1:], max_iter, search_counts
+            problem,
+            best.centers,
+            best.multipliers,
+            TEMPERATURES[-1:],
+            max_iter,
+            search_counts,
+            part,
         )
         search_counts = search_counts and placed.is_feasible  # once in vain is enough
         means, mass, cost = problem.means_and_cost(placed.labels)
@@ -135,6 +148,8 @@ def placed_rows(
             lower_bound=placed.lower_bound,
             violation=placed.violation,
         )
+        if part is not None and placed.is_feasible:
+            break  # another round over so many rows costs more than it gains
         del placed  # its costs, before those of the next round are made
     return best._replace(history=history.as_dict())
 
@@ -145,11 +160,40 @@ def at_best_prices(
     multipliers: FloatArray,
     temperatures: tuple[float, ...],
     max_iter: int,
+    part: CostedRows | None = None,
 ) -> Placement:
-    """Improve the prices, and give each row its cheapest cluster at them."""
+    """Improve the prices, and give each row its cheapest cluster at them.
+
+    With a sample of the rows, ``part``, the steps look at that instead of all rows.
+    """
     table = problem.distances(target)
-    multipliers = maximise_dual(problem, table, multipliers, temperatures, max_iter)
+    if part is None or not multipliers.size:
+        multipliers = maximise_dual(problem, table, multipliers, temperatures, max_iter)
+    else:
+        multipliers = _corrected(problem, table, part, target, multipliers, max_iter)
     return Placement.at_prices(problem, table, multipliers)
+
+
+def _corrected(
+    problem: CostedRows,
+    table: CostTable,
+    part: CostedRows,
+    target: NDArray[Any],
+    multipliers: FloatArray,
+    max_iter: int,
+) -> FloatArray:
+    """Improve the multipliers on a sample whose counts are corrected by those of all rows.
+
+    What a sample counts wrongly hardly depends on the prices, so one pass over all rows is enough.
+    """
+    few = part.distances(target)
+    temperature = _COLD * few.mean_nearest()
+    if temperature <= 0:
+        return multipliers
+    price = problem.rules.prices(multipliers)
+    missed = table.soft_counts(price, temperature)[1] * (part.total_weight / problem.total_weight)
+    missed -= few.soft_counts(price, temperature)[1]
+    return maximise_dual(part, few, multipliers, (_COLD,), max_iter, missed)
 
 
 def maximise_dual(
@@ -158,14 +202,18 @@ def maximise_dual(
     multipliers: FloatArray,
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
+    missed: FloatArray | float = 0.0,
 ) -> FloatArray:
-    """Improve the multipliers on the smoothed dual, one temperature after the other."""
+    """Improve the multipliers on the smoothed dual, one temperature after the other.
+
+    ``missed`` is added to all counts.
+    """
     if not multipliers.size:
         return multipliers
     unit = table.mean_nearest()
     if unit <= 0:
         return multipliers
-    dual = _NegativeDual(problem, table, unit)
+    dual = _NegativeDual(problem, table, unit, missed)
     flat = (multipliers / unit).ravel()
     for temperature in temperatures:
         if dual.is_large:
@@ -186,8 +234,10 @@ def maximise_dual(
 class _NegativeDual:
     """The smoothed dual, to be minimised, with the unit of the prices."""
 
-    def __init__(self, problem: GroupedRows, table: CostTable, unit: float) -> None:
-        self._problem, self._table, self._unit = problem, table, unit
+    def __init__(
+        self, problem: GroupedRows, table: CostTable, unit: float, missed: FloatArray | float
+    ) -> None:
+        self._problem, self._table, self._unit, self._missed = problem, table, unit, missed
         self._slack = problem.rules.slack
         self.is_large = self._slack.size > MANY
         # Groups are compared in pairs: of many rules nearly all entries are 0.
@@ -197,9 +247,14 @@ class _NegativeDual:
         """Return value and slope at multipliers, cluster by cluster."""
         lam = flat.reshape(self._slack.shape)
         price = np.ascontiguousarray(-(self._matrix.T @ (lam * self._unit).T))
-        value, counts = self._table.soft_counts(price, temperature * self._unit)
+        value, counts = self._soft_counts(price, temperature)
         slope = (self._matrix @ counts.T).T + self._slack
         return self._relative(value, float((lam * self._slack).sum())), slope.ravel() / self._total
+
+    def _soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+        """Return the sum of soft minima and the counts, with what is missed."""
+        value, counts = self._table.soft_counts(price, temperature * self._unit)
+        return value + float((price.T * self._missed).sum()), counts + self._missed
 
     def minimised_among_few(
         self, start: FloatArray, temperature: float, max_iter: int
@@ -218,7 +273,7 @@ class _NegativeDual:
 
         def of_few(values: FloatArray) -> tuple[float, FloatArray]:
             price = (prices @ values).reshape(rows.n_cells, rows.n_clusters)
-            value, counts = self._table.soft_counts(price, temperature * self._unit)
+            value, counts = self._soft_counts(price, temperature)
             slope = effect @ counts.T.ravel() + slack
             return self._relative(value, float(values @ slack)), slope / self._total
 

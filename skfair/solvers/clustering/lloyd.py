@@ -32,6 +32,7 @@ def fair_lloyd(
     # Largest number of rounds with repair and improvement
     finishing_rounds: int = FINISHING_ROUNDS,
     search_counts: bool = True,  # whether an integer programme helps where single moves get stuck
+    part: RepresentationProblem | None = None,  # a sample of the points that prices are found on
     callback: Callback = go_on,  # called with the (scaled) centres after each round; True stops
 ) -> Clustering:
     """Alternate the cheapest assignment under the rules with the means of the clusters.
@@ -51,7 +52,7 @@ def fair_lloyd(
     status: Status = "max_iter"
     n_iter = 0
     while n_iter < max_iter and status == "max_iter":
-        placed = at_best_prices(problem, centers, multipliers, temperatures, dual_iter)
+        placed = at_best_prices(problem, centers, multipliers, temperatures, dual_iter, part)
         empty = np.flatnonzero(placed.counts.sum(axis=1) <= 0)
         means = problem.reseeded_means(placed.labels, centers, empty)
         shift = float(((means - centers) ** 2).sum())
@@ -79,4 +80,5 @@ def fair_lloyd(
         dual_iter=2 * dual_iter,
         search_counts=search_counts,
         history=history,
+        part=part,
     )

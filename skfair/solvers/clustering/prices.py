@@ -30,6 +30,10 @@ from skfair.solvers.clustering.price_front import on_all_points, sweep
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
 # the dual in these rounds.
 _FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
+# Problems of more than twice this many rows make so many rounds on a sample of this size. Then
+# follow a few over all rows, whose steps on the dual look at the sample.
+_MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
+_LAST_ROUNDS, _LAST_DUAL_STEPS = 2, 12
 
 
 @register
@@ -101,19 +105,7 @@ class Prices(ClusteringSolver):
         best = min(for_each(run, starts, callback), key=lambda run: run.standing)
         if not is_large:
             return best
-        # A stop among the starts leaves whole rows to be placed, and no further rounds.
-        rounds = 0 if best.status == "stopped" else _FULL_ROUNDS
-        found = fair_lloyd(
-            problem,
-            best.centers,
-            multipliers=best.multipliers,
-            max_iter=min(max_iter, rounds),
-            tol=tol,
-            dual_iter=_FULL_DUAL_STEPS,
-            finishing_rounds=max(rounds, 1),
-            callback=callback,
-        )
-        return found._replace(status=best.status, n_iter=found.n_iter or best.n_iter)
+        return _on_all_rows(problem, best, max_iter, tol, random_state, callback)
 
     def front(
         self,
@@ -133,3 +125,43 @@ class Prices(ClusteringSolver):
         sample = problem.sample(SAMPLE, random_state)
         points = sweep(sample, rules_of, targets, first, callback)
         return on_all_points(problem, points, callback)
+
+
+def _on_all_rows(
+    problem: RepresentationProblem,
+    best: Clustering,  # of a sample
+    max_iter: int,
+    tol: float,
+    random_state: np.random.RandomState,
+    callback: Callback,
+) -> Clustering:
+    """Carry a clustering from a sample to all rows; of very many, by way of a larger sample."""
+    rounds, steps, middle = _FULL_ROUNDS, _FULL_DUAL_STEPS, None
+    status = best.status
+    if status != "stopped" and problem.n_samples > 2 * _MIDDLE:
+        middle = problem.sample(_MIDDLE, random_state)
+        best = fair_lloyd(
+            middle,
+            best.centers,
+            multipliers=best.multipliers,
+            max_iter=min(max_iter, _MIDDLE_ROUNDS),
+            tol=tol,
+            finishing_rounds=0,
+            callback=callback,
+        )
+        rounds, steps = _LAST_ROUNDS, _LAST_DUAL_STEPS
+    # A stop leaves whole rows to be placed, and no further rounds.
+    if best.status == "stopped":
+        status, rounds = best.status, 0
+    found = fair_lloyd(
+        problem,
+        best.centers,
+        multipliers=best.multipliers,
+        max_iter=min(max_iter, rounds),
+        tol=tol,
+        dual_iter=steps,
+        finishing_rounds=max(rounds, 1),
+        part=middle,
+        callback=callback,
+    )
+    return found._replace(status=status, n_iter=found.n_iter or best.n_iter)

@@ -423,6 +423,68 @@ def test_blocks_and_sampling_change_little(monkeypatch):
         assert found.cost == pytest.approx(one.cost, rel=0.1)
 
 
+def test_prices_of_a_sample_are_corrected_by_the_counts_of_all_rows():
+    """One pass over all rows leaves much less to be repaired than the sample alone."""
+    missed = []
+    for seed in range(5):
+        problem, centers = random_problem(seed, n=6000, n_clusters=4, n_groups=3, beta=0.9)
+        part = problem.sample(400, np.random.RandomState(seed))
+        alone = maximise_dual(part, part.distances(centers), problem.no_multipliers())
+        plain = assignment.at_best_prices(problem, centers, alone, (), 0)
+        corrected = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60, part)
+        exact = assignment.at_best_prices(problem, centers, alone, (3e-3,), 60)
+        missed.append((plain.violation, corrected.violation))
+        bounds = [found.lower_bound for found in (plain, corrected, exact)]
+        assert bounds[0] < bounds[1] <= exact.lower_bound * (1 + 1e-4)
+    plain, corrected = np.sum(missed, axis=0)
+    assert corrected < plain / 2
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_sample_holds_the_groups_in_the_shares_of_all_rows(is_weighted):
+    weights = np.random.default_rng(0).uniform(0, 2, 3006) if is_weighted else None
+    beta = 0.9 if is_weighted else 1.0  # of the numbers of rows: weights keep a little less
+    problem, centers = random_problem(1, 3000, 2, 3, beta, weights)
+    part = problem.sample(200, np.random.RandomState(0))
+
+    def shares(p):
+        return np.bincount(p.cells, p.weights) / p.weights.sum()
+
+    assert_allclose(shares(part), shares(problem))
+    assert part.weights.sum() == pytest.approx(part.total_weight)
+    # So it can keep the rules of the whole: the dual is bounded.
+    found = maximise_dual(part, part.distances(centers), problem.no_multipliers())
+    assert np.abs(found).max() < 1e3
+
+
+def test_many_rows_are_reached_by_way_of_a_larger_sample(monkeypatch):
+    problem, centers = random_problem(3, n=8000, n_clusters=4, n_groups=3, beta=0.8)
+    whole = fair_lloyd(problem, centers)
+    for name, size in (("LARGE", 2000), ("SAMPLE", 300), ("_MIDDLE", 1000)):
+        monkeypatch.setattr(prices, name, size)
+    options = {"max_iter": 100, "tol": 1e-4}
+
+    def found(callback):
+        state = np.random.RandomState(0)
+        return Prices().cluster(
+            problem, [centers], callback=callback, random_state=state, **options
+        )
+
+    seen = []
+    clustering = found(lambda c: seen.append(c))
+    assert clustering.violation <= 1e-9
+    assert problem.rules.violation(problem.counts(clustering.labels)).sum() <= 1e-9
+    assert clustering.cost <= whole.cost * 1.02
+    assert clustering.lower_bound <= clustering.cost_at_bound <= clustering.lower_bound * 1.01
+    # A stop at any time leaves whole rows within the rules, and no further rounds.
+    for last in range(1, len(seen) + 1):
+        calls = []
+        stopped = found(lambda c, calls=calls, last=last: calls.append(c) or len(calls) == last)
+        assert len(calls) == last
+        assert stopped.violation <= 1e-9
+        assert stopped.labels.size == problem.n_samples
+
+
 def test_empty_clusters_are_seeded_again():
     problem, centers = random_problem(2)
     far = centers.copy()
