@@ -425,3 +425,14 @@ def test_impossible_sample_sizes_say_so():
         sample_size(0.05, rates=(0.3, 0.4, 0.5))
     with pytest.raises(ValueError, match="shares"):
         sample_size(0.05, shares=(1.0,))
+
+
+@pytest.mark.parametrize("limit", [0.005, 0.05])
+@pytest.mark.parametrize("sizes", [(200.0, 160.0), (160.0, 200.0)])
+def test_rates_of_one_up_to_rounding_are_tested_as_one(sizes, limit):
+    n1, n0 = sizes
+    exactly = melded(n1, n1, n0, n0, limit, False)
+    nearly = melded(n1 * (1 - 1e-13), n1, n0 * (1 - 1e-13), n0, limit, False)
+    assert nearly == pytest.approx(exactly)
+    of_zero = melded(n1 * 1e-13, n1, n0 * 1e-13, n0, limit, False)
+    assert of_zero == pytest.approx(melded(0.0, n1, 0.0, n0, limit, False))
