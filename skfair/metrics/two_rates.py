@@ -42,8 +42,12 @@ def melded(
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
     p = np.ones(k1.size)
     is_known = (n1 > 0) & (n0 > 0)
-    # Weighted rates are 0 and 1 up to rounding: too steep for the integral.
+    # Weighted rates are 0 and 1 up to rounding.
     top, bottom = k1 >= n1 * (1 - _ROUNDING), k0 <= n0 * _ROUNDING
+    # The density of a broken number below 1 is too steep for the integral, so it runs over the
+    # other one. Where both are, 0 stands for the second rate: it makes p larger, by a little.
+    is_steep, is_steep_too = n1 - k1 < 1, k0 < 1
+    bottom |= is_steep & is_steep_too
     only_low = is_known & top & ~bottom  # U is 1
     p[only_low] = special.betainc(
         k0[only_low], (n0 - k0)[only_low] + 1, _below(1.0, limits[only_low], ratio)
@@ -55,8 +59,8 @@ def melded(
     rest = np.flatnonzero(is_known & ~top & ~bottom)
     upper = k1[rest] + 1, (n1 - k1)[rest]
     lower = k0[rest], (n0 - k0)[rest] + 1
-    # The integral runs over the narrower of the two, along which the other one is smooth.
-    over_first = n1[rest] > n0[rest]
+    # Else it runs over the narrower of the two, along which the other one is smooth.
+    over_first = np.where(is_steep | is_steep_too, is_steep_too, n1 > n0)[rest]
     for one, is_first in ((over_first, True), (~over_first, False)):
         if one.any():
             at = rest[one]
@@ -74,6 +78,11 @@ def _integral(
 ) -> FloatArray:
     a, b = upper if over_upper else lower
     low, high = special.betaincinv(a, b, _TAIL), special.betaincinv(a, b, 1 - _TAIL)
+    # Where the other one has no more room the integrand is 0, and may begin with a jump.
+    if over_upper:
+        low = low if ratio else np.clip(limits[:, 0], low, high)
+    else:
+        high = np.clip(1 - limits[:, 0], low, high)
     x = low[:, None] + (high - low)[:, None] * _NODES
     with np.errstate(divide="ignore"):
         density = np.exp(
