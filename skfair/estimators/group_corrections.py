@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
 
@@ -105,19 +105,22 @@ def _fitted(
 ) -> tuple[FloatArray, float]:
     """Return coefficients near the ones that change nothing, and the gain of log likelihood."""
     n, n_classes = logs.shape
-    columns, rows = np.column_stack([logs, np.ones(n)]), np.arange(n)
+    columns = np.vstack([logs.T, np.ones(n)])
+    places = classes, np.arange(n)
 
     def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
-        expected = log_softmax(columns @ point.reshape(-1, n_classes), axis=1)
+        scores = point.reshape(-1, n_classes).T @ columns
+        scores -= scores.max(axis=0)
+        found = np.exp(scores)
+        total = found.sum(axis=0)
         away = (point - start) / _SPREAD
-        value = -float(weights @ expected[rows, classes]) + 0.5 * float(away @ away)
-        errors = np.exp(expected)
-        errors[rows, classes] -= 1.0
-        slope = columns.T @ (weights[:, None] * errors)
-        return value, slope.ravel() + away / _SPREAD
+        value = -float(weights @ (scores[places] - np.log(total))) + 0.5 * float(away @ away)
+        found *= weights / total
+        found[places] -= weights
+        return value, (columns @ found.T).ravel() + away / _SPREAD
 
     found = minimize(
-        evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-6}
+        evaluate, start, jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-5}
     )
     return np.asarray(found.x), float(evaluate(start)[0] - found.fun)
 

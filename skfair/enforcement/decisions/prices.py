@@ -28,6 +28,8 @@ N_ROUNDS = 8
 # Of sampled data the search ends after so many rounds that keep the limits without gain; with few
 # rows, late rounds may still find much.
 PATIENCE = 2
+# A search that begins at the multipliers of another needs less: steps of L-BFGS, and rounds.
+AGAIN_STEPS, AGAIN_PATIENCE = 15, 1
 # Rows that line searches between rounds sort, once limits are kept.
 _NEAR = 8_000
 DAMPING = 0.7
@@ -59,6 +61,8 @@ class PriceSearch:
         Draws the sample.
     tie_weight : float, default=0.0
         Weight of v log v for expected worth v, which is part of the values.
+    start : tuple, default=None
+        Rules, sampled rows and multipliers to begin at.
     """
 
     judge: Judge
@@ -68,6 +72,7 @@ class PriceSearch:
     shares: Shares
     rng: np.random.RandomState
     tie_weight: float = 0.0
+    start: tuple[LinearRows, SoftRows, FloatArray] | None = None
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
@@ -87,11 +92,18 @@ class PriceSearch:
 
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
-        return polish(best, self.features, n_sweeps=2, max_rows=SEARCHED_ROWS)
+        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
+        return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
     def parted(self, weight: float) -> PriceSearch:
-        """Return a search that parts rows by v log v, which prices alone cannot do."""
-        return replace(self, values=parted(self.values, weight), tie_weight=weight)
+        """Return a search that parts rows by v log v, which prices alone cannot do.
+
+        It begins at the multipliers of this one.
+        """
+        rows, data, multipliers = self._soft
+        data = SoftRows(parted(data.values, weight), data.shares, data.weights)
+        values = parted(self.values, weight)
+        return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
     def outlook(self) -> tuple[float, float]:
         """Return what soft decisions are expected to be worth, and what share of rows is tied."""
@@ -105,6 +117,9 @@ class PriceSearch:
     @cached_property
     def _soft(self) -> tuple[LinearRows, SoftRows, FloatArray]:
         """The rules near free decisions, sampled rows, and the multipliers of soft decisions."""
+        if self.start is not None:
+            rows, data, multipliers = self.start
+            return rows, data, solve_dual(data, rows, multipliers, TEMPERATURES[-1], AGAIN_STEPS)
         means = self.free().decisions.means
         rows = linear_rows(self.judge, self.features, self.kinds, means)
         few, data = self._samples()
@@ -121,6 +136,7 @@ class PriceSearch:
         rows, data, multipliers = self._soft
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
+        patience = PATIENCE if self.start is None else AGAIN_PATIENCE
         for n_done in range(N_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, found, data), found.verdict.excess
@@ -130,7 +146,7 @@ class PriceSearch:
             if found.verdict.is_better_than(best.verdict):
                 best, n_idle = found, 0
             is_settled = n_done > 2 and np.abs(missed - shift).max(initial=0.0) < 1e-3
-            is_idle = is_sampled and n_idle == PATIENCE
+            is_idle = is_sampled and n_idle == patience
             if best.verdict.is_feasible and (is_settled or is_idle):
                 break
             shift += DAMPING * (missed - shift)
