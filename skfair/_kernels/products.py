@@ -9,6 +9,8 @@ from skfair._kernels.declaring import njit
 
 # Columns of the matrix per pass: the results of one pass stay in the second cache.
 _COLUMNS = 5120
+# The same for sums, whose results stay in the first cache.
+_SUMMED = 2048
 
 
 @njit(cache=True)
@@ -49,3 +51,26 @@ def add_narrow_product(weights, rows, first, last, out):
                     out_c[j] += low + ((c4 * x4 + c5 * x5) + (c6 * x6 + c7 * x7))
                     low = (d0 * x0 + d1 * x1) + (d2 * x2 + d3 * x3)
                     out_d[j] += low + ((d4 * x4 + d5 * x5) + (d6 * x6 + d7 * x7))
+
+
+@njit(cache=True)
+def add_row_sums(weights, rows, starts, sign, first, last, out):
+    """Add ``sign`` times the sums of some rows of the weights to ``out``, cluster by cluster.
+
+    ``rows[starts[k] : starts[k + 1]]`` are the rows of cluster k, whose sum is added to ``out[k]``,
+    in columns ``first`` to ``last``. Every entry is read once and used once.
+    """
+    for start in range(first, last, _SUMMED):
+        stop = min(last, start + _SUMMED)
+        for k in range(out.shape[0]):
+            total = out[k, start:stop]
+            whole = starts[k + 1] - (starts[k + 1] - starts[k]) % 4
+            for i in range(starts[k], whole, 4):
+                w0, w1 = weights[rows[i], start:stop], weights[rows[i + 1], start:stop]
+                w2, w3 = weights[rows[i + 2], start:stop], weights[rows[i + 3], start:stop]
+                for j in range(stop - start):
+                    total[j] += sign * ((w0[j] + w1[j]) + (w2[j] + w3[j]))
+            for i in range(whole, starts[k + 1]):
+                w0 = weights[rows[i], start:stop]
+                for j in range(stop - start):
+                    total[j] += sign * w0[j]

@@ -24,8 +24,9 @@ from skfair.solvers.clustering.assignment import assign
 from skfair.solvers.clustering.fair_cut import Cut, is_costly, round_to_rules
 from skfair.solvers.eigen.base import EigenResult
 
-# Runs of k-means on the embeddings of further starts.
-_FURTHER_RUNS = 3
+# Runs of k-means on the embeddings of further starts, and steps of prices for any start: the
+# descent that follows finds its own.
+_FURTHER_RUNS, _DUAL_STEPS = 3, 25
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ def labels_by_kmeans(
     with warnings.catch_warnings():
         # Fewer distinct points than clusters: some stay empty, as the balances will say.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points)
+        # In double precision: its choice of starts converts float32 again for every centre.
+        model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points.astype(np.float64))
     return np.asarray(model.labels_, dtype=np.int64)
 
 
@@ -157,4 +159,6 @@ def _assigned(
 ) -> IntArray:
     """Assign points to the means of clusters under the rules."""
     problem = RepresentationProblem(points, groups, rules, n_clusters)
-    return np.asarray(assign(problem, problem.means(labels)[0], search_counts=False).labels)
+    means = problem.means(labels)[0]
+    found = assign(problem, means, max_iter=_DUAL_STEPS, search_counts=False)
+    return np.asarray(found.labels)

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from skfair._typing import FloatArray, Rows
+from skfair._typing import FloatArray, IntArray, Rows
 from skfair.utils.threads import over_blocks
 
 # Rows of X to their weights with the rows of the fit, or to rows of a factor.
@@ -65,6 +65,17 @@ class Weights(ABC):
     @abstractmethod
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
+
+    def links(
+        self,
+        labels: IntArray,
+        n_clusters: int,
+        near: tuple[IntArray, FloatArray] | None = None,  # other labels, and their links
+    ) -> FloatArray:
+        """Return the weights between each row and each cluster, (n_samples, n_clusters)."""
+        members = np.zeros((self.n_samples, n_clusters), self.dtype)
+        members[np.arange(self.n_samples), labels] = 1
+        return self.times(members).astype(np.float64)
 
     @abstractmethod
     def diagonal(self) -> FloatArray:
@@ -129,6 +140,36 @@ class DenseWeights(Weights):
         over_blocks(lambda i, j: add_narrow_product(weights, rows, i, j, out), n, _COLUMNS)
         product = out[:b].T
         return product
+
+    def links(
+        self,
+        labels: IntArray,
+        n_clusters: int,
+        near: tuple[IntArray, FloatArray] | None = None,
+    ) -> FloatArray:
+        """Return the weights between each row and each cluster, from close labels if they are."""
+        if near is not None:
+            others, known = near
+            moved = np.flatnonzero(labels != others)
+            if 2 * moved.size < self.n_samples:
+                links = known.T.copy()
+                self._add_links(moved, others, -1, links)
+                self._add_links(moved, labels, 1, links)
+                return links.T
+        links = np.zeros((n_clusters, self.n_samples))
+        self._add_links(np.arange(self.n_samples), labels, 1, links)
+        return links.T
+
+    def _add_links(self, rows: IntArray, labels: IntArray, sign: int, links: FloatArray) -> None:
+        """Add what these rows give to the links with their clusters, (n_clusters, n_samples)."""
+        from skfair._kernels.products import add_row_sums
+
+        rows = rows[np.argsort(labels[rows], kind="stable")]
+        starts = np.searchsorted(labels[rows], np.arange(len(links) + 1))
+        matrix, n = self.matrix, self.n_samples
+        over_blocks(
+            lambda i, j: add_row_sums(matrix, rows, starts, sign, i, j, links), n, 2 * _COLUMNS
+        )
 
     def diagonal(self) -> FloatArray:
         """Return the weights of the rows with themselves."""

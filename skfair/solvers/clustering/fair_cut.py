@@ -35,18 +35,27 @@ _MANY_ROWS, _MANY_ENTRIES = 20_000, 10**8
 # Rounds and passes end when the cut falls by less than this share.
 _PROGRESS = 1e-3
 # Steps on the dual in the first round, and in the later ones.
-_DUAL_STEPS = (60, 12)
+_DUAL_STEPS = (25, 12)
 
 
 class Cut:
     """The normalised cut of given labels, and what it is made of."""
 
-    def __init__(self, weights: Weights, labels: IntArray, n_clusters: int) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        labels: IntArray,
+        n_clusters: int,
+        near: Cut | None = None,  # of labels that may be similar
+    ) -> None:
         self.labels = labels.astype(np.int64)  # a copy: labels may be moved
         n = labels.size
-        members = np.zeros((n, n_clusters), weights.dtype)
-        members[np.arange(n), labels] = 1
-        self.links = weights.times(members).astype(np.float64)
+        self.links: FloatArray
+        if near is not None and np.array_equal(labels, near.labels):
+            self.links = near.links.copy()
+        else:
+            known = None if near is None else (near.labels, near.links)
+            self.links = weights.links(self.labels, n_clusters, known)
         self.degrees = weights.degrees
         self.volume = np.bincount(labels, weights=self.degrees, minlength=n_clusters)
         own = self.links[np.arange(n), labels]
@@ -83,6 +92,8 @@ class FairCut(NamedTuple):
 
     cut: Cut
     violation: float
+    # The prices at which a later descent starts.
+    multipliers: FloatArray | None = None
 
     @property
     def labels(self) -> IntArray:
@@ -111,10 +122,11 @@ def round_to_rules(
     for start in starts:
         # Whole people may be unable to meet the rules exactly; finding that out takes a second.
         is_possible = not found or found[0].violation <= 1e-9
-        found.append(_descend(weights, problem, start, is_possible, rng))
+        cut = Cut(weights, start, problem.n_clusters, found[-1].cut if found else None)
+        found.append(_descend(weights, problem, FairCut(cut, np.inf), is_possible, rng))
     best = min(found, key=lambda one: _standing(problem, one))
     for _ in range(0 if is_costly(weights) else _FURTHER_DESCENTS):
-        again = _descend(weights, problem, best.labels, False, rng)
+        again = _descend(weights, problem, best, False, rng)
         if _standing(problem, again) >= _standing(problem, best):
             break
         best = again
@@ -124,15 +136,16 @@ def round_to_rules(
 def _descend(
     weights: Weights,
     problem: CostProblem,
-    labels: IntArray,
+    start: FairCut,
     seeks_exact: bool,
     rng: np.random.RandomState,
 ) -> FairCut:
-    """Go down from one start, by linearisation and then by moves."""
-    found = _linearise_and_assign(weights, problem, labels, seeks_exact)
+    """Go down from one start, by linearisation and then by moves; leaves the start as it is."""
+    found = _linearise_and_assign(weights, problem, start, seeks_exact)
     if weights.entries() is None:  # single rows cannot be moved without their weights
         return found
-    return improve_by_moves(weights, problem, found.cut, rng)
+    moved = improve_by_moves(weights, problem, found.cut, rng)
+    return moved._replace(multipliers=found.multipliers)
 
 
 def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
@@ -142,14 +155,15 @@ def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]
 
 
 def _linearise_and_assign(
-    weights: Weights, problem: CostProblem, labels: IntArray, seeks_exact: bool
+    weights: Weights, problem: CostProblem, start: FairCut, seeks_exact: bool
 ) -> FairCut:
     """Linearise and assign in turn from one start, while that helps."""
-    cut = Cut(weights, labels, problem.n_clusters)
-    best = FairCut(cut, float(problem.rules.violation(problem.counts(labels)).sum()))
+    cut = Cut(weights, start.labels, problem.n_clusters, start.cut)
+    multipliers = start.multipliers
+    violation = float(problem.rules.violation(problem.counts(start.labels)).sum())
+    best = FairCut(cut, violation, multipliers)
     standing = _standing(problem, best)
     first_steps, steps = _DUAL_STEPS
-    multipliers: FloatArray | None = None
     for _ in range(_ROUNDS):
         target, is_missed = cut.linearised(), standing[0] > 0
         if multipliers is None:
@@ -159,8 +173,8 @@ def _linearise_and_assign(
         else:
             found = place(problem, target, multipliers, TEMPERATURES[-1:], steps, is_missed)
         multipliers = found.multipliers
-        cut = Cut(weights, found.labels, problem.n_clusters)
-        rounded = FairCut(cut, found.violation)
+        cut = Cut(weights, found.labels, problem.n_clusters, cut)
+        rounded = FairCut(cut, found.violation, multipliers)
         now = _standing(problem, rounded)
         falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut.value
         if now < standing:

@@ -61,6 +61,22 @@ def test_narrow_product(compiled, shape, monkeypatch):
     assert np.allclose(out, 1 + rows[:, :n_rows] @ weights)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("n", [7, 2100])
+def test_row_sums(compiled, n):
+    rng = np.random.default_rng(0)
+    weights, labels = rng.normal(size=(n, n)), rng.integers(0, 3, n) * 2  # 1 and 3 are empty
+    rows = np.sort(rng.permutation(n)[:6])
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    starts = np.searchsorted(labels[rows], np.arange(6))
+    kernel = products.add_row_sums
+    kernel = kernel if compiled else as_python(kernel)
+    out = np.ones((5, n))
+    kernel(weights, rows, starts, -1, 0, 3, out)  # columns are added part by part
+    kernel(weights, rows, starts, -1, 3, n, out)
+    assert np.allclose(out, 1 - np.eye(5)[labels[rows]].T @ weights[rows])
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [5, 8, 43])
 def test_products_do_not_depend_on_threads(n, order, monkeypatch):

@@ -57,6 +57,31 @@ def test_the_cut_is_that_of_a_double_loop(form, seed):
     assert Cut(form(W), labels, 5).value == pytest.approx(cut.value)
 
 
+@forms
+@pytest.mark.parametrize("n_moved", [0, 1, 9, 60])
+def test_links_from_close_labels_are_those_of_a_product(form, n_moved):
+    """Only rows that moved are added up again; float32, sizes that no block divides."""
+    rng = np.random.default_rng(n_moved)
+    n, K = 61, 5
+    W = graph(n, 2).astype(np.float32)
+    weights = form(W)
+    labels = rng.integers(0, K - 1, n)  # the last cluster is empty
+    first = Cut(weights, labels, K)
+    assert np.allclose(first.links, W.astype(np.float64) @ np.eye(K)[labels], rtol=1e-5, atol=1e-6)
+    known = first.links.copy()
+    moved = labels.copy()
+    rows = rng.permutation(n)[:n_moved]
+    moved[rows] = (labels[rows] + 1) % K
+    second = Cut(weights, moved, K, first)
+    expected = W.astype(np.float64) @ np.eye(K)[moved]
+    assert np.allclose(second.links, expected, rtol=1e-5, atol=1e-5)
+    assert second.value == pytest.approx(normalised_cut(W, moved), rel=1e-5)
+    # The first cut is left as it is, even if the second is written to.
+    second.links[:] = 0
+    assert np.array_equal(first.links, known)
+    assert np.array_equal(first.labels, labels)
+
+
 def test_the_linearisation_is_the_slope_of_the_cut():
     """Rows may belong to clusters in part; finite differences of the cut with such members."""
     rng = np.random.default_rng(0)
