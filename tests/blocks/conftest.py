@@ -1,9 +1,9 @@
-"""A small cluster of worker processes for this folder, closed again behind it."""
+"""A small cluster of worker processes, closed again so that it disturbs no other tests."""
 
 import pytest
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster():
     """A client of two workers of one thread each."""
     distributed = pytest.importorskip("distributed")
