@@ -157,7 +157,7 @@ class FairKMeans(
     -----
     A round costs a few passes over the rows, O(n K d) each, whatever the number of groups. Large
     data settle on a sample of 10000 rows first. Rounds on all rows then look again only at those
-    near a tie between clusters. From 140001 rows on, a sample of 70000 rows follows the first one,
+    near a tie between clusters. From 210001 rows on, a sample of 70000 rows follows the first one,
     and about three rounds see all rows, in two passes each. For K clusters the
     limits of a balance between J groups cost K J (J - 1) multipliers, share bounds 2 K J.
 

@@ -166,7 +166,7 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
     monkeypatch.setattr(prices, "LARGE", 500)
     monkeypatch.setattr(prices, "SAMPLE", 300)
     if name.endswith("larger sample"):
-        monkeypatch.setattr(prices, "_MIDDLE", 290)
+        monkeypatch.setattr(prices, "_MIDDLE", 190)
     for where in (units, in_memory):
         monkeypatch.setattr(where, "BLOCK_ROWS", 64)
     monkeypatch.setattr(units, "_THREAD_ROWS", 64)

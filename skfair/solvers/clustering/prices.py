@@ -30,7 +30,7 @@ from skfair.solvers.clustering.price_front import on_all_points, sweep
 # How many rounds may look at all rows of a large problem, before and after the repair, and steps on
 # the dual in these rounds.
 _FULL_ROUNDS, _FULL_DUAL_STEPS = 3, 4
-# Problems of more than twice this many rows make so many rounds on a sample of this size. Then
+# Problems of more than three times as many rows make so many rounds on a sample of this size. Then
 # follow a few over all rows, whose steps on the dual look at the sample.
 _MIDDLE, _MIDDLE_ROUNDS = 70_000, 6
 _LAST_ROUNDS, _LAST_DUAL_STEPS = 2, 12
@@ -138,7 +138,7 @@ def _on_all_rows(
     """Carry a clustering from a sample to all rows; of very many, by way of a larger sample."""
     rounds, steps, middle = _FULL_ROUNDS, _FULL_DUAL_STEPS, None
     status = best.status
-    if status != "stopped" and problem.n_samples > 2 * _MIDDLE:
+    if status != "stopped" and problem.n_samples > 3 * _MIDDLE:
         middle = problem.sample(_MIDDLE, random_state)
         best = fair_lloyd(
             middle,
