@@ -64,7 +64,7 @@ def improved(
 def relocated(
     X: NDArray[np.floating], centers: FloatArray, weights: FloatArray, rng: np.random.RandomState
 ) -> FloatArray | None:
-    """Return better centres, None if a sample shows no exchange that gains.
+    """Return better centres, by exchanges or afresh; None if a sample shows none that gain.
 
     Parameters
     ----------

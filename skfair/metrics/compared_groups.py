@@ -79,6 +79,11 @@ class ComparedGroups:
             return np.arange(self.cells.n_groups)
         return np.unique(np.concatenate(self.pairs))
 
+    def rows_of_cells(self) -> list[IntArray]:
+        """Return the rows of each cell."""
+        codes = self.cells.codes
+        return [np.flatnonzero((codes == cell).any(axis=0)) for cell in range(self.group_of.size)]
+
     def sides(
         self, values: FloatArray, overall: FloatArray, reference: Reference
     ) -> tuple[FloatArray, FloatArray]:

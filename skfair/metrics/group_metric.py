@@ -127,10 +127,7 @@ class GroupMetric:
         self, rows: OwnRows, groups: ComparedGroups, reference: Reference
     ) -> tuple[FloatArray, FloatArray]:
         """Return the metric of each cell, and of all rows that it is compared with."""
-        codes = groups.cells.codes
-        of_cells = [
-            np.flatnonzero((codes == one).any(axis=0)) for one in range(groups.group_of.size)
-        ]
+        of_cells = groups.rows_of_cells()
         values = np.array([value_of(self.metric, rows, rows.y_pred, one) for one in of_cells])
         overall = np.full(values.size, np.nan)
         if reference == "overall":

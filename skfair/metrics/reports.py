@@ -368,12 +368,8 @@ class _Listed:
 
     def rows(self) -> list[IntArray]:
         """List the rows of each cell, and of each stratum."""
-        codes = self._groups.cells.codes
-        strata = self._groups.stratum_of[codes[0]]
-        rows = [
-            np.flatnonzero((codes == cell).any(axis=0))
-            for cell in range(self._groups.group_of.size)
-        ]
+        strata = self._groups.stratum_of[self._groups.cells.codes[0]]
+        rows = self._groups.rows_of_cells()
         rows += [np.flatnonzero(strata == one) for one in range(strata.max() + 1)]
         return [rows[i] for i in self._order]
 
