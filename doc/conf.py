@@ -140,6 +140,15 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+# Where the code is, which a checkout does not know: SKFAIR_REPOSITORY="https://..."
+if os.environ.get("SKFAIR_REPOSITORY"):
+    html_theme_options["icon_links"] = [
+        {
+            "name": "Repository",
+            "url": os.environ["SKFAIR_REPOSITORY"],
+            "icon": "fa-solid fa-code-branch",
+        }
+    ]
 
 
 def stage_examples():

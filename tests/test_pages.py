@@ -1,6 +1,8 @@
 """What the pages of the site and the README keep to beyond their code, which is run."""
 
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,16 @@ def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
 def test_headings_have_lines_of_their_own(page):
     assert not re.findall(r"^.*\w [-=~]{4,} [\w`].*$", page.read_text(), re.MULTILINE)
     assert not re.findall(r"^# [-=~]{4,} \w.*$", page.read_text(), re.MULTILINE)
+
+
+def test_a_release_says_where_its_code_is():
+    script, address = ROOT / ".ci" / "addresses", "https://example.org/people/skfair"
+    run = subprocess.run([script, address + "/"], capture_output=True, text=True, check=True)
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text() + run.stdout)["project"]["urls"]
+    assert urls["Repository"] == address
+    assert set(urls.values()) > {address, f"{address}/issues"}
+    for wrong in ([], ["example.org"], ["https://"]):
+        run = subprocess.run([script, *wrong], capture_output=True, text=True)
+        assert run.returncode == 2
+        assert "https://" in run.stderr
+        assert not run.stdout
