@@ -81,6 +81,7 @@ doc: $(VENV)/.stamp-doc
 doc-look: $(VENV)/.stamp-doc
 	npm install --silent --no-save --prefix doc/_build axe-core || echo "no axe-core"
 	$(BIN)/python doc/look.py
+	$(BIN)/python doc/look_audits.py
 
 bench: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(QUICK),--quick) $(if $(KEEP),--keep)

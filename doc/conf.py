@@ -116,6 +116,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+# A checkout may lie in a folder with a space: what the gallery fears then is looked at by look.py.
+suppress_warnings = ["sphinx_gallery.space_in_filename"]
+
 # Other versions of the site lie in folders beside this one: SKFAIR_DOC_VERSIONS="1.1 1.0".
 html_context = {
     "versions": [release, *os.environ.get("SKFAIR_DOC_VERSIONS", "").split()],

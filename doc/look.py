@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlparse
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 HERE = Path(__file__).parent
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
@@ -133,6 +133,12 @@ def looked_at(page: Page, name: str, contrast: Contrast) -> Iterator[str]:
                 page.screenshot(full_page=True, type="jpeg", quality=60, path=file)
 
 
+def browser_of(play: Playwright) -> Browser:
+    """Start Chromium."""
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    return play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+
 def broken_links(links: dict[str, set[str]], anchors: dict[str, set[str]]) -> Iterator[str]:
     """Yield the links within the site that lead nowhere."""
     for address, targets in links.items():
@@ -168,8 +174,7 @@ def main() -> None:
     links: dict[str, set[str]] = {}
     anchors: dict[str, set[str]] = {}
     with sync_playwright() as play:
-        program = os.environ.get("CHROMIUM") or shutil.which("chromium")
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = browser_of(play)
         page, name = browser.new_page(), ""
         page.on("pageerror", lambda error: faults.append(f"{name}: script: {error}"))
         page.on("request", lambda asked: _check_request(asked.url, name, faults))

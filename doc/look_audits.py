@@ -1,0 +1,178 @@
+"""Look at audits in a real browser: part of ``make doc-look``.
+
+Audits of decisions, scores, several classes, numbers, a path of models and a front of clusterings
+are written as people would write them, and opened dark and light, narrow and wide. Faults are:
+
+- a message on the console, or a page that asks the network for something;
+- a page that can be scrolled sideways;
+- anything that axe-core objects to: contrast, headings, names for readers of screens;
+- a table that the keyboard cannot sort, a slider that the keyboard cannot move;
+- a page that says less where scripts are off;
+- more than six sheets of paper.
+
+Pictures, and the PDF of each, lie in ``doc/_build/look/audits`` for people to look at.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from look import AXE, SHOTS, THEMES, WIDER, WIDTHS, browser_of
+from playwright.sync_api import Browser, Page, sync_playwright
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skfair.classification import ConstrainedERMClassifier
+from skfair.cluster import ParetoFairKMeans
+from skfair.datasets import make_loans
+from skfair.model_selection import fairness_path
+from skfair.report import Audit, audit
+
+MOST_SHEETS = 6
+KEYS_TO_ANYTHING = 400
+AXE_ALL = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations.map(
+  v => `${v.id}: ${v.nodes[0].target.join(' ')}: ${v.nodes[0].any[0]?.message || v.help}`)"""
+FOCUS = """() => {
+  const e = document.activeElement;
+  return [e.tagName, e.id, e.closest('th') ? 'head' : ''].join(' ');
+}"""
+FIRST_COLUMN = """() => [...document.activeElement.closest('table').tBodies[0].rows].map(
+  row => row.cells[0].dataset.value ?? row.cells[0].textContent.trim())"""
+
+
+def audits() -> Iterator[tuple[str, Audit]]:
+    """Yield audits of every kind, by name."""
+    loans = make_loans(4000, random_state=0)
+    X = loans.data.select_dtypes("number").fillna(0)
+    y, groups = loans.target, loans.sensitive_features
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    scores = model.predict_proba(X)[:, 1]
+    before = (X["income"] > 40).astype(int)
+    yield "decisions", audit(y, before, sensitive_features=groups)
+    yield (
+        "scores",
+        audit(y, None, scores, sensitive_features=groups, threshold=0.5, before=before),
+    )
+    classes = np.digitize(scores, [0.4, 0.7])
+    yield "classes", audit((classes + y) % 3, classes, sensitive_features=groups)
+    numbers = LinearRegression().fit(X, scores).predict(X)
+    yield "numbers", audit(scores, numbers, sensitive_features=groups)
+
+    X = StandardScaler().fit_transform(X)
+    fair = ConstrainedERMClassifier("demographic_parity")
+    limits = [0.02, 0.05, 0.1, 0.2]
+    path = fairness_path(fair, X, y, sensitive_features=groups["sex"], max_disparities=limits)
+    yield "path", Audit.from_path(path, X, y, sensitive_features=groups)
+    front = ParetoFairKMeans(4, balances=5, random_state=0)
+    front.fit(X, sensitive_features=groups["sex"])
+    yield "front", Audit.from_front(front, sensitive_features=groups)
+
+
+def presses(page: Page, wanted: str) -> bool:
+    """Press Tab until the focus is on what is wanted."""
+    for _ in range(KEYS_TO_ANYTHING):
+        page.keyboard.press("Tab")
+        if re.search(wanted, page.evaluate(FOCUS)):
+            return True
+    return False
+
+
+def keyboard(page: Page) -> Iterator[str]:
+    """Sort a table and move the slider without a mouse."""
+    if not presses(page, "BUTTON .*head"):
+        yield "no table can be reached by the keyboard"
+        return
+    orders = []
+    for _ in range(2):
+        page.keyboard.press("Enter")
+        orders.append(page.evaluate(FIRST_COLUMN))
+    if orders[0] != orders[1][::-1] or len(orders[0]) < 2:
+        yield f"the keyboard does not sort: {orders}"
+    if page.locator("#limit").count():
+        shown, rows = page.locator("#limit-shown"), page.locator("#path tbody tr:visible")
+        before, some = shown.inner_text(), rows.count()
+        if not presses(page, "INPUT limit"):
+            yield "the slider cannot be reached by the keyboard"
+        page.keyboard.press("ArrowLeft")
+        if shown.inner_text() == before:
+            yield "the slider does not move"
+        presses(page, "INPUT all-limits")
+        page.keyboard.press("Space")
+        if not some < rows.count():
+            yield f"all limits show {rows.count()} rows, one limit {some}"
+
+
+def without_script(browser: Browser, address: str) -> Iterator[str]:
+    """Yield a fault unless every section and row is there with scripts off."""
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(address)
+    for wanted in ("section", "#path tbody tr", "section > h2", "svg"):
+        all_of_them, seen = page.locator(wanted).count(), page.locator(f"{wanted}:visible").count()
+        if seen < all_of_them:
+            yield f"{seen} of {all_of_them} {wanted} are seen without scripts"
+    page.close()
+
+
+def printed(page: Page, file: Path) -> Iterator[str]:
+    """Print to a PDF and count its sheets."""
+    page.pdf(path=file, format="A4", prefer_css_page_size=True)
+    sheets = len(re.findall(rb"/Type\s*/Page\b", file.read_bytes()))
+    if not 1 <= sheets <= MOST_SHEETS:
+        yield f"{sheets} sheets of paper"
+
+
+def looked_at(browser: Browser, name: str, file: Path, axe: str) -> Iterator[str]:
+    """Yield the faults of one audit."""
+    address = file.resolve().as_uri()
+    for width, pixels in WIDTHS.items():
+        for theme in THEMES:
+            said: list[str] = []
+            page = browser.new_page(viewport={"width": pixels, "height": 900}, color_scheme=theme)
+            page.on("console", lambda message, said=said: said.append(message.text))
+            page.on("pageerror", lambda error, said=said: said.append(str(error)))
+            page.on("request", lambda asked, said=said: said.append(f"asks for {asked.url}"))
+            page.goto(address)
+            said.remove(f"asks for {address}")
+            said += page.evaluate(WIDER)
+            page.screenshot(
+                full_page=True, type="jpeg", quality=60,
+                path=file.with_name(f"{name}-{theme}-{width}.jpg"),
+            )  # fmt: skip
+            if axe:
+                page.evaluate(axe)
+                said += page.evaluate(AXE_ALL)
+            said += keyboard(page)
+            if (theme, width) == ("light", "wide"):
+                said += printed(page, file.with_suffix(".pdf"))
+            yield from (f"{name} ({theme}, {width}): {fault}" for fault in said)
+            page.close()
+    yield from (f"{name}: {fault}" for fault in without_script(browser, address))
+
+
+def main() -> None:
+    """Write audits and look at them."""
+    folder = SHOTS / "audits"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    axe, faults, sizes = AXE.read_text() if AXE.exists() else "", [], {}
+    with sync_playwright() as play:
+        browser = browser_of(play)
+        for name, one in audits():
+            file = folder / f"{name}.html"
+            one.to_html(file)
+            sizes[name] = file.stat().st_size
+            faults += looked_at(browser, name, file, axe)
+        browser.close()
+    looks = len(THEMES) * len(WIDTHS)
+    largest = max(sizes.values()) / 1e6
+    print(f"{len(sizes)} audits, {looks} looks each, {len(faults)} faults; up to {largest:.2f} MB")
+    print("\n".join(faults))
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
