@@ -15,7 +15,15 @@ NEEDS = {
     "polars": ("polars",),
     "torch": ("torch",),
 }
-collect_ignore = ["conf.py", "look.py", "mathml.py", "_build", "auto_examples", "generated"]
+collect_ignore = [
+    "conf.py",
+    "look.py",
+    "look_audits.py",
+    "mathml.py",
+    "_build",
+    "auto_examples",
+    "generated",
+]
 collect_ignore += [
     f"how_to/{page}.rst" for page, names in NEEDS.items() if not all(map(find_spec, names))
 ]
