@@ -5,12 +5,17 @@ import os
 import sys
 import time
 
+# Collecting makes very many objects, and none of them is garbage.
+gc.disable()
 # Before numpy is imported: tests run in parallel processes, each with one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Without it scikit-learn skips its check of array API input.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+# All is compiled to bytecode once: tests start a hundred processes that import the package.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
@@ -23,6 +28,7 @@ settings.load_profile("busy")
 def pytest_collection_finish():
     """Let garbage collections leave out what is there for the whole session: modules and tests."""
     gc.freeze()
+    gc.enable()
 
 
 # Of one processor for one test. Kernels that are compiled for the first time count too.
