@@ -33,13 +33,20 @@ RECORDED = sorted({path.stem for path in harness.RECORDS.glob("*.json")} - {"che
 
 @pytest.fixture
 def _small_pictures(monkeypatch):
-    """Draw everything once, small and where it falls; finding places draws it several times."""
+    """Draw everything once, small and where it falls; finding places draws it several times.
+
+    Minor ticks have no text, and nothing of them is ours.
+    """
     figures = pytest.importorskip("matplotlib.figure")
     canvases = pytest.importorskip("matplotlib.backends.backend_agg")
+    ticker = pytest.importorskip("matplotlib.ticker")
+    monkeypatch.setitem(pytest.importorskip("matplotlib").rcParams, "axes.titley", 1.0)
 
     def save_small(figure, path, **_):
         figure.set_layout_engine("none")
         figure.set_dpi(20)
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            axis.set_minor_locator(ticker.NullLocator())
         canvases.FigureCanvasAgg(figure).draw()  # savefig would draw it twice
         Path(path).touch()
 

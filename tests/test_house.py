@@ -255,9 +255,17 @@ def test_kernels_compile_where_nothing_can_be_written(tmp_path, nothing):
     assert not list(tmp_path.glob("skfair-kernels-*"))
 
 
-def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
+@pytest.fixture(scope="module")
+def first_use(tmp_path_factory):
+    """A folder into which one process has compiled the kernel, and what it said."""
+    folder = tmp_path_factory.mktemp("kernels")
+    return folder, run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(folder)).split()
+
+
+def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path, first_use):
     """Also where the cache can be read and not written."""
-    first = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
+    folder, first = first_use
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     second = run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path)).split()
     third = run(read_only(USE_A_KERNEL), NUMBA_CACHE_DIR=str(tmp_path)).split()
     assert first[1:] == ["0", "1"]
@@ -266,7 +274,7 @@ def test_kernels_load_from_the_cache_in_a_fresh_process(tmp_path):
 
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no shared memory")
-def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path):
+def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path, first_use):
     """As in a container that is started read-only, without any folder for temporary files."""
     work = """
         given = tempfile.mkdtemp
@@ -276,7 +284,7 @@ def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path):
             return given(*args, dir=dir, **kwargs)
         tempfile.mkdtemp = only_shared
     """
-    run(USE_A_KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
+    shutil.copytree(first_use[0], tmp_path, dirs_exist_ok=True)
     code = read_only(textwrap.dedent(work) + textwrap.dedent(USE_A_KERNEL))
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)).split()[1:3] == ["1", "0"]
     assert not list(Path("/dev/shm").glob("skfair-kernels-*"))

@@ -268,13 +268,3 @@ def test_nothing_of_the_length_of_the_rows_travels(frozen, monkeypatch):
         return bytes_exchanged() - before
 
     assert n_bytes(30_000) < 1.5 * n_bytes(6000)
-
-
-def test_on_a_cluster(cluster, frozen):
-    frame = people()
-    lazy = dd.from_pandas(frame, npartitions=3)
-    model = PartialParityCalibrator(frozen, INTERVAL)
-    with cluster.as_current():
-        model.fit(lazy[COLUMNS], lazy.y, sensitive_features=lazy.sex)
-        found = model.decision_function(lazy[COLUMNS], sensitive_features=lazy.sex).compute()
-    assert disparity("statistical_parity", found, frame) <= 0.05 + 1e-9

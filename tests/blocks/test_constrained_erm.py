@@ -1,8 +1,5 @@
 """ConstrainedERMClassifier on Dask collections: the same model as in memory."""
 
-import os
-import signal
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +22,6 @@ from skfair.enforcement.thresholds import ThresholdScan
 from skfair.estimators.classes import classification_task
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.regression import ConstrainedERMRegressor
-from tests.older import needs_callbacks
 from tests.small_problems import loans
 
 dask = pytest.importorskip("dask")
@@ -312,43 +308,6 @@ def test_few_rows_are_fetched_of_many(monkeypatch):
     both(X, y, group, max_disparity=0.02)
     assert fetched
     assert max(fetched) <= 300
-
-
-class KillsAWorker:
-    """A callback that kills one worker process after the first step."""
-
-    def __init__(self, client):
-        self.pids = list(client.run(os.getpid).values())
-        self.is_done = False
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        if not self.is_done:
-            os.kill(self.pids[0], signal.SIGKILL)
-            self.is_done = True
-
-
-@needs_callbacks
-def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
-    X, y, group = people(n=4000)
-    expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)
-    model = ConstrainedERMClassifier(max_disparity=0.02)
-    with cluster.as_current():
-        killer = KillsAWorker(cluster)
-        model.set_callbacks(killer)
-        lX, ly, lg = lazily(X, y, group, sizes=(500,) * 8)
-        model.fit(lX, ly, sensitive_features=lg)
-    assert killer.is_done
-    assert_same(expected, model, X)
-    cluster.wait_for_workers(2, timeout=30)  # another one is started in its place
 
 
 def test_a_lost_connection_is_said():

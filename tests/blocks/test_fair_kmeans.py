@@ -398,20 +398,6 @@ def test_points_move_to_wanted_counts_through_short_lists(monkeypatch):
     assert_allclose(costs, costs[0], rtol=1e-12)
 
 
-def test_on_a_cluster(cluster):
-    frame = people(LARGE)
-    with cluster.as_current():
-        here, there = both(frame, groups=("race",))
-        assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
-        labels = there.labels_.compute()
-        counts = encode_groups(frame.race).cross_counts(labels, 3).T
-        assert_array_equal(counts, there.group_counts_)
-        lazy = dd.from_pandas(frame, npartitions=5)
-        near = there.predict(lazy[["a", "b", "c"]], sensitive_features=lazy.race)
-        known = there.predict(frame[["a", "b", "c"]], sensitive_features=frame.race)
-        assert_array_equal(near, known)
-
-
 def test_the_solver_itself_takes_either_problem(twins):
     """The sample, starts and rounds of a solver do not know where the rows are."""
     starts = [np.random.default_rng(1).normal(size=(4, 3))]

@@ -548,21 +548,6 @@ def test_what_travels_does_not_grow_with_the_rows(name, monkeypatch):
     assert 0 < many < 1.3 * few < 8 * 40_000
 
 
-def test_on_a_cluster(cluster):
-    frame = people()
-    lazy = dd.from_pandas(frame, npartitions=3)
-    model = LogisticRegression().fit(frame[["score"]], frame.y)
-    with cluster.as_current():
-        gap = metrics.wasserstein_gap(None, lazy.score, sensitive_features=lazy.sex)
-        scorer = metrics.get_scorer("equalized_odds_ratio")
-        ratio = scorer(model, lazy[["score"]], lazy.y, sensitive_features=lazy.sex)
-    assert_allclose(
-        gap, metrics.wasserstein_gap(None, frame.score, sensitive_features=frame.sex), atol=1e-12
-    )
-    expected = scorer(model, frame[["score"]], frame.y, sensitive_features=frame.sex)
-    assert_allclose(ratio, expected, atol=1e-12)
-
-
 def test_scorers_read_control_columns():
     frame = people()
     frame["a"] = frame.score

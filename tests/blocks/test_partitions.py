@@ -1,7 +1,6 @@
 """The layer for Dask collections: blocks, sums over them, and what is wrong with them."""
 
 import itertools
-import os
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
 from skfair.blocks.kinds import RowBlock
 from skfair.blocks.partitions import Partitions, align, is_lazy
-from skfair.blocks.running import Sealed, current_client, run_blocks
+from skfair.blocks.running import Sealed, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.utils.history import bytes_exchanged
 
@@ -137,16 +136,6 @@ def test_blocks_at_odd_addresses_are_copied_once():
     assert_array_equal(first, odd)
     assert blocks[0].start == 7
     assert blocks[0].kind.base is None  # a view would keep the memory of all
-
-
-@pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
-def test_blocks_lie_evenly_and_neighbours_together(cluster, sizes):
-    X = da.from_array(np.zeros(sum(sizes)), chunks=(tuple(sizes),))
-    with cluster.as_current():
-        home = align(X=X).keep().collect(lambda block: os.getpid())
-    assert np.count_nonzero(np.diff(home)) == 1
-    own = sum(size for size, at in zip(sizes, home, strict=True) if at == home[0])
-    assert abs(own - sum(sizes) / 2) <= max(sizes) / 2
 
 
 def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
@@ -273,23 +262,6 @@ def test_what_is_lazy():
     assert is_lazy(None, x)
     assert is_lazy({"sex": x})
     assert not is_lazy([1], {"sex": [1]}, None)
-
-
-def test_on_a_cluster(cluster):
-    x = np.arange(1000.0)
-    with cluster.as_current():
-        assert current_client() is cluster
-        rows = align(X=da.from_array(x, chunks=10)).keep()
-        assert rows.total(block_sum) == x.sum()
-        assert len(rows._lists) < len(rows) == 100
-        with pytest.raises(ValueError, match="Partition 99: no"):
-            rows.total(_refuse, each=[k == 99 for k in range(100)])
-
-
-def _refuse(block, is_bad):
-    if is_bad:
-        raise ValueError("no")
-    return 0
 
 
 def test_a_single_block_is_a_list_of_its_own():

@@ -108,8 +108,8 @@ def test_the_place_of_the_checkout_says_nothing(tmp_path, place):
     packages = real / ".venv" / "site-packages"
     packages.mkdir(parents=True)
     ours, tests = Path(skfair.__file__).parent, Path(__file__).parents[1]
-    # Compiled kernels come along: compiling them again for each place takes most of the time.
-    leave_out = shutil.ignore_patterns("*.pyc", "*.tmp.*")
+    # What is compiled comes along: compiling it again for each place takes most of the time.
+    leave_out = shutil.ignore_patterns("*.tmp.*")
     shutil.copytree(ours, real / "skfair", ignore=leave_out)
     shutil.copytree(tests / "fuzz", real / "tests" / "fuzz", ignore=leave_out)
     shutil.copy(tests / "house.py", real / "tests")

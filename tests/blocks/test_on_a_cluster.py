@@ -1,0 +1,145 @@
+"""Blocks in other processes. All of it stands here, for starting a cluster takes seconds."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LogisticRegression
+
+from skfair import metrics
+from skfair.blocks.partitions import align
+from skfair.blocks.running import current_client
+from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
+from skfair.groups.encoding import encode_groups
+from tests.older import needs_callbacks
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+from tests.blocks import (  # noqa: E402
+    test_calibrator,
+    test_constrained_erm,
+    test_fair_kmeans,
+    test_metrics,
+    test_partitions,
+)
+from tests.blocks.test_calibrator import frozen  # noqa: E402, F401
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A client of two workers of one thread each, closed again: idle workers disturb others."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=":0"
+        ) as found,
+        distributed.Client(found, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("sizes", [[50] * 7, [10] * 30 + [300], [1, 500, 1, 500, 0, 0]])
+def test_blocks_lie_evenly_and_neighbours_together(cluster, sizes):
+    X = da.from_array(np.zeros(sum(sizes)), chunks=(tuple(sizes),))
+    with cluster.as_current():
+        home = align(X=X).keep().collect(lambda block: os.getpid())
+    assert np.count_nonzero(np.diff(home)) == 1
+    own = sum(size for size, at in zip(sizes, home, strict=True) if at == home[0])
+    assert abs(own - sum(sizes) / 2) <= max(sizes) / 2
+
+
+def test_sums_and_errors(cluster):
+    x = np.arange(1000.0)
+    with cluster.as_current():
+        assert current_client() is cluster
+        rows = align(X=da.from_array(x, chunks=10)).keep()
+        assert rows.total(test_partitions.block_sum) == x.sum()
+        assert len(rows._lists) < len(rows) == 100
+        with pytest.raises(ValueError, match="Partition 99: no"):
+            rows.total(_refuse, each=[k == 99 for k in range(100)])
+
+
+def _refuse(block, is_bad):
+    if is_bad:
+        raise ValueError("no")
+    return 0
+
+
+def test_a_calibrator(cluster, frozen):  # noqa: F811
+    given = test_calibrator
+    frame = given.people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = PartialParityCalibrator(frozen, given.INTERVAL)
+    with cluster.as_current():
+        model.fit(lazy[given.COLUMNS], lazy.y, sensitive_features=lazy.sex)
+        found = model.decision_function(lazy[given.COLUMNS], sensitive_features=lazy.sex).compute()
+    assert given.disparity("statistical_parity", found, frame) <= 0.05 + 1e-9
+
+
+def test_metrics_and_scorers(cluster):
+    frame = test_metrics.people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    model = LogisticRegression().fit(frame[["score"]], frame.y)
+    with cluster.as_current():
+        gap = metrics.wasserstein_gap(None, lazy.score, sensitive_features=lazy.sex)
+        scorer = metrics.get_scorer("equalized_odds_ratio")
+        ratio = scorer(model, lazy[["score"]], lazy.y, sensitive_features=lazy.sex)
+    assert_allclose(
+        gap, metrics.wasserstein_gap(None, frame.score, sensitive_features=frame.sex), atol=1e-12
+    )
+    expected = scorer(model, frame[["score"]], frame.y, sensitive_features=frame.sex)
+    assert_allclose(ratio, expected, atol=1e-12)
+
+
+def test_fair_kmeans_and_its_predictions(cluster):
+    frame = test_fair_kmeans.people(test_fair_kmeans.LARGE)
+    with cluster.as_current():
+        here, there = test_fair_kmeans.both(frame, groups=("race",))
+        assert there.inertia_ == pytest.approx(here.inertia_, rel=1e-6)
+        labels = there.labels_.compute()
+        counts = encode_groups(frame.race).cross_counts(labels, 3).T
+        assert_array_equal(counts, there.group_counts_)
+        lazy = dd.from_pandas(frame, npartitions=5)
+        near = there.predict(lazy[["a", "b", "c"]], sensitive_features=lazy.race)
+        known = there.predict(frame[["a", "b", "c"]], sensitive_features=frame.race)
+        assert_array_equal(near, known)
+
+
+class KillsAWorker:
+    """A callback that kills one worker process after the first step."""
+
+    def __init__(self, client):
+        self.pids = list(client.run(os.getpid).values())
+        self.is_done = False
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if not self.is_done:
+            os.kill(self.pids[0], signal.SIGKILL)
+            self.is_done = True
+
+
+@needs_callbacks
+def test_a_worker_that_is_killed_does_not_change_the_result(cluster):
+    X, y, group = test_constrained_erm.people(n=4000)
+    expected = ConstrainedERMClassifier(max_disparity=0.02).fit(X, y, sensitive_features=group)
+    model = ConstrainedERMClassifier(max_disparity=0.02)
+    with cluster.as_current():
+        killer = KillsAWorker(cluster)
+        model.set_callbacks(killer)
+        lX, ly, lg = test_constrained_erm.lazily(X, y, group, sizes=(500,) * 8)
+        model.fit(lX, ly, sensitive_features=lg)
+    assert killer.is_done
+    test_constrained_erm.assert_same(expected, model, X)
+    cluster.wait_for_workers(2, timeout=30)  # another one is started in its place
