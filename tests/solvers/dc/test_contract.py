@@ -74,15 +74,16 @@ def case_of(name):
 @cache
 def subject_of(name):
     solver = DC_SOLVERS[name](**OPTIONS.get(name, {}))
-    to_the_end = {}  # several checks look at the same run
+    known = {}  # several checks look at the same run
 
     def run(case, start, *, max_iter=None, **given):
-        if max_iter is not None or given:
+        max_iter = STEPS.get(name, 2500) if max_iter is None else max_iter
+        if given:  # two runs of one seed are two runs
             return run_anew(case, start, max_iter, **given)
-        key = id(case.problem), start.tobytes()  # cases are kept
-        if key not in to_the_end:
-            to_the_end[key] = run_anew(case, start, STEPS.get(name, 2500))
-        return to_the_end[key]
+        key = id(case.problem), start.tobytes(), max_iter  # cases are kept
+        if key not in known:
+            known[key] = run_anew(case, start, max_iter)
+        return known[key]
 
     def run_anew(case, start, max_iter, *, seed=0, callback=None):
         result = solver.solve(
