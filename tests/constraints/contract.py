@@ -15,9 +15,10 @@ from tests.small_problems import people
 ROWS = people(seed=1, n=120, n_levels=(3,))
 
 
-def measured(rule, rows, scores, **options):
+def measured(rule, rows, scores, is_rate=None, **options):
     """The disparity by the rule's own metric; None where a rate is undefined."""
-    is_rate = rule.prepare(rows.training_rows(), 1.0).moment.is_rate
+    if is_rate is None:
+        is_rate = rule.prepare(rows.training_rows(), 1.0).moment.is_rate
     value = getattr(skfair.metrics, rule.metric)(
         (rows.signs > 0).astype(int),
         (scores > 0).astype(int) if is_rate else scores,
@@ -100,11 +101,11 @@ def scan_breaches(rule):
         cuts = np.concatenate([[levels[0] - 1], (levels[1:] + levels[:-1]) / 2, [levels[-1] + 1]])
         best = -np.inf
         for cut in cuts:
-            value = measured(rule, rows, scores - cut)
+            value = measured(rule, rows, scores - cut, is_rate=True)
             if value is not None and value <= limit:
                 right = (scores > cut) == (rows.signs > 0)
                 best = max(best, weights @ right / weights.sum())
-        own = measured(rule, rows, scores + scan.shift)
+        own = measured(rule, rows, scores + scan.shift, is_rate=True)
         if own is not None and abs(scan.excess - (own - limit)) > 1e-9:
             found.append(f"its scan reports {scan.excess:g}, counting {own - limit:g}")
         if best > (scan.accuracy if scan.is_feasible else -np.inf) + 1e-9:

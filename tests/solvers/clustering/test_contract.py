@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 import pytest
@@ -140,22 +141,28 @@ def test_going_on_from_a_result_is_no_worse(name):
     assert again.cost <= first.cost * (1 + 1e-9)
 
 
+@cache
+def all_labellings(seed):
+    """Nine rows and their groups, with the cost and the balance of each division in two."""
+    X, sex = people(9, seed)[0], np.arange(9) % 2
+    found = []
+    for labels in map(np.array, itertools.product([0, 1], repeat=9)):
+        if len(set(labels)) == 2:
+            balance = balance_score(labels, sensitive_features=sex, n_clusters=2)
+            found.append((kmeans_cost(X, labels, mean=True), balance))
+    return X, sex, found
+
+
 @each_solver
 @pytest.mark.parametrize("seed", range(3))
 def test_tiny_problems_against_all_labellings(name, seed):
     """Nine rows in two clusters: nothing is cheaper than the best of 512 labellings."""
     solver = clustering_solver(name)
-    X, _ = people(9, seed)
-    sex = np.arange(9) % 2
+    X, sex, labellings = all_labellings(seed)
     problem = problem_of(solver, X, sex, 2)
-    best = np.inf
-    for labels in itertools.product([0, 1], repeat=9):
-        labels = np.array(labels)
-        if len(set(labels)) < 2:
-            continue
-        balance = balance_score(labels, sensitive_features=sex, n_clusters=2)
-        if balance >= MIN_BALANCE or not solver.keeps_balance:
-            best = min(best, kmeans_cost(X, labels, mean=True))
+    best = min(
+        cost for cost, balance in labellings if balance >= MIN_BALANCE or not solver.keeps_balance
+    )
     found = min(
         (run(solver, problem, problem.scaled(np.array([i, j]))) for i, j in ((0, 1), (2, 5))),
         key=lambda clustering: clustering.standing,
