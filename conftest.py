@@ -5,8 +5,6 @@ import os
 import sys
 import time
 
-# Collecting makes very many objects, and none of them is garbage.
-gc.disable()
 # Before numpy is imported: tests run in parallel processes, each with one thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -25,10 +23,15 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 
-def pytest_collection_finish():
-    """Let garbage collections leave out what is there for the whole session: modules and tests."""
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Let garbage collections leave out what stays for the whole session: modules and tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # Of one processor for one test. Kernels that are compiled for the first time count too.

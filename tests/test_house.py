@@ -1,5 +1,6 @@
 """The rules of the house hold, and each guard catches the breach it is there for."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -337,6 +338,13 @@ def test_a_kernel_in_two_files_would_give_old_numbers(tmp_path):
         "from numba import njit\n@njit(cache=True)\ndef factor():\n    return 7\n\n",
     )
     assert run(code, tmp_path, **environment) == "10"  # the right answer is 70
+
+
+def test_sessions_of_tests_collect_garbage_and_keep_bytecode():
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
+    assert not sys.dont_write_bytecode
+    assert run("import sys; print(sys.dont_write_bytecode)") == "False"
 
 
 def test_tests_that_take_long_are_named(pytestconfig):
