@@ -268,7 +268,7 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
         rows = size[block.rates]
         pooled = share.copy()
         pooled[block.rates] = np.average(share[block.rates], axis=0, weights=rows + 1e-12)
-        p_values = np.maximum(p_values, _p_values(block, pooled, size, block.limit))
+        p_values = np.maximum(p_values, _p_values(block, pooled, size, block.limit, quick=True))
     return p_values
 
 
@@ -289,7 +289,7 @@ def _smallest_limits(
     height_there[np.abs(height_there) > _STEEP] = np.nan  # too far off for a straight line
     for trial in range(_N_TRIALS):
         here = point[todo]
-        p_values = _p_values(block, share[:, todo], size[:, todo], here)
+        p_values = _p_values(block, share[:, todo], size[:, todo], here, quick=True)
         height = _height(p_values, alpha)
         low[todo], high[todo] = (
             np.where(height > 0, here, low[todo]),
@@ -330,7 +330,12 @@ def _sides(
 
 
 def _p_values(
-    block: Block, share: FloatArray, size: FloatArray, limit: FloatArray | float
+    block: Block,
+    share: FloatArray,
+    size: FloatArray,
+    limit: FloatArray | float,
+    *,
+    quick: bool = False,
 ) -> FloatArray:
     """Return the largest p-value of a block at each step."""
     k1, n1, k0, n0, factor = _sides(block, share, size)
@@ -339,13 +344,13 @@ def _p_values(
     both = [np.concatenate(two) for two in ((k1, k0), (n1, n0), (k0, k1), (n0, n1), (wanted,) * 2)]
     fewest = np.minimum(both[1], both[3])
     k1, n1, k0, n0, wanted = both
-    quick = score_statistic(
+    height = score_statistic(
         k1, np.maximum(n1, 1e-9), k0, np.maximum(n0, 1e-9), wanted, block.is_ratio
     )
-    tested = (quick >= quick.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
-    p_values = np.zeros(quick.shape)
+    tested = (height >= height.max(axis=0) - _NEAR) | (fewest < _MANY_ROWS)
+    p_values = np.zeros(height.shape)
     k1, n1, k0, n0, wanted = (one[tested] for one in both)
-    p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio)
+    p_values[tested] = melded(k1, n1, k0, n0, wanted, block.is_ratio, quick=quick)
     return np.asarray(p_values.max(axis=0))
 
 

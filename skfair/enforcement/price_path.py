@@ -27,21 +27,16 @@ SHARES = (0.03, 0.05, 0.07, 0.1, 0.14, 0.19, 0.26, 0.35, 0.46, 0.58, 0.7, 0.84)
 GAPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
 # Steps between two neighbours of leg 2.
 _BETWEEN = 3
-_N_NEWTON, _LONGEST = 20, 0.3
 # Multipliers are in units of worth: a price of 1 decides against certainty. If groups have one rate
 # each, large prices close gaps in leg 1, where rates are near 0 or 1 and errors small. If they
 # have several, large prices would leave many rows undecided.
 _PRIOR, _PRIOR_ALONE, _PRIOR_SEVERAL = 2.0, 6.0, 1.0
-# Squares of missed gaps, in standard errors, that are not worth another step.
-_ENOUGH = 1e-2
 # Squares of missed gaps by which decided rows are clearly better at another point.
 _CLEARER = 1.0
 # Part of the rarer decisions that may be missing at the first step without harm.
 _NEAR = 0.2
 # Expected worth by which one end of leg 1 is better than the other.
 _CLEARLY = 0.005
-# Rows with margins of so many temperatures are decided.
-_FAR = 12.0
 # Rows of one cell whose probabilities differ by less are treated as one.
 _WIDTH = 2e-3
 
@@ -115,9 +110,10 @@ def price_paths(rows: PathRows) -> FloatArray:
     start = solver.nothing
     for gap in GAPS[::-1]:  # from small prices to large ones: nearest to the free decisions
         temperatures = TEMPERATURES if not second else TEMPERATURES[-1:]
-        start = solver.solve(start, solver.wanted(gap), None, temperatures)
+        gaps = solver.wanted(gap)
+        start = solver.solve(start, gaps, None, temperatures)
         prices = solver.prices(start)
-        prices[solver.is_within(gap)] = 0.0  # gaps are below the limits without prices
+        prices[solver.are_free(gaps)] = 0.0  # gaps are below the limits without prices
         second.append(prices)
     first: list[FloatArray] = []
     if _can_shrink(rows.rates):
@@ -129,17 +125,17 @@ def price_paths(rows: PathRows) -> FloatArray:
                     np.quantile(rows.gains[rows.folds != k], 1 - one)
                     for k, one in enumerate(wanted)
                 ]
-            sharp = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
-            if not first:  # later steps begin here, and neither way is always the better one
-                cooled = solver.solve(found, no_gaps, wanted, TEMPERATURES)
-                misses = [solver.misses(one, no_gaps, wanted) for one in (cooled, sharp)]
-                sharp = np.where((misses[0] <= misses[1])[:, None], cooled, sharp)
-            missed = solver.misses(sharp, no_gaps, wanted)
-            if missed.max() > _COARSE:
-                finer = solver.solve(sharp, no_gaps, wanted, _FINER)
-                is_better = solver.misses(finer, no_gaps, wanted) < missed
-                sharp = np.where((is_better & (missed > _COARSE))[:, None], finer, sharp)
-            found = sharp
+            found = solver.solve(found, no_gaps, wanted, TEMPERATURES[-1:])
+            # Decisions that are far from all rows of a group are too sharp to tell where these
+            # lie. Later steps begin at the first one, so there both ways are tried.
+            finer, softer = (_FINER, _COARSE), (TEMPERATURES, _CLEARER if first else 0.0)
+            missed = solver.misses(found, no_gaps, wanted)
+            for way, most in (finer, softer) if first else (softer, finer):
+                if missed.max() > most:
+                    other = solver.solve(found, no_gaps, wanted, way, missed > most)
+                    missed_now = solver.misses(other, no_gaps, wanted)
+                    found = np.where((missed_now < missed)[:, None], other, found)
+                    missed = np.minimum(missed, missed_now)
             first.append(solver.prices(found))
     return np.stack([*first, *_between(second[::-1], _BETWEEN)], axis=1)
 
@@ -229,7 +225,7 @@ class _GapSolver:
         self.features = features / np.maximum(scale, 1e-12)[:, None]  # (n_gaps, n_features)
         # From here on, rows that are alike are one.
         alike = np.arange(rows.gains.size) if rows.alike is None else rows.alike
-        place = np.unique(alike, return_inverse=True)[1]
+        place = (np.cumsum(np.bincount(alike) > 0) - 1)[alike]
         n, n_folds = int(place.max()) + 1, self.totals.shape[0]
         size = np.bincount(place)
 
@@ -242,15 +238,15 @@ class _GapSolver:
 
         directions = np.asarray(rows.shares @ self.features.T)
         both = np.column_stack([mean(rows.gains), *map(mean, directions.T), np.ones(n)])
-        both = both.astype(np.float32)
-        self.gains, self.directions = both[:, 0], both[:, 1:]  # (n,), (n, n_gaps + 1)
+        self.gains = both[:, 0].copy()
+        self.directions = both[:, 1:].copy()  # (n, n_gaps + 1)
         effects = rows.rates.counted[1].toarray() * rows.rates.weights
         by_rate = np.stack([without_folds(one) for one in effects], axis=2)
         by_gap = (by_rate / self.divisors[:, None]) @ self.contrasts.T
         share = without_folds(rows.rates.weights)
         self.weights = share / share.sum(axis=1, keepdims=True)  # (n_folds, n)
         both = np.concatenate([by_gap, self.weights[:, :, None]], axis=2)
-        self.effects = both.astype(np.float32)  # (n_folds, n, n_gaps + 1)
+        self.effects = both  # (n_folds, n, n_gaps + 1)
         self.nothing = np.zeros((n_folds, self.directions.shape[1]))
 
     def _read_rates(self, rates: RowRates, is_selected: BoolArray) -> None:
@@ -279,9 +275,9 @@ class _GapSolver:
             rates[:, block.rates] = _squeezed(block, part, self.totals[:, block.rates], gap)
         return rates @ self.contrasts.T
 
-    def is_within(self, gap: float) -> BoolArray:
-        """Whether the free decisions of each fold are within the windows."""
-        missed = np.abs(self.wanted(gap) - self.free @ self.contrasts.T)
+    def are_free(self, gaps: FloatArray) -> BoolArray:
+        """Whether the free decisions of each fold have these gaps."""
+        missed = np.abs(gaps - self.free @ self.contrasts.T)
         return np.asarray(missed.max(axis=1, initial=0.0) < 1e-12)
 
     def prices(self, points: FloatArray) -> FloatArray:
@@ -300,6 +296,7 @@ class _GapSolver:
         gaps: FloatArray,
         share: FloatArray | None,
         temperatures: tuple[float, ...],
+        folds: BoolArray | None = None,
     ) -> FloatArray:
         """Return the points with these gaps, as far as they are worth it: Gauss-Newton, soft.
 
@@ -308,75 +305,34 @@ class _GapSolver:
         selected rows is asked for, what all rows pay stays as it is. Soft decisions can close
         gaps by leaving many rows undecided (those of equalized odds, where no thresholds do),
         and the decided rows have large gaps then. So the point at which decided rows miss
-        least is returned if it is clearly better.
+        least is returned if it is clearly better. Points of other than these ``folds`` stay.
         """
+        from skfair._kernels.path_points import point_of_sums
+
         n_gaps = gaps.shape[1]
-        target, scale, n, spread = gaps - self.fixed, self.errors, n_gaps, _PRIOR
+        wanted = np.zeros((len(start), 3, n_gaps + (share is not None)))
+        wanted[:, :2, :n_gaps] = np.stack([gaps - self.fixed, self.errors + 0 * gaps], axis=1)
+        wanted[:, 2, :n_gaps] = _PRIOR**-2
         if share is not None:
-            spread = _PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE
-            target, scale = np.column_stack([target, share]), np.append(scale, 1e-3)
-            n += 1
-        effects, directions = self.effects[:, :, :n], self.directions[:, :n]
-        prior = np.append(np.full(n_gaps, spread**-2), np.zeros(n - n_gaps))
-        found = start.copy()
-        for temperature in temperatures:
-            point, cost = found, np.full(start.shape[0], np.inf)
-            best, lowest, decided_cost = found, cost, cost
-            step, length = np.zeros_like(target), np.ones(start.shape[0])
-            for _ in range(_N_NEWTON):
-                margins = self._margins(point) / temperature
-                near = np.flatnonzero((np.abs(margins) < _FAR).any(axis=0))
-                soft = (margins > 0).astype(np.float32)
-                sharp, close = soft[:, near], effects[:, near]
-                soft[:, near] = here = 1 / (1 + np.exp(np.clip(-margins[:, near], -_FAR, _FAR)))
-                missed = ((soft[:, None, :] @ effects)[:, 0] - target) / scale
-                price = (prior * point[:, :n] ** 2).sum(axis=1)
-                after = (missed**2).sum(axis=1) + price
-                decided = missed + ((sharp - here)[:, None, :] @ close)[:, 0] / scale
-                after_decided = (decided**2).sum(axis=1) + price
-                best = np.where((after_decided < lowest)[:, None], point, best)
-                lowest = np.minimum(lowest, after_decided)
-                is_better, before = after < cost, cost
-                found = np.where(is_better[:, None], point, found)
-                cost = np.where(is_better, after, cost)
-                decided_cost = np.where(is_better, after_decided, decided_cost)
-                if is_better.any():
-                    slope = here * (1 - here) / temperature
-                    change = (slope[:, None, :] * directions[near].T) @ close
-                    newton = _newton(
-                        change.transpose(0, 2, 1) / scale[:, None], missed, prior, point
-                    )
-                    step = np.where(is_better[:, None], newton, step)
-                length = np.where(is_better, 1.0, 0.4 * length)
-                is_done = np.where(is_better, before - after < _ENOUGH, length < 0.1)
-                length[is_done] = 0.0
-                if is_done.all():
-                    break
-                point = found.copy()
-                point[:, :n] += length[:, None] * step
-        return np.where((lowest < decided_cost - _CLEARER)[:, None], best, found)
+            wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
+            wanted[:, 2, :n_gaps] = (_PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE) ** -2
+        found, warmth = start.copy(), np.array(temperatures)
+        for k in range(len(start)):
+            if folds is None or folds[k]:
+                rows = self.gains, self.directions, self.effects[k]
+                point_of_sums(*rows, wanted[k], warmth, _CLEARER, found[k])
+        return found
 
     def misses(self, points: FloatArray, gaps: FloatArray, share: FloatArray) -> FloatArray:
         """Return how much decided rows of the other folds miss: sums of squares of ratios."""
-        selected = (self._margins(points) > 0).astype(np.float32)
+        selected = (self._margins(points) > 0).astype(np.float64)
         reached = (selected[:, None, :] @ self.effects)[:, 0]
         missed_gaps = (reached[:, :-1] + self.fixed - gaps) / self.errors
         missed_share = (reached[:, -1] - share) / (_NEAR * np.minimum(share, 1 - share))
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:
-        return np.asarray(self.gains - points.astype(np.float32) @ self.directions.T)
-
-
-def _newton(
-    jacobian: FloatArray, missed: FloatArray, prior: FloatArray, points: FloatArray
-) -> FloatArray:
-    """Return the steps of Gauss and Newton, none of them longer than ``_LONGEST``."""
-    curvature = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(prior + 1e-6)
-    pull = (missed[:, None, :] @ jacobian)[:, 0] - prior * points[:, : prior.size]
-    found = np.linalg.solve(curvature, pull[:, :, None])[:, :, 0]
-    longest = np.abs(found).max(axis=1, initial=0.0)
-    return np.asarray(found * np.minimum(1.0, _LONGEST / np.maximum(longest, 1e-12))[:, None])
+        return np.asarray(self.gains - points @ self.directions.T)
 
 
 def _contrasts(rates: RowRates) -> FloatArray:

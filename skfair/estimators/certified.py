@@ -203,14 +203,16 @@ def paths_and_decisions(
     folds = np.zeros(n, np.int64)
     for k, (_, test) in enumerate(task.splits):
         folds[test] = k
-    some = np.arange(n)
+    some: IntArray | slice = slice(None)
+    rates = task.rates
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
+        rates = rates.part(some)
     kinds = task.rows.codes if strata is None else strata * n_classes + task.rows.codes
     n_kinds = task.n_strata * n_classes
     is_rare = float(task.rates.weights @ (task.rows.codes == 1)) <= 0.5
     rows = PathRows(
-        task.rates.part(some),
+        rates,
         gains[some],
         shares[some],
         kinds[some],

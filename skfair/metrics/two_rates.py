@@ -25,10 +25,17 @@ PairTest: TypeAlias = Callable[[Numbers, Numbers, Numbers, Numbers, Numbers], Fl
 Comparison: TypeAlias = Literal["difference", "ratio"]
 Method: TypeAlias = Literal["melded", "exact", "score"]
 
-# Nodes of the integral, bunched at both ends by u^2 (3 - 2 u); tails beyond are smaller than 1e-11.
-_U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
-_U = 0.5 * (_U + 1)
-_NODES, _FACTORS = _U**2 * (3 - 2 * _U), 3 * _U * (1 - _U) * _WEIGHTS
+
+def _bunched(n: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes from 0 to 1, bunched at both ends by u^2 (3 - 2 u), and their factors."""
+    at, weights = np.polynomial.legendre.leggauss(n)
+    u = 0.5 * (at + 1)
+    return u**2 * (3 - 2 * u), 3 * u * (1 - u) * weights
+
+
+# Nodes of the integral: errors of p-values are below 1e-9 with many, and below 5e-6 with few (of
+# 80,000 pairs of 5 to 20,000 rows; 99 % below 2e-8). Tails beyond are smaller than 1e-11.
+_MANY_NODES, _FEW_NODES = _bunched(96), _bunched(48)
 _TAIL = 1e-12
 _ROUNDING = 1e-9
 # The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
@@ -36,9 +43,20 @@ MOST_TABLES, _N_EDGE = 250_000, 400
 
 
 def melded(
-    k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers, limit: Numbers, ratio: bool
+    k1: Numbers,
+    n1: Numbers,
+    k0: Numbers,
+    n0: Numbers,
+    limit: Numbers,
+    ratio: bool,
+    *,
+    quick: bool = False,
 ) -> FloatArray:
-    """Return the p-values of the melded test; counts may be broken numbers (effective sizes)."""
+    """Return the p-values of the melded test; counts may be broken numbers (effective sizes).
+
+    The ``quick`` ones take about half of the time and have five correct decimals.
+    """
+    nodes = _FEW_NODES if quick else _MANY_NODES
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
     p = np.ones(k1.size)
     is_known = (n1 > 0) & (n0 > 0)
@@ -65,7 +83,7 @@ def melded(
         if one.any():
             at = rest[one]
             first, second = [tuple(part[one] for part in pair) for pair in (upper, lower)]
-            p[at] = _integral(first, second, limits[at][:, None], ratio, is_first)
+            p[at] = _integral(first, second, limits[at][:, None], ratio, is_first, *nodes)
     return np.clip(p, 0.0, 1.0)
 
 
@@ -75,6 +93,8 @@ def _integral(
     limits: FloatArray,
     ratio: bool,
     over_upper: bool,
+    nodes: FloatArray,
+    factors: FloatArray,
 ) -> FloatArray:
     a, b = upper if over_upper else lower
     low, high = special.betaincinv(a, b, _TAIL), special.betaincinv(a, b, 1 - _TAIL)
@@ -83,7 +103,7 @@ def _integral(
         low = low if ratio else np.clip(limits[:, 0], low, high)
     else:
         high = np.clip(1 - limits[:, 0], low, high)
-    x = low[:, None] + (high - low)[:, None] * _NODES
+    x = low[:, None] + (high - low)[:, None] * nodes
     with np.errstate(divide="ignore"):
         density = np.exp(
             special.xlogy((a - 1)[:, None], x)
@@ -96,7 +116,7 @@ def _integral(
     else:
         a1, b1 = (q[:, None] for q in upper)
         other = special.betainc(b1, a1, 1 - _above(x, limits, ratio))
-    return np.asarray((density * other) @ _FACTORS * (high - low))
+    return np.asarray((density * other) @ factors * (high - low))
 
 
 def _below(upper: FloatArray | float, limit: FloatArray, ratio: bool) -> FloatArray:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import sparse, special
+from scipy import optimize, sparse, special
 
+from skfair._kernels.path_points import point_of_sums
 from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.price_path import (
@@ -16,6 +17,7 @@ from skfair.enforcement.price_path import (
     starts_with_few,
 )
 from tests.enforcement.test_certify import rates_of
+from tests.python_kernels import as_python
 
 
 def rows(n=4000, n_groups=2, ratio=False, limit=0.05):
@@ -180,3 +182,47 @@ def test_rows_that_are_alike_may_be_one():
     together = decided(price_paths(given._replace(alike=alike))[0], given)
     assert np.mean(one_by_one != together) < 0.005
     assert gaps(together, groups) == pytest.approx(gaps(one_by_one, groups), abs=0.005)
+
+
+def soft_case(seed):
+    """Rows, what their sums should be, and a start; the third unknown is not to be moved."""
+    rng, n = np.random.default_rng(seed), 300
+    gains, directions = rng.uniform(-1, 1, n), rng.uniform(0, 1, (n, 3))
+    effects = directions[:, :2] * rng.uniform(0.5, 1.5, (n, 2)) / n
+    wanted = np.array([[0.15, 0.2], [0.01, 0.02], [0.3, 0.1]])
+    return gains, directions, effects, wanted, np.array([0.0, 0.0, 0.1])
+
+
+def missed_squares(sums, wanted, point):
+    return (((sums - wanted[0]) / wanted[1]) ** 2 + wanted[2] * point[:2] ** 2).sum()
+
+
+@pytest.mark.parametrize("source", ["compiled", "python"])
+@pytest.mark.parametrize("seed", range(3))
+def test_points_are_those_of_least_squares(seed, source):
+    gains, directions, effects, wanted, start = soft_case(seed)
+
+    def cost(first):
+        point = np.append(first, start[2:])
+        soft = special.expit((gains - directions @ point) / 0.1)
+        return missed_squares(soft @ effects, wanted, point)
+
+    least = optimize.minimize(cost, start[:2], method="Nelder-Mead", options={"fatol": 1e-9}).fun
+    run = point_of_sums if source == "compiled" else as_python(point_of_sums)
+    found = start.copy()
+    run(gains, directions, effects, wanted, np.array([0.1]), np.inf, found)
+    assert found[2] == start[2]
+    assert cost(found[:2]) <= least + 0.01
+    assert cost(found[:2]) < 0.5 * cost(start[:2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_points_whose_decided_rows_miss_clearly_less_are_preferred(seed):
+    gains, directions, effects, wanted, start = soft_case(seed)
+    temperatures, costs = np.array([0.3]), []
+    for clearer in (np.inf, 0.0):
+        point = start.copy()
+        point_of_sums(gains, directions, effects, wanted, temperatures, clearer, point)
+        sums = (gains - directions @ point > 0) @ effects
+        costs.append(missed_squares(sums, wanted, point))
+    assert costs[1] <= costs[0]

@@ -134,6 +134,16 @@ def test_the_power_of_the_default_is_near_that_of_the_best_test(n1, n0, limit):
                 assert found.method == "exact"
 
 
+@pytest.mark.parametrize("ratio", [False, True])
+def test_quick_p_values_have_five_decimals(ratio):
+    rng = np.random.default_rng(0)
+    n1, n0 = np.exp(rng.uniform(1.5, 10, (2, 2000)))
+    k1, k0 = rng.random((2, 2000)) ** 2 * [n1, n0]
+    limit = rng.uniform(0.005, 0.3, 2000)
+    exactly = melded(k1, n1, k0, n0, limit, ratio)
+    assert melded(k1, n1, k0, n0, limit, ratio, quick=True) == pytest.approx(exactly, abs=5e-6)
+
+
 def test_score_and_melded_agree_with_many_rows():
     args = (1540, 5000, 2030, 7000, 0.04, False)
     assert score(*args)[0] == pytest.approx(melded(*args)[0], abs=0.003)
