@@ -167,6 +167,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
     standardised, so columns of any scale will do; the penalty is on the weights of the columns as
     they are, as in scikit-learn. Fair problems are not convex: solutions are stationary points.
     Of very many dense rows a sample leads near the solution; only the last steps see them all.
+    From 50 bounded rates on, steps end where errors fall no more: ``kkt_residual_`` may stay large.
 
     X, y, groups and weights may be Dask collections, for linear scores and solvers that use all
     rows in a step. A pass exchanges weights, cell means and at most a Gram matrix with the blocks.

@@ -21,8 +21,9 @@ Among the solutions that keep the true bounds the one of the lowest temperature 
 training accuracy is within ``SLACK`` of the best: high temperatures fit the sample more closely,
 and with small cells they fit its noise.
 
-Where dense rows are very many, the first rounds are done roughly on a few of them
-(:mod:`skfair.enforcement.growing`).
+Where groups are many, steps that see true rates take the place of the path
+(:mod:`skfair.enforcement.rate_steps`). Where dense rows are very many, the first rounds are done
+roughly on a few of them (:mod:`skfair.enforcement.growing`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from skfair._typing import FloatArray
 from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
 from skfair.enforcement.judge import SLACK, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
+from skfair.enforcement.rate_steps import by_rate_steps, suits_rate_steps
 from skfair.enforcement.refine import promised_gain
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
@@ -127,6 +129,10 @@ def _walk(
     if judge.compare(smoothest, theta, lam).violation <= 0:  # the rules do not bind
         return unlimited.found._replace(shift=0.0, is_feasible=True, is_constant=False)
     refines = refine and judge.scan is not None and path.is_precise
+    if refines and suits_rate_steps(problem):
+        by_steps = by_rate_steps(path, theta)
+        if by_steps is not None:
+            return by_steps
     enough = judge.quality(theta) - CHEAP
     _climb(path, temperatures if judge.has_rates else temperatures[:1], enough, refines)
     is_done = judge.is_classifier or path.is_stopped or not path.is_precise

@@ -1,0 +1,287 @@
+r"""Strict enforcement over many groups: steps that see true rates.
+
+Where groups are many, so many bounds press that solutions of smooth problems miss some of the true
+ones by a few rows, again and again; a threshold that keeps all of them is far away, and costs most
+of the accuracy. Here smooth errors of rising steepness lead near a solution, by steps
+
+.. math:: \min_d \; g'd + \tfrac12 d'Hd
+   \quad \text{subject to} \quad l \le c + J d \le u, \quad |d_i| \le r
+
+The last steps take for c the true rates of the point, so that only their slopes are smooth: first
+the least step that keeps the true bounds, then steps that make fewer errors within them. A step is
+taken if errors plus a price of the violation fall; else it is corrected by the rates that were seen
+where it led, and then the box is halved. Directions along the weights are left out: they change no
+decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from skfair._typing import Callback, FloatArray
+from skfair.enforcement.judge import Judge, StrictResult
+from skfair.enforcement.path import Path
+from skfair.enforcement.refine import fitted_scale
+from skfair.losses import SmoothErrors
+from skfair.problems.erm.in_memory import LinearConstrainedERM
+from skfair.problems.erm.problem import RuledProblem
+from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
+from skfair.utils.history import History
+
+# Where it pays: least number of constraints, most of parameters, least of rows in each cell.
+MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
+ATTEMPTS = 6  # at the true bounds, each from further inside of the smooth ones
+MOST_ROWS = 3.0  # that steps of true rates aim inside
+KICKS = (0.0, 0.01, 0.01, 0.02)  # before each look for a point within the true bounds
+MOST_STEPS = 60  # tried at one steepness
+LITTLE = 1e-5  # errors that are no progress
+FLAT = 0.01  # least curvature of the objective
+ROUNDING = 1e-9  # true bounds are kept with this to spare
+
+
+class Stage(NamedTuple):
+    """One steepness."""
+
+    steepness: float  # for scores whose weights have length 1
+    first: float  # size of the first step
+    last: float  # size from which on steps are too small
+    price: float  # the most that a violation of 1 costs, in errors
+    margin: float = 0.0  # how far inside of the bounds steps aim, in rows of the smallest cell
+    is_true: bool = False  # whether rates and errors are true ones
+    mends: bool = False  # whether only the violation counts, as long as there is one
+
+
+SMOOTH = (Stage(3.0, 0.3, 3e-3, 10.0), Stage(10.0, 0.1, 3e-3, 10.0), Stage(30.0, 0.1, 3e-3, 10.0))
+MENDING = (
+    Stage(20.0, 0.2, 1e-3, 100.0, 0.5, is_true=True, mends=True),
+    Stage(40.0, 0.2, 1e-3, 100.0, 0.5, is_true=True, mends=True),
+)
+LAST = Stage(40.0, 0.05, 5e-4, 20.0, 0.3, is_true=True)
+
+
+class Seen(NamedTuple):
+    """What a point is worth."""
+
+    w: FloatArray  # parameters of the model; the weights have length 1
+    constraints: FloatArray
+    errors: float
+    violation: float
+
+    def cost(self, stage: Stage, price: float, margin: float) -> float:
+        """Return the errors, if they count, plus the price of the violation."""
+        # Steps of true rates may use all of the bounds, wherever they aim.
+        beyond = self.violation + (0.0 if stage.is_true else margin)
+        return (0.0 if stage.mends else self.errors) + price * max(beyond, 0.0)
+
+
+def suits_rate_steps(problem: RuledProblem) -> bool:
+    """Whether rates of linear scores are so many, of so many rows each, that these steps pay."""
+    if not isinstance(problem, LinearConstrainedERM) or problem.model.is_wide:
+        return False
+    if problem.n_constraints < MANY_CONSTRAINTS or problem.n_parameters > MOST_PARAMETERS:
+        return False
+    return smallest_cell(problem) >= ROWS_PER_CELL
+
+
+def smallest_cell(problem: LinearConstrainedERM) -> int:
+    """Return the number of rows in the smallest cell that has any."""
+    counts = [np.bincount(rule.cells[rule.row_weights > 0]) for rule in problem.rules]
+    return int(min(one[one > 0].min() for one in counts))
+
+
+def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
+    """Go from a solution without rules to one that keeps the true bounds; None if none is found."""
+    judge, problem = path.judge, path.judge.problem
+    steps = RateSteps(judge, path.params.get("callback"))
+    end = steps.run(problem.model_part(theta))
+    if steps.best is None and not steps.is_stopped:
+        return None
+    w = end if steps.best is None else steps.best.w
+    smooth = _smooth(problem, LAST.steepness)
+    at = smooth.centered(w)
+    offsets = judge.compare(smooth, at, None).differences
+    solved = smooth.bounded(problem.lower - offsets, problem.upper - offsets)
+    model = _Model(solved, w, np.zeros(problem.n_constraints), mends=False)
+    lam = model.step(model.at.constraints, LAST.first, 0.0).multipliers
+    status: Status = "stopped" if steps.is_stopped else "converged"
+    path.keep(solved, SolverResult(at, lam, steps.n_steps, status, steps.history.as_dict()))
+    found = path.candidates[-1].found
+    if not steps.is_stopped and (not found.is_feasible or found.is_constant):
+        path.candidates.pop()
+        return None
+    return path.counted(found._replace(scale=fitted_scale(path, found)))
+
+
+class RateSteps:
+    """Makes the steps; keeps the best point within the true bounds.
+
+    Parameters
+    ----------
+    judge : Judge
+        Knows the true bounds.
+    callback : callable or None
+        Called after each step that is taken.
+
+    Attributes
+    ----------
+    best : Seen or None
+        The point of fewest true errors that keeps the true bounds.
+    row : float
+        What a row of the smallest cell counts.
+    multipliers : ndarray of shape (n_constraints,)
+        Signed multipliers of the last steps.
+    """
+
+    def __init__(self, judge: Judge, callback: Callback | None) -> None:
+        self.judge, self.callback = judge, callback
+        self.best: Seen | None = None
+        self.row = 1 / smallest_cell(cast(LinearConstrainedERM, judge.problem))
+        self.multipliers = np.zeros(judge.problem.n_constraints)
+        self.history, self.n_steps, self.is_stopped = History(), 0, False
+
+    def run(self, w: FloatArray) -> FloatArray:
+        """Go through all stages; return where they end."""
+        for stage in SMOOTH:
+            w = self._at_stage(w, stage)
+        margin = 0.0
+        for _ in range(ATTEMPTS):
+            missed = self._mend(w)
+            if self.best is not None or self.is_stopped:
+                break
+            # Noise of the rates is about what is missed now: room for it is made.
+            margin += max(missed / self.row, 1.0)
+            for stage in SMOOTH[1:]:
+                w = self._at_stage(w, stage._replace(margin=margin))
+        if self.best is not None:
+            w = self._at_stage(self.best.w, LAST)
+        return w
+
+    def _mend(self, w: FloatArray) -> float:
+        """Look for a point within the true bounds nearby; return the violation at the last one."""
+        rng = np.random.RandomState(0)
+        for kick in KICKS:
+            mended = w + kick * rng.standard_normal(w.size)
+            for stage in MENDING:
+                mended = self._at_stage(mended, stage)
+            if self.best is not None or self.is_stopped:
+                break
+        return self._see(mended).violation
+
+    def _at_stage(self, w: FloatArray, stage: Stage) -> FloatArray:
+        """Make steps at one steepness; return where they end."""
+        problem = _smooth(self.judge.problem, stage.steepness)
+        see = self._see if stage.is_true else _smooth_view(problem)
+        here, radius, price, margin = see(w), stage.first, 1.0, stage.margin * self.row
+        model = _Model(problem, here.w, self.multipliers, mends=stage.mends)
+        for _ in range(MOST_STEPS):
+            is_mended = stage.mends and self.best is not None
+            if radius <= stage.last or self.is_stopped or is_mended:
+                break
+            step = model.step(here.constraints, radius, margin)
+            self.multipliers = lam = step.multipliers
+            price = max(price, min(stage.price, 1.2 * float(np.abs(lam).sum())))
+            price = stage.price if stage.mends else price
+            enough = here.cost(stage, price, margin) - LITTLE
+            size = float(np.abs(step.d).max())
+            there = see(here.w + step.d[: here.w.size])
+            if there.cost(stage, price, margin) > enough:
+                # What surprises there does so nearby too.
+                surprise = there.constraints - here.constraints - model.jacobian @ step.d
+                step = model.step(here.constraints + surprise, radius, margin)
+                there = see(here.w + step.d[: here.w.size])
+            if there.cost(stage, price, margin) <= enough:
+                radius = min(2 * radius, stage.first) if size > 0.9 * radius else radius
+                here, model = there, _Model(problem, there.w, lam, mends=stage.mends)
+                self._record(model.at.theta, here)
+            else:
+                radius = 0.5 * min(radius, size)
+                if stage.is_true and here.violation > 0:
+                    margin = min(1.3 * margin + 0.1 * self.row, MOST_ROWS * self.row)
+        return here.w
+
+    def _see(self, w: FloatArray) -> Seen:
+        """Look at decisions; remember the point if it is the best."""
+        problem, w = self.judge.problem, _of_length_1(w)
+        decisions = problem.decide(problem.model.forward(w)[0])
+        seen = _seen(problem, w, self.judge.constraints(decisions.means), 1 - decisions.right)
+        is_better = self.best is None or seen.errors < self.best.errors
+        if seen.violation <= -ROUNDING and is_better:
+            self.best = seen
+        return seen
+
+    def _record(self, theta: FloatArray, here: Seen) -> None:
+        """Write a step down and ask the callback."""
+        self.n_steps += 1
+        self.history.record(
+            iteration=self.n_steps, objective=here.errors, max_violation=max(here.violation, 0.0)
+        )
+        self.is_stopped = self.callback is not None and bool(self.callback(theta))
+
+
+class _Step(NamedTuple):
+    """A step, and the multipliers of the rates there."""
+
+    d: FloatArray  # (n_parameters,)
+    multipliers: FloatArray  # (n_constraints,): signed
+
+
+class _Model:
+    """A quadratic model of smooth errors, and linear ones of rates, around a point."""
+
+    def __init__(
+        self, problem: LinearConstrainedERM, w: FloatArray, lam: FloatArray, *, mends: bool
+    ) -> None:
+        self.problem, self.at = problem, problem.evaluate(problem.centered(w))
+        along = np.zeros(problem.n_parameters)
+        along[: w.size - 1] = w[:-1]
+        across = np.eye(along.size) - np.outer(along, along)
+        self.jacobian = self.at.jacobian() @ across
+        if mends:  # the least step
+            self.gradient = np.zeros(along.size)
+            self.hessian = np.diag(np.where(np.arange(along.size) < w.size, 1.0, FLAT))
+            return
+        self.gradient = across @ self.at.gradient()
+        sizes, axes = np.linalg.eigh(across @ self.at.hessian(lam) @ across)
+        self.hessian = (axes * np.maximum(np.abs(sizes), FLAT)) @ axes.T
+
+    def step(self, constraints: FloatArray, radius: float, margin: float) -> _Step:
+        """Return the best step of the model that brings constraints within their bounds."""
+        J, problem = self.jacobian, self.problem
+        least = problem.lower - constraints + margin, constraints - problem.upper + margin
+        found: ElasticStep = elastic_step(
+            self.hessian, self.gradient, np.vstack([J, -J]), np.concatenate(least), radius
+        )
+        below, above = np.split(found.multipliers, 2)
+        return _Step(found.d, above - below)
+
+
+def _smooth(problem: RuledProblem, steepness: float) -> LinearConstrainedERM:
+    """Return the problem with smooth errors and rates for scores whose weights have length 1."""
+    smooth = problem.with_loss(SmoothErrors(steepness, 1.0)).bounded(temperature=steepness)
+    return cast(LinearConstrainedERM, smooth)
+
+
+def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
+    """Return what tells the smooth values at a point."""
+
+    def see(w: FloatArray) -> Seen:
+        w = _of_length_1(w)
+        at = problem.evaluate(problem.centered(w))
+        return _seen(problem, w, at.constraints, at.objective)
+
+    return see
+
+
+def _seen(problem: RuledProblem, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
+    """Return what a point is worth."""
+    beyond = np.maximum(problem.lower - constraints, constraints - problem.upper)
+    return Seen(w, constraints, errors, float(beyond.max()))
+
+
+def _of_length_1(w: FloatArray) -> FloatArray:
+    """Return parameters that decide alike, with weights of length 1."""
+    return w / (float(np.linalg.norm(w[:-1])) or 1.0)

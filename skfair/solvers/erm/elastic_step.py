@@ -1,0 +1,58 @@
+r"""The least value of a small quadratic model under many linear rules that may be missed a little.
+
+.. math:: \min_{d, t} \; g'd + \tfrac12 d'Hd + \tfrac{K}{2} t^2
+   \quad \text{subject to} \quad A d + t \ge b, \quad |d_i| \le r
+
+In the coordinates of a Cholesky factor this is the point next to the origin in a polyhedron, which
+Lawson and Hanson find by non-negative least squares with one variable for each rule.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
+
+from skfair._typing import FloatArray
+
+# What it costs to miss all rules by t is this times t^2 / 2: rules of price p are missed by p / K.
+ELASTIC = 1e6
+_MOST_STEPS = 100  # of the method, for each rule
+
+
+class ElasticStep(NamedTuple):
+    """Where the model is least."""
+
+    d: FloatArray  # (n_parameters,)
+    multipliers: FloatArray  # (n_rules,): not negative
+    missed: float  # t
+
+
+def elastic_step(
+    hessian: FloatArray,  # (n_parameters, n_parameters): positive definite
+    gradient: FloatArray,
+    rules: FloatArray,  # A: (n_rules, n_parameters)
+    least: FloatArray,  # b
+    radius: float,  # r
+) -> ElasticStep:
+    """Minimise the model."""
+    p = gradient.size
+    # Rules that no step in the box comes near say nothing.
+    near = np.flatnonzero(least > -radius * np.abs(rules).sum(axis=1))
+    box = np.vstack([np.eye(p), -np.eye(p)])
+    back = solve_triangular(cholesky(hessian, lower=True), np.eye(p), lower=True).T
+    middle = -(back.T @ gradient)
+    stretch = np.append(np.full(near.size, ELASTIC**-0.5), np.zeros(2 * p))
+    sides = np.vstack([rules[near], box]) @ back  # (n_sides, p)
+    ends = np.append(least[near], np.full(2 * p, -radius)) - sides @ middle
+    columns = np.vstack([sides.T, stretch, ends])
+    aim = np.append(np.zeros(p + 1), 1.0)
+    weights, _ = nnls(columns, aim, maxiter=_MOST_STEPS * ends.size)
+    left = aim - columns @ weights
+    point = -left[:-1] / left[-1]
+    multipliers = np.zeros(least.size)
+    multipliers[near] = weights[: near.size] / left[-1]
+    d = back @ (point[:-1] + middle)
+    return ElasticStep(np.clip(d, -radius, radius), multipliers, float(point[-1] * ELASTIC**-0.5))
