@@ -34,9 +34,10 @@ from skfair.utils.history import History
 
 # Where it pays: least number of constraints, most of parameters, least of rows in each cell.
 MANY_CONSTRAINTS, MOST_PARAMETERS, ROWS_PER_CELL = 50, 100, 200
-ATTEMPTS = 6  # at the true bounds, each from further inside of the smooth ones
+ATTEMPTS = 4  # at the true bounds, each from further inside of the smooth ones
 MOST_ROWS = 3.0  # that steps of true rates aim inside
-KICKS = (0.0, 0.01, 0.01, 0.02)  # before each look for a point within the true bounds
+# Random moves at the true bounds: how many, the longest at first, the shortest, rows to spare.
+MOST_MOVES, LONG, SHORT, SPARE = 600, 0.01, 3e-4, 0.25
 MOST_STEPS = 60  # tried at one steepness
 LITTLE = 1e-5  # errors that are no progress
 FLAT = 0.01  # least curvature of the objective
@@ -162,14 +163,32 @@ class RateSteps:
 
     def _mend(self, w: FloatArray) -> float:
         """Look for a point within the true bounds nearby; return the violation at the last one."""
-        rng = np.random.RandomState(0)
-        for kick in KICKS:
-            mended = w + kick * rng.standard_normal(w.size)
-            for stage in MENDING:
-                mended = self._at_stage(mended, stage)
-            if self.best is not None or self.is_stopped:
+        for stage in MENDING:
+            w = self._at_stage(w, stage)
+        return self._see(w if self.best is not None else self._wander(w)).violation
+
+    def _wander(self, w: FloatArray) -> FloatArray:
+        """Make random moves that miss the true bounds by less: a few rows have no slope."""
+        rng, length = np.random.RandomState(0), LONG
+        here = self._see(w)
+        missed = self._missed(here)
+        for _ in range(0 if self.is_stopped else MOST_MOVES):
+            there = self._see(here.w + length * rng.standard_normal(w.size))
+            missed_there = self._missed(there)
+            if self.best is not None:
                 break
-        return self._see(mended).violation
+            if missed_there > missed:
+                length = 0.9 * length if length > SHORT else LONG
+            else:
+                length *= 1.5 if missed_there < missed else 1.0
+                here, missed = there, missed_there
+        return here.w
+
+    def _missed(self, seen: Seen) -> float:
+        """Return the sum of squares of missed rows."""
+        problem, constraints = self.judge.problem, seen.constraints
+        beyond = np.maximum(problem.lower - constraints, constraints - problem.upper) / self.row
+        return float((np.maximum(beyond + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage) -> FloatArray:
         """Make steps at one steepness; return where they end."""

@@ -82,6 +82,23 @@ def test_the_best_point_keeps_the_true_bounds_by_plain_counting(monkeypatch):
     assert 1 - steps.best.errors >= cut.accuracy  # as against a shift of the free solution
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_random_moves_miss_fewer_rows(seed, monkeypatch):
+    """Where slopes end: from a point that misses the bounds by a few rows, without any step."""
+    judge, free = judged(seed, monkeypatch)
+    steps = rate_steps.RateSteps(judge, None)
+    w = steps._see(free).w
+    for stage in rate_steps.SMOOTH:
+        w = steps._at_stage(w, stage)
+    assert steps.best is None
+    before = steps._see(w)
+    found = steps._see(steps._wander(w))
+    assert steps.best is not None or steps._missed(found) < 0.5 * steps._missed(before)
+    missed = np.abs(before.constraints) - judge.problem.upper
+    beyond = np.maximum(missed / steps.row + rate_steps.SPARE, 0)
+    assert steps._missed(before) == pytest.approx((beyond**2).sum())
+
+
 def test_a_callback_stops_the_steps(monkeypatch):
     judge, free = judged(2, monkeypatch)
     steps = rate_steps.RateSteps(judge, lambda theta: True)
