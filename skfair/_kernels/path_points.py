@@ -102,8 +102,8 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
 
     The margin of row i is ``gains[i] - directions[i] @ point``; the first unknowns belong to the
     sums, one each, the others stay. Rows of ``wanted`` are the sums, their errors, and factors of
-    squares of unknowns. At the last temperature the point
-    is taken at which decided rows miss least, if they miss less by ``clearer``.
+    squares of unknowns. At the last temperature the point is taken at which decided rows miss
+    least, if they miss less by ``clearer``.
     """
     n = wanted.shape[1]
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()

@@ -11,7 +11,8 @@ The last steps take for c the true rates of the point, so that only their slopes
 the least step that keeps the true bounds, then steps that make fewer errors within them. A step is
 taken if errors plus a price of the violation fall; else it is corrected by the rates that were seen
 where it led, and then the box is halved. Directions along the weights are left out: they change no
-decision.
+decision. Where steps end a few rows beyond a bound, which no slope shows, random moves look for a
+point within.
 """
 
 from __future__ import annotations
@@ -146,17 +147,15 @@ class RateSteps:
 
     def run(self, w: FloatArray) -> FloatArray:
         """Go through all stages; return where they end."""
-        for stage in SMOOTH:
-            w = self._at_stage(w, stage)
         margin = 0.0
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
+            for stage in SMOOTH[1:] if attempt else SMOOTH:
+                w = self._at_stage(w, stage._replace(margin=margin))
             missed = self._mend(w)
             if self.best is not None or self.is_stopped:
                 break
             # Noise of the rates is about what is missed now: room for it is made.
             margin += max(missed / self.row, 1.0)
-            for stage in SMOOTH[1:]:
-                w = self._at_stage(w, stage._replace(margin=margin))
         if self.best is not None:
             w = self._at_stage(self.best.w, LAST)
         return w
@@ -168,7 +167,7 @@ class RateSteps:
         return self._see(w if self.best is not None else self._wander(w)).violation
 
     def _wander(self, w: FloatArray) -> FloatArray:
-        """Make random moves that miss the true bounds by less: a few rows have no slope."""
+        """Make random moves that bring rates nearer to the true bounds, until all are kept."""
         rng, length = np.random.RandomState(0), LONG
         here = self._see(w)
         missed = self._missed(here)
@@ -186,9 +185,8 @@ class RateSteps:
 
     def _missed(self, seen: Seen) -> float:
         """Return the sum of squares of missed rows."""
-        problem, constraints = self.judge.problem, seen.constraints
-        beyond = np.maximum(problem.lower - constraints, constraints - problem.upper) / self.row
-        return float((np.maximum(beyond + SPARE, 0.0) ** 2).sum())
+        rows = _beyond(self.judge.problem, seen.constraints) / self.row
+        return float((np.maximum(rows + SPARE, 0.0) ** 2).sum())
 
     def _at_stage(self, w: FloatArray, stage: Stage) -> FloatArray:
         """Make steps at one steepness; return where they end."""
@@ -297,8 +295,12 @@ def _smooth_view(problem: LinearConstrainedERM) -> Callable[[FloatArray], Seen]:
 
 def _seen(problem: RuledProblem, w: FloatArray, constraints: FloatArray, errors: float) -> Seen:
     """Return what a point is worth."""
-    beyond = np.maximum(problem.lower - constraints, constraints - problem.upper)
-    return Seen(w, constraints, errors, float(beyond.max()))
+    return Seen(w, constraints, errors, float(_beyond(problem, constraints).max()))
+
+
+def _beyond(problem: RuledProblem, constraints: FloatArray) -> FloatArray:
+    """Return how far each constraint is beyond its nearest bound; below 0 within both."""
+    return np.maximum(problem.lower - constraints, constraints - problem.upper)
 
 
 def _of_length_1(w: FloatArray) -> FloatArray:
