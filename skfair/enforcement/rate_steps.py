@@ -25,6 +25,7 @@ import numpy as np
 from skfair._typing import Callback, FloatArray
 from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import Path
+from skfair.enforcement.random_moves import random_moves
 from skfair.enforcement.refine import fitted_scale
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.in_memory import LinearConstrainedERM
@@ -168,20 +169,15 @@ class RateSteps:
 
     def _wander(self, w: FloatArray) -> FloatArray:
         """Make random moves that bring rates nearer to the true bounds, until all are kept."""
-        rng, length = np.random.RandomState(0), LONG
-        here = self._see(w)
-        missed = self._missed(here)
-        for _ in range(0 if self.is_stopped else MOST_MOVES):
-            there = self._see(here.w + length * rng.standard_normal(w.size))
-            missed_there = self._missed(there)
-            if self.best is not None:
-                break
-            if missed_there > missed:
-                length = 0.9 * length if length > SHORT else LONG
-            else:
-                length *= 1.5 if missed_there < missed else 1.0
-                here, missed = there, missed_there
-        return here.w
+        rng = np.random.RandomState(0)
+        return random_moves(
+            self._see(w),
+            lambda seen: self._missed(seen) if self.best is None else 0.0,
+            lambda seen, length: self._see(seen.w + length * rng.standard_normal(w.size)),
+            most=0 if self.is_stopped else MOST_MOVES,
+            longest=LONG,
+            shortest=SHORT,
+        ).w
 
     def _missed(self, seen: Seen) -> float:
         """Return the sum of squares of missed rows."""

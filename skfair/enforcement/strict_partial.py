@@ -11,7 +11,8 @@ whose steps are wide against their differences, and no true one.
 
 Rules with several forms, each sufficient, are solved in each, and the best result is kept. Further
 problems, with more percentiles, are there for when that fails; they are tried with the same and
-with wider steps.
+with wider steps. What is still missed then is mostly little: random moves from the best solutions
+look for parameters that keep the bound, and then for more accurate ones that do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.constraints.partial.surrogates import Surrogate
+from skfair.enforcement.random_moves import random_moves
 from skfair.enforcement.rounds import Place, Rounds, SolveOptions
 from skfair.problems.partial.problem import PartialParityProblem
 from skfair.solvers.base import Solver, SolverResult
@@ -42,6 +44,11 @@ PATIENCE = 3
 SLACK = 1e-3
 # Rounding of disparities.
 EXACT = 1e-9
+# Solutions that random moves start from, moves from each to the bound, and further ones within it;
+# rows that all moves from one solution may look at.
+MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
+# Lengths of moves, in spreads of the scores; from each solution twice as long as from the last.
+LONG, SHORT = 0.2, 2e-3
 
 
 class PartialResult(NamedTuple):
@@ -121,11 +128,7 @@ class _Tightened(Rounds[PartialParityProblem]):
 
     def keep(self, problem: PartialParityProblem, result: SolverResult) -> bool:
         """Measure the scores."""
-        scores = problem.evaluate(result.theta).scores
-        disparity = self.target.measure(scores)
-        excess = self.target.excess(disparity)
-        quality = self.target.quality(scores)
-        self.solved.append(_Solved(problem, result, excess, quality, disparity, _spread(scores)))
+        self.solved.append(_measured(problem, result, self.target))
         return True
 
     def move(self, problem: PartialParityProblem, result: SolverResult) -> bool:
@@ -153,6 +156,7 @@ def solve_partially(
     retries: Sequence[PartialParityProblem] = (),
     n_rounds: int = ROUNDS,
     by_smooth: bool = False,
+    wanders: bool = False,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
     """Find the best solution whose measured disparity is within its bound.
@@ -175,6 +179,8 @@ def solve_partially(
         Largest number of rounds per form; 1 for one solution of the smooth problem.
     by_smooth : bool, default=False
         Whether forms are compared by the smooth problems that they solve, not by what is measured.
+    wanders : bool, default=False
+        Whether random moves go on from the best solutions if none keeps the bound.
     **params
         Passed to the solver.
 
@@ -195,8 +201,61 @@ def solve_partially(
         rounds = _Tightened(form, surrogate, width, target, spread, solved)
         start = Place(rounds.bounded().start(theta_model), None)
         rounds.run(solver, start, n_rounds, params)
+    n_solves, is_stopped = len(solved), solved[-1].result.status == "stopped"
+    if wanders and not is_stopped and all(one.excess for one in solved):
+        solved += _wander(solved, target)
     best = min(solved, key=lambda one: one.smooth_rank if by_smooth else one.rank)
-    return PartialResult(best.problem, best.result, best.disparity, len(solved), solver.is_precise)
+    return PartialResult(best.problem, best.result, best.disparity, n_solves, solver.is_precise)
+
+
+def _measured(problem: PartialParityProblem, result: SolverResult, target: Target) -> _Solved:
+    """Return what a solution is good for."""
+    scores = problem.evaluate(result.theta).scores
+    disparity = target.measure(scores)
+    excess, quality = target.excess(disparity), target.quality(scores)
+    return _Solved(problem, result, excess, quality, disparity, _spread(scores))
+
+
+def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
+    """Make random moves from the best solutions, until those from one keep the bound."""
+    moved: list[_Solved] = []
+    for one in sorted(solved, key=lambda one: one.rank)[:MOVED]:
+        k = len(moved)
+        moved.append(_moved(one, target, LONG * 2**k, np.random.RandomState(k)))
+        if not moved[-1].excess:
+            break
+    return moved
+
+
+def _moved(
+    one: _Solved, target: Target, longest: float, rng: np.random.RandomState
+) -> _Solved:
+    """Move from a solution to the bound, and then to more accurate solutions within it."""
+    problem, model = one.problem, one.problem.model
+
+    def scores_at(theta: FloatArray) -> FloatArray:
+        return model.forward(theta)[0]
+
+    def excess(theta: FloatArray) -> float:
+        return target.excess(target.measure(scores_at(theta)))
+
+    def errors(theta: FloatArray) -> float:
+        return np.inf if excess(theta) else 1.0 - target.quality(scores_at(theta))
+
+    def move(theta: FloatArray, length: float) -> FloatArray:
+        scores, step = scores_at(theta), rng.standard_normal(theta.size)
+        change = _spread(scores_at(theta + step) - scores) or 1.0
+        return theta + length * _spread(scores) / change * step
+
+    most = MOST_ROWS // model.n_samples
+    theta = problem.model_part(one.result.theta)
+    for missed, n_moves in ((excess, MOST_MOVES), (errors, MORE_MOVES)):
+        theta = random_moves(
+            theta, missed, move, most=min(n_moves, most), longest=longest, shortest=SHORT
+        )
+        if excess(theta):
+            break
+    return _measured(problem, one.result._replace(theta=problem.start(theta)), target)
 
 
 def _spread(scores: FloatArray) -> float:

@@ -195,6 +195,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             target,
             retries=retries,
             n_rounds=ROUNDS_BEFORE_REPAIR if self._is_repaired() else ROUNDS,
+            wanders=not self._is_repaired(),
             **{"max_iter": ROUND_ITERATIONS, **params, "tol": max(self.tol, 1e-3)},
         )
 

@@ -155,11 +155,11 @@ def test_three_groups_and_weights(rule, aware):
 
 def test_what_was_not_reached_is_said():
     X, y, group = people()
-    model = PartialParityClassifier((0.1, 0.6), max_disparity=0.05, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match=r"at most 0\.05; the smallest reached is 0\.\d+"):
+    model = PartialParityClassifier((0.1, 0.6), max_disparity=0.02, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match=r"at most 0\.02; the smallest reached is 0\.\d+"):
         model.fit(X, y, sensitive_features=group)
     assert not model.certified_
-    assert check_promise(model, X, y, group) > 0.05
+    assert check_promise(model, X, y, group) > 0.02
 
 
 def test_the_bound_costs_accuracy_only_where_it_binds():
@@ -223,6 +223,17 @@ def test_first_order_solvers_keep_the_promise(solver):
     assert model.certified_
     assert check_promise(model, *data) <= 0.05 + 1e-9
     assert model.n_solves_ > 1
+
+
+@pytest.mark.parametrize("seed", [26, 29, 33, 34, 39, 54])
+def test_what_smooth_rules_miss_by_little_is_made_up_for(seed):
+    """Few directions keep the limit here, and rounds of smooth problems end beside them."""
+    data = people(seed=seed, n=1000)
+    model = fit((0.1, 0.6), max_disparity=0.05, data=data)
+    assert model.certified_
+    assert check_promise(model, *data) <= 0.05 + 1e-9
+    again = fit((0.1, 0.6), max_disparity=0.05, data=data)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("aware", [True, False])

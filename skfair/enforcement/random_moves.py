@@ -1,0 +1,58 @@
+"""Random moves, for the last bit of the way to true bounds.
+
+True rates are steps: they have no slope, and smooth stand-ins of them lead near a point within the
+bounds, not always into it. Where little is missed a point that misses nothing is mostly near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+P = TypeVar("P")
+# Factors on the length of moves after one that gains something, and after one that loses.
+LONGER, SHORTER = 1.5, 0.9
+
+
+def random_moves(
+    here: P,
+    missed: Callable[[P], float],
+    move: Callable[[P, float], P],
+    *,
+    most: int,
+    longest: float,
+    shortest: float,
+) -> P:
+    """Move as long as no more is missed than before; return where that ends.
+
+    Parameters
+    ----------
+    here : object
+        Where to start.
+    missed : callable
+        ``missed(place) -> float``: 0 where nothing is left to look for.
+    move : callable
+        ``move(place, length) -> place``: a random place at this distance.
+    most : int
+        Largest number of moves.
+    longest, shortest : float
+        Lengths of the first moves, and of those after which they begin anew.
+
+    Returns
+    -------
+    place : object
+        The last place that was moved to.
+    """
+    length, least = longest, missed(here)
+    for _ in range(most):
+        if least == 0:
+            break
+        there = move(here, length)
+        missed_there = missed(there)
+        if missed_there > least:
+            length = SHORTER * length if length > shortest else longest
+        else:
+            # Places that miss as much lead out of dead ends.
+            length *= LONGER if missed_there < least else 1.0
+            here, least = there, missed_there
+    return here
