@@ -110,7 +110,7 @@ def scan_thresholds(rows, rules, sums, accuracy):
     """
     n, n_rules = rows.order.size, rules.starts.size - 1
     best, best_accuracy, best_excess = -1, -1.0, np.inf
-    nearest, least_excess = -1, np.inf
+    nearest, least_excess, worst = -1, np.inf, 0
     for p in range(n + 1):
         if p > 0:
             i = rows.order[p - 1]
@@ -126,7 +126,8 @@ def scan_thresholds(rows, rules, sums, accuracy):
         if accuracy <= best_accuracy + ROUNDING and least_excess <= 0.0:
             continue  # cannot improve on what was found
         excess = -np.inf
-        for k in range(n_rules):
+        for j in range(n_rules):
+            k = worst + j if worst + j < n_rules else worst + j - n_rules
             disparity = _largest_disparity(
                 sums[rules.starts[k] : rules.starts[k + 1]],
                 rules.first[rules.first_starts[k] : rules.first_starts[k + 1]],
@@ -135,6 +136,9 @@ def scan_thresholds(rows, rules, sums, accuracy):
                 rules.are_quotients[k],
             )
             excess = max(excess, disparity - rules.bounds[k])
+            if excess > 0.0 and excess >= least_excess:
+                worst = k  # the place is lost, and at the next one probably for the same rule
+                break
         if excess < least_excess - ROUNDING:
             nearest, least_excess = p, excess
         if excess <= 0.0 and accuracy > best_accuracy + ROUNDING:
