@@ -54,6 +54,22 @@ def test_soft_decisions_are_a_softmax(n_classes):
         assert np.allclose(table, expected[1])
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 0.03, 1.0])
+def test_soft_decisions_are_as_exact_as_their_numbers(temperature):
+    """More rows than are softened at once, and leads from far below to far above a tie."""
+    rng = np.random.default_rng(0)
+    n = 3 * 128 + 5
+    values, weights = rng.normal(size=(n, 4)), rng.random(n)
+    values[:200] *= 10 ** rng.uniform(-9, 2, size=(200, 1))
+    shares, prices = rng.random((n, 6)), 0.1 * rng.normal(size=(6, 4))
+    shares[rng.random(shares.shape) < 0.5] = 0
+    total, table = naive.soft_table(values, shares, prices, weights, temperature)
+    for given in (shares, sparse.csr_array(shares)):
+        found, found_table = SoftRows(values, given, weights).soft_table(prices, temperature)
+        assert found == pytest.approx(total, rel=1e-13)
+        assert np.allclose(found_table, table, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_points_where_a_line_passes_rows(n_classes):
     rng = np.random.default_rng(0)
