@@ -28,8 +28,11 @@ N_ROUNDS = 8
 # Of sampled data the search ends after so many rounds that keep the limits without gain; with few
 # rows, late rounds may still find much.
 PATIENCE = 2
-# A search that begins at the multipliers of another needs less: steps of L-BFGS, and rounds.
-AGAIN_STEPS, AGAIN_PATIENCE = 15, 1
+# A search that begins at the multipliers of another needs fewer rounds.
+AGAIN_PATIENCE, AGAIN_ROUNDS = 1, 6
+# Steps of L-BFGS in a round, for few bounds and for more. With known groups prices that are not
+# found quite lose rounds and accuracy; with estimated ones, which are less exact, they do not.
+STEPS, MORE_STEPS, FEW_BOUNDS = 15, 60, 6
 # Rows that line searches between rounds sort, once limits are kept.
 _NEAR = 8_000
 DAMPING = 0.7
@@ -119,7 +122,7 @@ class PriceSearch:
         """The rules near free decisions, sampled rows, and the multipliers of soft decisions."""
         if self.start is not None:
             rows, data, multipliers = self.start
-            return rows, data, solve_dual(data, rows, multipliers, TEMPERATURES[-1], AGAIN_STEPS)
+            return rows, data, self._resolved(data, rows, multipliers)
         means = self.free().decisions.means
         rows = linear_rows(self.judge, self.features, self.kinds, means)
         few, data = self._samples()
@@ -127,6 +130,12 @@ class PriceSearch:
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
             multipliers = solve_dual(some, rows, multipliers, temperature, 60)
         return rows, data, multipliers
+
+    def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
+        """Return the multipliers of other bounds, begun at given ones."""
+        is_easy = isinstance(self.shares, np.ndarray) or rows.upper.size <= FEW_BOUNDS
+        steps = STEPS if is_easy else MORE_STEPS
+        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
 
     def run(self) -> Candidate:
         """Return the best prices found."""
@@ -137,7 +146,7 @@ class PriceSearch:
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
         is_sampled = data.weights.size < self.kinds.size
         patience = PATIENCE if self.start is None else AGAIN_PATIENCE
-        for n_done in range(N_ROUNDS):
+        for n_done in range(N_ROUNDS if self.start is None else AGAIN_ROUNDS):
             found = self.candidate(self._prices(rows, multipliers))
             missed, excess = self._missed(rows, found, data), found.verdict.excess
             for label, which in offsets(self.judge, self.features):
@@ -155,9 +164,7 @@ class PriceSearch:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
                 rows = linear_rows(self.judge, self.features, self.kinds, found.decisions.means)
-            multipliers = solve_dual(
-                data, _shifted(rows, shift, margin), multipliers, TEMPERATURES[-1], 15
-            )
+            multipliers = self._resolved(data, _shifted(rows, shift, margin), multipliers)
         return self.polished(best)
 
     def _samples(self) -> tuple[SoftRows, SoftRows]:
