@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.metrics import log_loss
 
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
@@ -16,6 +17,7 @@ from skfair.losses import (
     SquaredError,
     gives_probabilities,
     make_loss,
+    sigmoid,
 )
 from skfair.metrics import loss_parity_difference
 from tests.naive import erm as naive
@@ -340,3 +342,10 @@ def test_a_subclass_predicts_what_log_loss_predicts():
         for loss in ("log_loss", RenamedLogLoss())
     ]
     assert (found[0] == found[1]).all()
+
+
+def test_sigmoid_is_that_of_scipy_and_overflows_nowhere():
+    scores = np.concatenate([np.linspace(-40, 40, 4001), [-np.inf, -1e300, -800, 800, np.inf]])
+    with np.errstate(all="raise", under="ignore"):
+        found = sigmoid(scores)
+    assert found == pytest.approx(expit(scores), rel=1e-14, abs=1e-300)

@@ -88,6 +88,12 @@ class BoundConstraint:
         weighted = self.row_weights * values
         return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
 
+    def strict_sums(self, scores: FloatArray, rows: slice) -> FloatArray:
+        """Return what some rows, with scores of theirs, add to the strict means of the cells."""
+        values = self.moment.on_rows(rows).strict(scores)
+        sums = np.bincount(self.cells[rows], self.row_weights[rows] * values, self.n_cells)
+        return sums.astype(np.float64, copy=False)  # bincount of no rows counts integers
+
     def rates_between(self, low: FloatArray, high: FloatArray) -> tuple[Interval, Interval]:
         """Return bounds of rates and of overall rates, given bounds of the cell means."""
         if self.quotients is not None:

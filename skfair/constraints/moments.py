@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
-from skfair.losses import Loss
+from skfair.losses import Loss, sigmoid
 
 
 class Moment(ABC):
@@ -65,7 +64,7 @@ class Rate(Moment):
         factor: float | FloatArray = temperature
         if self.signs is not None:
             factor = temperature * (self.signs if rows is None else self.signs[rows])
-        value = expit(factor * scores)
+        value = sigmoid(factor * scores)
         slope = value * (1 - value)
         curvature = slope * (1 - 2 * value)
         slope *= factor

@@ -22,7 +22,8 @@ from skfair.solvers.base import Solver, SolverResult
 from skfair.solvers.erm.by_sample import BySample
 
 ROUGH_TOL = 2e-3  # of the first solve on all rows
-MAX_ROUNDS = 4  # solves after it
+MAX_ROUNDS = 4  # rough solves after it
+MAX_ENDS = 3  # precise solves, each after rough ones
 # Where rates of all rows bend unlike those of the few, a solve costs more than the path.
 MOST_STEPS = 20
 CLOSE = 0.02  # true disparities this far from their limits, as a share of them, have reached them
@@ -33,6 +34,8 @@ ROOM = 0.1  # share of a limit that a sample may miss: that is decided on all ro
 
 class ManyRowsPath(Path):
     """A path on rows so many that their scores say how a shift of bounds moves true rates."""
+
+    n_rough = 0  # solves whose threshold was not scanned
 
     @property
     def room(self) -> float:
@@ -46,6 +49,10 @@ class ManyRowsPath(Path):
         slopes.
         """
         return 1 / slope_ratio(self.judge.problem.scores(theta), problem.temperature)
+
+    def counted(self, found: StrictResult) -> StrictResult:
+        """Return a result that says how many problems were solved."""
+        return found._replace(n_solves=len(self.candidates) + self.n_rough)
 
     def _tol_of_steps(self) -> float:
         return float(self.tol)
@@ -61,23 +68,46 @@ def slope_ratio(scores: FloatArray, temperature: float) -> float:
 
 
 class Closing(Shifting):
-    """Rounds on all rows that begin close to the solution."""
+    """Rounds on all rows that begin close to the solution.
 
-    def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
+    First come rough ones, whose thresholds are not scanned: they only move the bounds.
+    """
+
+    path: ManyRowsPath
+
+    def __init__(self, path: ManyRowsPath, problem: RuledProblem, offsets: FloatArray) -> None:
         super().__init__(path, problem, offsets)
         # True limits are aimed at from inside, or their last bit costs a shift of the threshold.
         self.margin = path.margin + 0.25 * CLOSE * path.judge.least_limit
+        self.is_rough, self.is_sound = True, False
+        self.share = 1.0  # of what true rates ask for
+
+    def keep(self, problem: RuledProblem, result: SolverResult) -> bool:
+        """Keep a solution, if it is not a rough one; return whether it was reached."""
+        if not self.is_rough or result.status == "stopped":
+            return super().keep(problem, result)
+        self.path.n_rough += 1
+        self.is_sound = result.status == "converged"
+        return self.is_sound
 
     def move(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Shift the bounds by what is seen; return whether that may still gain something."""
-        judge, last = self.path.judge, self.path.candidates[-1]
+        judge = self.path.judge
         seen = judge.compare(problem, result.theta, result.multipliers)
-        damping = self.path.damping(problem, result.theta)
+        self.is_settled = abs(seen.violation) <= CLOSE * judge.least_limit
+        if self.is_settled and self.is_rough:
+            return False  # what is solved precisely keeps its bounds: true rates jump if they move
+        missed = abs(seen.violation)
+        if missed > 0.5 * self._before:  # bounds that were moved too far move less far back
+            self.share *= 0.5
+        self._before = missed
+        damping = self.share * self.path.damping(problem, result.theta)
         self.offsets = self.offsets + damping * (seen.differences - self.offsets)
-        is_close = abs(seen.violation) <= CLOSE * judge.least_limit
-        # A threshold that had to be shifted far to keep the limits costs accuracy.
-        needs_no_shift = last.quality >= judge.quality(result.theta) - 0.1 * SLACK
-        self.is_settled = is_close and last.found.is_feasible and needs_no_shift
+        if self.is_settled:
+            last = self.path.candidates[-1]
+            # A threshold that had to be shifted far to keep the limits costs accuracy.
+            needs_no_shift = last.quality >= judge.quality(result.theta) - 0.1 * SLACK
+            self.is_settled = last.found.is_feasible and needs_no_shift
         return not self.is_settled
 
 
@@ -97,12 +127,26 @@ def close_on_all_rows(
     lam = found.result.multipliers
     stood = np.where(lam > 0, problem.upper, problem.lower) - at.constraints
     offsets = seen + (1 - path.damping(smooth, start.theta)) * np.where(lam == 0, 0.0, stood - seen)
-    rounds, by_sample = Closing(path, smooth, offsets), BySample(solver)
+    rounds, curvature = Closing(path, smooth, offsets), smooth.curvature(at, lam)
     most = min(MOST_STEPS, params.get("max_iter", MOST_STEPS))
     short: SolveOptions = {**path.params, "max_iter": most}
-    here = rounds.run(by_sample, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
-    if path.candidates[-1].found.result.status == "converged":
-        rounds.run(by_sample, here, MAX_ROUNDS, short)
+    # Until true rates are close, a solution is off by its bounds, not by what is left of residuals.
+    near: SolveOptions = {**short, "tol": max(path.tol, 0.25 * CLOSE * judge.least_limit)}
+    # Bounds that move a little leave little residual: a step follows them.
+    exact, follow = BySample(solver, curvature), BySample(solver, curvature, least_steps=1)
+    here = rounds.run(exact, start, 1, {**short, "tol": max(path.tol, ROUGH_TOL)})
+    for _ in range(MAX_ENDS):
+        rounds.is_rough = True
+        if rounds.is_sound and not rounds.is_settled:
+            here = rounds.run(follow, here, MAX_ROUNDS, near)
+        if not rounds.is_sound:
+            break
+        rounds.is_rough = False
+        here = rounds.run(exact, here, 1, short)
+        if rounds.is_settled or path.is_stopped:
+            break
+    if not path.candidates:
+        return None
     best = path.candidates[-1]
     is_sound = rounds.is_settled and best.found.result.status == "converged"
     if not path.is_stopped and (not is_sound or best.found.is_constant):

@@ -57,7 +57,7 @@ def _fit_errors(
 ) -> None:
     """Make rounds with smooth errors in place of the loss."""
     problem = path.judge.problem
-    here = Place(_shifted(problem, found), found.result.multipliers)
+    here = Place(shifted(problem, found), found.result.multipliers)
     for steepness in steepnesses:
         unit = _spread(problem.model_part(here.theta))
         if path.is_stopped or not unit > 0:
@@ -73,7 +73,7 @@ def _fit_errors(
 
 def fitted_scale(path: Path, found: StrictResult) -> float:
     """Return the multiple of the scores of a solution that has the least loss."""
-    return _scale(path.judge.free, _shifted(path.judge.problem, found))
+    return _scale(path.judge.free, shifted(path.judge.problem, found))
 
 
 def _scale(free: RuledProblem, theta: FloatArray) -> float:
@@ -88,7 +88,7 @@ def _scale(free: RuledProblem, theta: FloatArray) -> float:
     return float(brentq(slope, low, high, xtol=1e-12 * low, rtol=1e-13))
 
 
-def _shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:
+def shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:
     """Return the parameters of linear scores with the chosen threshold in the intercept."""
     theta = problem.model_part(found.result.theta).copy()
     theta[-1] += found.shift

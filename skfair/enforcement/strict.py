@@ -35,10 +35,10 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
-from skfair.enforcement.judge import SLACK, Judge, StrictResult
+from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.rate_steps import by_rate_steps, suits_rate_steps
-from skfair.enforcement.refine import promised_gain
+from skfair.enforcement.refine import promised_gain, shifted
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
@@ -99,9 +99,8 @@ def solve_strictly(
         if found.n_solves > 1 and found.is_feasible and not found.is_constant:
             judge = Judge(SummedERM(cast(LinearConstrainedERM, problem), few), min_gap, True)
             closed = close_on_all_rows(judge, sample.candidates[-1].found, solver, solve_params)
-            free = sample.candidates[0].found.result.theta
             if closed is not None:
-                is_cheap = closed.quality > judge.quality(free) - CHEAP
+                is_cheap = _is_cheap(sample, judge, closed)
                 refines = refine and judge.scan is not None and not is_cheap
                 # Steeper rates of a few rows would only fit their noise, as errors of them do.
                 if not refines or promised_gain(sample, closed.found, judge) < LITTLE:
@@ -113,6 +112,17 @@ def solve_strictly(
         theta0 = found.result.theta
     path = Path(Judge(problem, min_gap, is_classifier), solver, solve_params)
     return _walk(path, theta0, temperatures=temperatures, refine=refine)
+
+
+def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
+    """Whether the rules cost so little accuracy that errors have little to gain."""
+    free, few = sample.candidates[0].found.result.theta, sample.judge
+    here = shifted(few.problem, closed.found)
+    # The sample says it, unless that is near: its differences are off by far less than this.
+    noise = 1 / np.sqrt(few.problem.targets.size)
+    if few.quality(here) > few.quality(free) - CHEAP + noise:
+        return True
+    return closed.quality > judge.quality(free) - CHEAP
 
 
 def _walk(

@@ -54,8 +54,7 @@ class ThresholdBins(ThresholdSearch):
         self, rules: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
     ) -> None:
         self._table, self._targets, self._weights = RateTable(rules), targets, weights
-        nobody = np.full(targets.size, -1.0)
-        self._start_means = [rule.means(rule.moment.strict(nobody)) for rule in self._table.rules]
+        self._start_means = [_means_of_refusing(rule) for rule in self._table.rules]
         self._accuracy_without = float(weights @ (targets < 0))
         self._n_cells = [rule.n_cells for rule in self._table.rules]
         self._n_bins = int(np.clip(MAX_CELLS // max(sum(self._n_cells), 1), 64, N_SPLIT))
@@ -112,6 +111,16 @@ class ThresholdBins(ThresholdSearch):
             np.array([cells for cells, _ in found], np.int64).reshape(shape),
             np.array([steps for _, steps in found], np.float64).reshape(shape),
         )
+
+
+def _means_of_refusing(rule: BoundConstraint) -> FloatArray:
+    """Return the cell means of a rule where nobody is predicted positive."""
+
+    def of_block(start: int, stop: int) -> FloatArray:
+        return rule.strict_sums(np.full(stop - start, -1.0), slice(start, stop))
+
+    parts = over_blocks(of_block, rule.cells.size, _BLOCK_ROWS)
+    return np.asarray(sum(parts, start=np.zeros(rule.n_cells)))
 
 
 def make_scan(problem: RuledProblem) -> ThresholdSearch | ThresholdScan | ThresholdBins:

@@ -124,10 +124,14 @@ class LinearScore(ScoreModel):
 
     def on_rows(self, rows: IntArray) -> LinearScore:
         """Return the model of some rows, copied in single precision, in the same coordinates."""
-        X, is_near = self.X[rows], np.abs(self.mean).max(initial=0.0) < NEAR * self.scale.min()
-        if is_near and self.units.fit_single_precision:
-            X = X.astype(np.float32, copy=False)
+        X = self.X[rows].astype(self._rough_dtype, copy=False)
         return LinearScore(X, fit_intercept=self.fit_intercept, units=self.units)
+
+    @property
+    def _rough_dtype(self) -> Any:
+        """Single precision, where that loses little."""
+        is_near = np.abs(self.mean).max(initial=0.0) < NEAR * self.scale.min()
+        return np.float32 if is_near and self.units.fit_single_precision else self.X.dtype
 
     def pullback_cells(self, cells: IntArray, slopes: FloatArray, n_cells: int) -> FloatArray:
         """Return one gradient per cell, (n_cells, n_parameters), in one pass over the rows."""
@@ -167,6 +171,10 @@ class LinearScore(ScoreModel):
             X = self.X[tape]
             self._sparse_gram(X, X.T @ weights, weights, out)
         return out
+
+    def rough_gram(self, rows: slice, weights: FloatArray) -> FloatArray:
+        """Return the same of some neighbouring dense rows, in the precision of :meth:`on_rows`."""
+        return self._gram_of(self.X[rows], weights, self._rough_dtype)
 
     def rounding(self, theta: FloatArray) -> float:
         """Return how far two computations of the same score may be apart."""
@@ -216,22 +224,24 @@ class LinearScore(ScoreModel):
             out[d, d] = total
 
     def _dense_gram(self, X: Rows, weights: FloatArray, out: FloatArray) -> None:
+        def of_part(start: int, stop: int) -> FloatArray:
+            return self._gram_of(X[start:stop], weights[start:stop], X.dtype)
+
+        n = X.shape[0]
+        for part in over_blocks(of_part, n, self._part_rows(n)):
+            out += part
+
+    def _gram_of(self, X: Rows, weights: FloatArray, dtype: Any) -> FloatArray:
         from skfair._kernels.linear import signed_rows
 
         n, p = X.shape[0], self.n_parameters
-        mean, inverse = self.mean.astype(X.dtype), (1 / self.scale).astype(X.dtype)
-
-        def of_part(start: int, stop: int) -> FloatArray:
-            total = np.zeros((p, p))
-            buffer = np.empty((min(BLOCK_ROWS, stop - start), p), X.dtype)
-            for first in range(start, stop, BLOCK_ROWS):
-                block = slice(first, min(first + BLOCK_ROWS, stop))
-                rows = buffer[: X[block].shape[0]]
-                front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
-                above, below = rows[:front], rows[back:]
-                total += above.T @ above  # recognised as symmetric rank updates
-                total -= below.T @ below
-            return total
-
-        for part in over_blocks(of_part, n, self._part_rows(n)):
-            out += part
+        mean, inverse = self.mean.astype(dtype), (1 / self.scale).astype(dtype)
+        total, buffer = np.zeros((p, p)), np.empty((min(BLOCK_ROWS, n), p), dtype)
+        for first in range(0, n, BLOCK_ROWS):
+            block = slice(first, min(first + BLOCK_ROWS, n))
+            rows = buffer[: block.stop - first]
+            front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
+            above, below = rows[:front], rows[back:]
+            total += above.T @ above  # recognised as symmetric rank updates
+            total -= below.T @ below
+        return total

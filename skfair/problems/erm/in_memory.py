@@ -192,12 +192,21 @@ class ConstrainedERM(RuledProblem):
 
     def decide(self, scores: FloatArray) -> Decisions:
         """Read scores strictly: what is reported, and what ``max_disparity`` bounds."""
-        weights, is_positive = self.everything.loss_weights, scores > 0
-        return Decisions(
-            [rule.means(rule.moment.strict(scores)) for rule in self.rules],
-            float(weights @ (is_positive == (self.targets > 0))),
-            float(weights @ is_positive),
-        )
+        weights = self.everything.loss_weights
+
+        def of_block(start: int, stop: int) -> tuple[list[FloatArray], float, float]:
+            part = slice(start, stop)
+            own, is_positive = weights[part], scores[part] > 0
+            means = [rule.strict_sums(scores[part], part) for rule in self.rules]
+            right = own @ (is_positive == (self.targets[part] > 0))
+            return means, float(right), float(own @ is_positive)
+
+        means, shares = [np.zeros(rule.n_cells) for rule in self.rules], np.zeros(2)
+        for of_rules, *of_rows in over_blocks(of_block, scores.size, BLOCK_ROWS):
+            shares += of_rows
+            for total, of_rule in zip(means, of_rules, strict=True):
+                total += of_rule
+        return Decisions(means, *shares.tolist())
 
     @property
     def positive_share(self) -> float:

@@ -27,6 +27,8 @@ FEW_ROWS, FEW_ROWS_PER_PARAMETER, FEW_ROWS_PER_CELL = 30_000, 200, 1000
 TIMES = 4
 # Rows that are read at a time, and parts of the rows whose sums are kept apart.
 _BLOCK_ROWS, _PARTS = 1 << 13, 24
+# Neighbouring rows whose second derivatives are seen.
+_SPAN = 1 << 11
 
 
 class _Sums(NamedTuple):
@@ -68,6 +70,7 @@ class MeasuredCorrected(Measured):
     means: list[FloatArray]
     own: MeasuredRows
     loss_slope: FloatArray  # (n_parameters,): what is added to the gradient of the loss
+    curvature: FloatArray  # (n_parameters, n_parameters): and to its second derivative
     cell_slopes: list[FloatArray]  # and to those of the means, (n_cells, n_parameters)
 
     @property
@@ -86,13 +89,19 @@ class MeasuredCorrected(Measured):
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Return the second derivative of mean loss + sum of pulls * means."""
-        return self.own.hessian(pulls)
+        return self.own.hessian(pulls) + self.curvature
 
 
 class CorrectedSample(LinearConstrainedERM):
     """The problem on a sample, with the values and gradients of all rows at one point."""
 
-    def __init__(self, sample: LinearConstrainedERM, w: FloatArray, told: MeasuredSums) -> None:
+    def __init__(
+        self,
+        sample: LinearConstrainedERM,
+        w: FloatArray,
+        told: MeasuredSums,
+        curvature: FloatArray,  # added to the second derivative of the loss
+    ) -> None:
         super().__init__(
             sample.model,
             sample.loss,
@@ -101,7 +110,7 @@ class CorrectedSample(LinearConstrainedERM):
             sample_weight=sample.everything.loss_weights,
             alpha=sample.alpha,
         )
-        self.temperature, self._w = sample.temperature, w
+        self.temperature, self._w, self._curvature = sample.temperature, w, curvature
         self._own = own = cast(MeasuredRows, sample.measured(w))
         self._loss = told.mean_loss - own.mean_loss, told.loss_gradient - own.gradient(1.0, None)
         self._cells = []
@@ -116,11 +125,13 @@ class CorrectedSample(LinearConstrainedERM):
         step = w - self._w
         own = super()._measure(w, batch) if batch is not None or step.any() else self._own
         means = zip(own.means, self._cells, strict=True)
+        pull = self._curvature @ step
         return MeasuredCorrected(
-            mean_loss=own.mean_loss + self._loss[0] + float(self._loss[1] @ step),
+            mean_loss=own.mean_loss + self._loss[0] + float((self._loss[1] + 0.5 * pull) @ step),
             means=[mean + value + slopes @ step for mean, (value, slopes) in means],
             own=own,
-            loss_slope=self._loss[1],
+            loss_slope=self._loss[1] + pull,
+            curvature=self._curvature,
             cell_slopes=[slopes for _, slopes in self._cells],
         )
 
@@ -155,11 +166,42 @@ class SummedERM(LinearConstrainedERM):
         other._sample = self._sample.with_loss(loss)
         return other
 
-    def corrected_sample(self, at: RiskEvaluation) -> CorrectedSample:
+    def curvature(self, at: RiskEvaluation, multipliers: FloatArray) -> FloatArray:
+        """Return what the second derivative of the sample lacks, by ``TIMES`` as many rows.
+
+        They are read where they lie, in spans that are spread evenly: a copy of random rows takes
+        longer. With it each sample leads about twice as close to the solution of all rows.
+        """
+        pulls = self.constraint_rows.pulls(multipliers)
+        scores, model = cast(MeasuredSums, at.measured).scores, cast(LinearScore, self.model)
+        step = max(1, self.n_rows // (TIMES * self._sample.n_rows))
+        n_parts, p = -(-self.n_rows // (step * _SPAN)), model.n_parameters
+
+        def of_part(start: int, stop: int) -> tuple[FloatArray, float]:
+            part = slice(start * step * _SPAN, min((start * step + 1) * _SPAN, self.n_rows))
+            weights = self.everything.loss_weights[part]
+            curved = weights * self.loss.parts(scores[part], self.targets[part]).curvature
+            for rule, pull in zip(self.rules, pulls, strict=True):
+                _, _, bent = rule.moment.parts(scores[part], self.temperature, part)
+                curved += bent * rule.row_weights[part] * pull[rule.cells[part]]
+            return model.rough_gram(part, curved), float(weights.sum())
+
+        total, share = np.zeros((p, p)), 0.0
+        for gram, weight in over_blocks(of_part, n_parts, 1):
+            total += gram
+            share += weight
+        sample = self._sample.bounded(temperature=self.temperature)
+        own = sample.measured(self.model_part(at.theta)).hessian(pulls)
+        return np.asarray(total / share - own) if share > 0 else 0.0 * total
+
+    def corrected_sample(
+        self, at: RiskEvaluation, curvature: FloatArray | None = None
+    ) -> CorrectedSample:
         """Return the sample with the values and gradients that all rows have at a point."""
         sample = self._sample.bounded(temperature=self.temperature)
-        told = cast(MeasuredSums, at.measured)
-        corrected = CorrectedSample(sample, self.model_part(at.theta), told)
+        told, w = cast(MeasuredSums, at.measured), self.model_part(at.theta)
+        lacks = np.zeros((w.size, w.size)) if curvature is None else curvature
+        corrected = CorrectedSample(sample, w, told, lacks)
         corrected.lower, corrected.upper = self.lower, self.upper
         return corrected
 

@@ -28,8 +28,14 @@ class BySample(IterativeSolver[SummedERM]):
 
     is_precise = True
 
-    def __init__(self, solver: Solver) -> None:
-        self.solver = solver
+    def __init__(
+        self,
+        solver: Solver,
+        # What the second derivative of the sample lacks, as far as it is known
+        curvature: FloatArray | None = None,
+        least_steps: int = 0,
+    ) -> None:
+        self.solver, self.curvature, self.least_steps = solver, curvature, least_steps
 
     def steps(
         self,
@@ -46,10 +52,11 @@ class BySample(IterativeSolver[SummedERM]):
         at, last = problem.evaluate(start), np.inf
         for n_iter in count():
             left = residual(problem, at, lam)
-            yield Step(at, lam, n_iter, "converged" if left <= tol else None)
+            is_done = left <= tol and n_iter >= self.least_steps
+            yield Step(at, lam, n_iter, "converged" if is_done else None)
             if not left < _SLOW * last:
                 return
             last = left
-            sample = problem.corrected_sample(at)
+            sample = problem.corrected_sample(at, self.curvature)
             found = self.solver.solve(sample, at.theta, lam, tol=_SHARE * max(left, tol))
             at, lam = problem.evaluate(found.theta), found.multipliers

@@ -49,7 +49,8 @@ def test_gradients_of_a_corrected_sample_are_those_of_its_values():
     problem = build(people(2, n=9000, n_levels=(3, 2)), RULES)
     sums = SummedERM(problem, problem.on_rows(np.arange(3000)))
     theta, multipliers = random_point(problem), random_multipliers(problem)
-    near, there = sums.corrected_sample(sums.evaluate(theta)), theta + 0.1
+    at = sums.evaluate(theta)
+    near, there = sums.corrected_sample(at, sums.curvature(at, multipliers)), theta + 0.1
 
     def value(point):
         at = near.evaluate(point)
@@ -63,6 +64,26 @@ def test_gradients_of_a_corrected_sample_are_those_of_its_values():
         at.gradient(multipliers, objective=0.0), abs=1e-12
     )
     assert near.scores(there).size == 3000
+
+
+def test_curvature_makes_the_second_derivative_that_of_more_rows(monkeypatch):
+    monkeypatch.setattr(summed, "_SPAN", 128)
+    who = people(2, n=12_000, n_levels=(3, 2), weighted=True)
+    problem = build(who, RULES)
+    theta, multipliers = random_point(problem), random_multipliers(problem)
+    p = problem.model.n_parameters
+    whole = problem.evaluate(theta).hessian(multipliers)[:p, :p]
+
+    def error(n_sample, with_curvature):
+        sums = SummedERM(problem, problem.on_rows(np.arange(n_sample)))
+        at = sums.evaluate(theta)
+        curvature = sums.curvature(at, multipliers) if with_curvature else None
+        near = sums.corrected_sample(at, curvature).evaluate(theta)
+        assert near.gradient(multipliers) == pytest.approx(at.gradient(multipliers), abs=1e-12)
+        return np.abs(near.hessian(multipliers)[:p, :p] - whole).max()
+
+    assert error(3000, True) < 1e-5  # four times as many are all
+    assert error(700, True) < 0.7 * error(700, False)
 
 
 def test_few_rows_are_the_problem_of_these_people():
