@@ -10,6 +10,7 @@ second call goes on where the first one ended.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import sys
 import time
@@ -345,7 +346,8 @@ def cost(repetitions: int = 3) -> None:
     Where no limit binds without a promise, no model of groups is fitted, so nothing is compared.
     """
     people = adult()
-    for model, n in (("linear", 5000), ("linear", 20_000), ("trees", 5000)):
+    sizes = (1000, 5000, 20_000)
+    for model, n in itertools.product(MODELS, sizes):
         for rule, limit in (("demographic_parity", 0.05), ("equalized_odds", 0.1)):
             for aware in (True, False):
                 cell = Cell("adult", "sex", rule, limit, n, aware, None, model)

@@ -11,8 +11,9 @@ _FAR = 12.0
 _N_NEWTON, _LONGEST = 20, 0.3
 # Squares of missed sums that are not worth another step, and the shortest part of a step.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# Rows of an array of what is wanted: the sums, their errors, and factors of squares of unknowns.
-_TARGET, _SCALE, _PRIOR = 0, 1, 2
+# Rows of an array of what is wanted: the sums, their errors, factors of squares of unknowns, and
+# how far off a sum may be at no cost.
+_TARGET, _SCALE, _PRIOR, _FREE = 0, 1, 2, 3
 
 
 @njit(cache=True)
@@ -46,7 +47,9 @@ def _missed_sums(gains, directions, effects, wanted, temperature, point, slopes,
             sums[1, j] += effects[i, j]
     for j in range(n_wanted):
         for one in range(2):
-            sums[one, j] = (sums[one, j] - wanted[_TARGET, j]) / wanted[_SCALE, j]
+            missed = sums[one, j] - wanted[_TARGET, j]
+            outside = max(abs(missed) - wanted[_FREE, j], 0.0)
+            sums[one, j] = math.copysign(outside, missed) / wanted[_SCALE, j]
     return n_near
 
 
@@ -64,7 +67,8 @@ def _newton_step(directions, effects, wanted, point, slopes, near, missed, step)
                     jacobian[j, k] += change * effects[i, k]
     for j in range(n):
         for k in range(n):
-            jacobian[j, k] /= wanted[_SCALE, k]
+            is_inside = wanted[_FREE, k] > 0.0 and missed[k] == 0.0
+            jacobian[j, k] = 0.0 if is_inside else jacobian[j, k] / wanted[_SCALE, k]
     curvature = np.empty((n, n))
     for j in range(n):
         step[j] = -wanted[_PRIOR, j] * point[j]
@@ -101,9 +105,9 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
     """Move ``point`` to where the sums of ``effects`` over soft decisions are nearest to wanted.
 
     The margin of row i is ``gains[i] - directions[i] @ point``; the first unknowns belong to the
-    sums, one each, the others stay. Rows of ``wanted`` are the sums, their errors, and factors of
-    squares of unknowns. At the last temperature the point is taken at which decided rows miss
-    least, if they miss less by ``clearer``.
+    sums, one each, the others stay. Rows of ``wanted`` are the sums, their errors, factors of
+    squares of unknowns, and how far off a sum may be at no cost. At the last temperature the point
+    is taken at which decided rows miss least, if they miss less by ``clearer``.
     """
     n = wanted.shape[1]
     sums, step, trial, best = np.empty((2, n)), np.zeros(n), point.copy(), point.copy()

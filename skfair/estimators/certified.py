@@ -22,8 +22,8 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import RowRates, people_needed, row_rates, walk
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.shares import estimated_shares, known_shares
+from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
-    PathRows,
     full_step,
     near_rows,
     price_paths,
@@ -239,7 +239,7 @@ def _walked(task: Task, selected: BoolArray, confidence: float) -> tuple[dict[st
     chosen = walked.step
     constant = max(float(weights @ task.worth[codes, label]) for label in (0, 1))
     is_certified = chosen >= 0 and not _is_constant(selected[:, chosen], worth, chosen, constant)
-    step = chosen if is_certified else full_step(task.rates)
+    step = chosen if is_certified else full_step(selected.shape[1])
     decided = selected[:, step]
     if not is_certified:
         _warn(task, decided, confidence, float(walked.bounds[step]))
