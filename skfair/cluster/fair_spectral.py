@@ -328,6 +328,8 @@ class FairSpectralClustering(
             dtype=[np.float64, np.float32],
             order="C",
             ensure_min_samples=2,
+            # A dense matrix of weights is looked at when it is summed up.
+            ensure_all_finite=not (affinity.is_pairwise and isinstance(X, np.ndarray)),
         )
         rules = self._rules(data.groups)
         rng = check_random_state(self.random_state)

@@ -10,6 +10,8 @@ miss the limits) the whole path is walked on all rows.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy.special import expit
 
@@ -18,6 +20,7 @@ from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import Path, Shifting
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.summed import SummedERM
 from skfair.solvers.base import Solver, SolverResult
 from skfair.solvers.erm.by_sample import BySample
 
@@ -118,7 +121,7 @@ def close_on_all_rows(
     params: SolveOptions,
 ) -> Candidate | None:
     """Go on from a solution of a sample; None if limits are then not kept, or not used."""
-    problem = judge.problem
+    problem = cast(SummedERM, judge.problem)
     path = ManyRowsPath(judge, solver, params)
     smooth = problem.bounded(temperature=found.problem.temperature)
     start = Place(smooth.centered(found.result.theta), found.result.multipliers)

@@ -119,7 +119,7 @@ def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:
     free, few = sample.candidates[0].found.result.theta, sample.judge
     here = shifted(few.problem, closed.found)
     # The sample says it, unless that is near: its differences are off by far less than this.
-    noise = 1 / np.sqrt(few.problem.targets.size)
+    noise = 1 / np.sqrt(cast(LinearConstrainedERM, few.problem).n_rows)
     if few.quality(here) > few.quality(free) - CHEAP + noise:
         return True
     return closed.quality > judge.quality(free) - CHEAP

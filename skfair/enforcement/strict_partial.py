@@ -227,9 +227,7 @@ def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
     return moved
 
 
-def _moved(
-    one: _Solved, target: Target, longest: float, rng: np.random.RandomState
-) -> _Solved:
+def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomState) -> _Solved:
     """Move from a solution to the bound, and then to more accurate solutions within it."""
     problem, model = one.problem, one.problem.model
 

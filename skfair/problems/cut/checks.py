@@ -81,7 +81,10 @@ def check_dense(
         found = over_blocks(of_rows, weights.shape[0], _FEW_ROWS)
         lowest, sums = min(part[0] for part in found), np.concatenate([part[1] for part in found])
         if not np.isfinite(sums).all() and not np.isfinite(weights).all():
-            raise ValueError("The affinity has entries that are NaN or infinite.")
+            which = "NaN" if np.isnan(weights).any() else "infinity"
+            raise ValueError(
+                f"The affinity has entries that are NaN or infinite: it contains {which}."
+            )
         if lowest < 0:
             raise _negative(lowest)
         # No weight is above its row's sum.
