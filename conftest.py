@@ -46,6 +46,7 @@ def pytest_runtest_call(item):
         return (yield)
     finally:
         item.user_properties.append(("cpu", time.process_time() - start))
+        gc.enable()  # Dask leaves it as it was when tests were found and Dask was imported: off
 
 
 def pytest_terminal_summary(terminalreporter):
