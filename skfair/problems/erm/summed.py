@@ -59,7 +59,7 @@ class MeasuredSums(Measured):
 
     def hessian(self, pulls: list[FloatArray]) -> FloatArray:
         """Refuse: the rows are not kept."""
-        raise NotImplementedError
+        raise NotImplementedError("Sums keep no rows; second derivatives come from the sample.")
 
 
 @dataclass(eq=False)
