@@ -136,14 +136,69 @@ def dense_column_sums(X, weights, origin, first, second):
 
 
 @njit(cache=True)
-def dense_two_sums(X, slopes, cells, cell_slopes, out, of_cells):
-    """Add ``slopes[i]`` times row i to ``out``, ``cell_slopes[i]`` times it to its cell's line."""
+def dense_two_sums(X, slopes, cells, cell_slopes, order, ends, out, of_cells):
+    """Add ``slopes[i]`` times row i to ``out``, ``cell_slopes[i]`` times it to its cell's line.
+
+    Four rows of a cell at a time, so that both lines are read and written once for four of them.
+    ``order`` (n_rows,) and ``ends`` (n_cells,) are overwritten: rows in the order of their cells.
+    """
+    ends[:] = 0
     for i in range(X.shape[0]):
-        a, w, row, target = slopes[i], cell_slopes[i], X[i], of_cells[cells[i]]
-        for j in range(row.size):
-            x = np.float64(row[j])
-            out[j] += a * x
-            target[j] += w * x
+        ends[cells[i]] += 1
+    first = 0
+    for c in range(ends.size):
+        first, ends[c] = first + ends[c], first
+    for i in range(X.shape[0]):
+        order[ends[cells[i]]] = i
+        ends[cells[i]] += 1
+    start = 0
+    for c in range(ends.size):
+        stop, target = ends[c], of_cells[c]
+        rest = stop - (stop - start) % 4
+        for p in range(start, rest, 4):
+            i, k, m, n = order[p], order[p + 1], order[p + 2], order[p + 3]
+            a, b, e, f = slopes[i], slopes[k], slopes[m], slopes[n]
+            s, t, u, v = cell_slopes[i], cell_slopes[k], cell_slopes[m], cell_slopes[n]
+            one, two, three, four = X[i], X[k], X[m], X[n]
+            for j in range(out.size):
+                w, x = np.float64(one[j]), np.float64(two[j])
+                y, z = np.float64(three[j]), np.float64(four[j])
+                out[j] += (a * w + b * x) + (e * y + f * z)
+                target[j] += (s * w + t * x) + (u * y + v * z)
+        for p in range(rest, stop):
+            i = order[p]
+            for j in range(out.size):
+                x = np.float64(X[i, j])
+                out[j] += slopes[i] * x
+                target[j] += cell_slopes[i] * x
+        start = stop
+
+
+@njit(cache=True)
+def logistic_rows(
+    scores, small, logs, targets, weights, steep, temperature, signs, cells, cell_weights,
+    values, sums, slopes, cell_slopes,
+):  # fmt: skip
+    """Write the weighted slopes of log loss and rate of each row; return sums of the loss.
+
+    ``small`` is exp(-abs(scores)), ``logs`` log(1 + small), ``steep`` exp(-temperature *
+    abs(scores)). Without ``signs`` rates are of positive predictions. Rates are added to their
+    cells in ``values``, their slopes in ``sums``. Returns the sums of losses and of their slopes.
+    """
+    total, total_slope = 0.0, 0.0
+    for i in range(scores.size):
+        margin, inverse = targets[i] * scores[i], 1.0 / (1.0 + small[i])
+        wrong = small[i] * inverse if margin > 0.0 else inverse
+        slopes[i] = -targets[i] * wrong * weights[i]
+        total += (logs[i] - min(margin, 0.0)) * weights[i]
+        total_slope += slopes[i]
+        sign, inverse = signs[i] if signs.size else 1.0, 1.0 / (1.0 + steep[i])
+        less = steep[i] * inverse
+        rate = inverse if sign * scores[i] > 0.0 else less
+        cell_slopes[i] = inverse * less * sign * temperature * cell_weights[i]
+        values[cells[i]] += rate * cell_weights[i]
+        sums[cells[i]] += cell_slopes[i]
+    return total, total_slope
 
 
 @njit(cache=True)

@@ -297,7 +297,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
             sensitive_features=sensitive_features,
             control_features=control_features,
             sample_weight=sample_weight,
-            **ROW_CHECKS,
+            **self._row_checks(X),
         )
         self.classes_ = read_classes(data.y)
         self._begin_certificate()

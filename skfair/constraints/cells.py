@@ -217,7 +217,7 @@ def split_into_cells(
     if among_counted:
         quotients, averages = _quotients(averages, class_of_cell.astype(float))
     return CellTable(
-        np.where(is_counted, number, 0)[split.codes],
+        split.codes if is_counted.all() else np.where(is_counted, number, 0)[split.codes],
         row_weights,
         *averages,
         quotients,

@@ -13,7 +13,7 @@ import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.enforcement.threshold_bins import make_scan
-from skfair.problems.erm.problem import RuledProblem
+from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
 
 SLACK = 0.004  # accuracy that a lower temperature may cost
@@ -80,6 +80,7 @@ class Judge:
         self.by_accuracy = is_classifier and self.has_rates
         self.slack = slack if self.by_accuracy else 0.0
         self.scan = make_scan(problem) if is_classifier and all(is_rate) else None
+        self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
 
     @property
     def least_limit(self) -> float:
@@ -111,15 +112,21 @@ class Judge:
     def quality(self, theta: FloatArray) -> float:
         """Return the accuracy at the threshold 0, or minus the objective."""
         if self.by_accuracy:
-            return self.problem.decide(self.problem.scores(theta)).right
+            return self._decisions(theta).right
         return -self.free.evaluate(self.problem.model_part(theta)).objective
+
+    def _decisions(self, theta: FloatArray) -> Decisions:
+        """Return the decisions at the threshold 0; those of the last point are kept."""
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self.problem.decide(self.problem.scores(theta))
+        return self._last[1]
 
     def compare(
         self, problem: RuledProblem, theta: FloatArray, multipliers: FloatArray | None
     ) -> TrueValues:
         """Compare true with smooth values, every centre in the middle of its rates."""
         lower, upper = self.problem.lower, self.problem.upper
-        means = self.problem.decide(self.problem.scores(theta)).means
+        means = self._decisions(theta).means
         true = self.constraints(means)
         beyond = np.maximum(lower - true, true - upper)
         is_reached = any(

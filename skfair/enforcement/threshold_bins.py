@@ -29,7 +29,7 @@ from skfair.problems.erm.problem import RuledProblem
 from skfair.utils.threads import over_blocks
 
 # From so many scores on they are put into bins.
-_MANY = 1 << 17
+_MANY = 25_000
 # Scores that the range of the bins is chosen by, and the share of them beyond each end.
 _SEEN, _TAIL = 4096, 0.002
 # Parts of the rows whose counts are kept apart, and rows that are read at a time.

@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
 from skfair.base import SensitiveFeaturesMixin, report_iterations
@@ -38,7 +39,7 @@ from skfair.groups.limits import loosest
 from skfair.losses import Loss
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
-from skfair.models.units import product
+from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver
 from skfair.utils.older import CallbackSupportMixin
@@ -125,14 +126,30 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     # --- steps of a fit ------------------------------------------------------------------------
 
+    def _row_checks(self, X: MatrixLike) -> dict[str, Any]:
+        """Return what rows must be.
+
+        Whether all of very many numbers are finite is seen by the sums over the columns, which
+        linear scores need anyway: so they are read once less.
+        """
+        has_numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+        is_summed = self.model is None and not self._layers() and self.confidence is None
+        is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
+        return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
+
     def _build(self, data: TrainingData, task: Task, *, n_earlier: int = 0) -> Problem:
         """Build the problem."""
         rules = active_rules(self.constraint, self._task, data)
         options = ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model)
-        limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
-        return build_problem(
-            data, task, rules, self.max_disparity, limits, options, n_earlier=n_earlier
-        )
+        try:
+            limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
+            return build_problem(
+                data, task, rules, self.max_disparity, limits, options, n_earlier=n_earlier
+            )
+        except ValueError:
+            if isinstance(data.X, np.ndarray):  # it may be that of numbers not yet looked at
+                assert_all_finite(data.X, estimator_name=type(self).__name__, input_name="X")
+            raise
 
     def _limits(self) -> Limits:
         """Return floors and budgets; classifiers have parameters for them."""
@@ -187,7 +204,8 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         """Store the model and what it keeps of the rules, and warn if that is not enough."""
         theta = found.result.theta
         self._store_model(self._model(problem, task, theta, found.shift, found.scale))
-        decisions = problem.decide(self._own_scores(data, task))
+        known = erm_report.scores_of_same_sign(problem, found)
+        decisions = problem.decide(self._own_scores(data, task) if known is None else known)
         solution = erm_report.solution(problem, found, task.scale, self.tol)
         self.__dict__.update(solution, **erm_report.disparities(problem, decisions, task.scale))
         if self.enforce == "surrogate":

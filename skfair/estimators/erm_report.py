@@ -13,6 +13,7 @@ from skfair.enforcement.judge import StrictResult
 from skfair.estimators.erm_problem import Problem, TargetScale
 from skfair.models.base import ScoreModel
 from skfair.models.plug_in import ScoreFunction
+from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import Decisions
 from skfair.utils.warn import warn_user
 
@@ -92,6 +93,22 @@ def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: flo
         "history_": result.history,
         "status_": "converged" if is_solved else result.status,
     }
+
+
+def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | None:
+    """Return scores known of the solution if the same rows are positive in predictions, else None.
+
+    Predictions compute scores anew, and rounding moves them a little; here none is so close to 0.
+    """
+    theta = found.result.theta
+    is_of_signs = all(rule.moment.is_rate for rule in problem.rules) and found.scale > 0
+    known = found.problem.known_scores(theta) if is_of_signs else None
+    if known is None or not isinstance(problem, LinearConstrainedERM):
+        return None
+    scores = known + found.shift
+    moved = problem.model.rounding(problem.model_part(theta)) + 1e-14 * abs(found.shift)
+    is_same = scores.size == problem.n_rows and bool(np.all(np.abs(scores) > 4 * moved))
+    return scores if is_same else None
 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:

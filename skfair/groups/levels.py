@@ -140,13 +140,15 @@ class GroupLevels:
 def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, IntArray]:
     """Number the tuples of codes that occur, in lexicographic order, and list them."""
     # One integer numbers the tuples of as many columns as fit into it; then those are merged.
-    joint, n_joint = parts[0], int(shape[0])
+    joint, n_joint, is_merged = parts[0], int(shape[0]), False
     for part, size in zip(parts[1:], shape[1:].tolist(), strict=True):
         if n_joint * size >= 2**62:
             joint, levels = factorize(joint)
-            n_joint = len(levels)
+            n_joint, is_merged = len(levels), True
         joint, n_joint = joint * size + part, n_joint * size
-    codes, _ = factorize(joint)
+    codes, levels = factorize(joint)
+    if not is_merged:  # the integers say what they stand for, without a look at the rows
+        return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
 

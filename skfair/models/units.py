@@ -14,7 +14,7 @@ from skfair.utils.threads import over_blocks
 # Rows per block of passes that need a copy of the rows, and of those that do not.
 BLOCK_ROWS, _THREAD_ROWS = 4096, 1 << 14
 # From so many rows on a kernel reads columns, which makes no copy of a block.
-_MANY_ROWS = 1 << 17
+MANY_ROWS = 1 << 17
 
 
 # Dense data of at most this share of nonzeros are kept as CSR.
@@ -173,7 +173,7 @@ def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[Float
 
     They can be added over blocks of rows, with weights that add up to 1 over all of them.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(X, np.ndarray):
             return _dense_sums(X, weights, origin)
         return _sparse_sums(X, weights, origin)
@@ -182,7 +182,7 @@ def column_sums(X: Rows, weights: FloatArray, origin: FloatArray) -> tuple[Float
 def _dense_sums(
     X: NDArray[Any], weights: FloatArray, origin: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    is_long = X.shape[0] >= _MANY_ROWS
+    is_long = X.shape[0] >= MANY_ROWS
     if is_long:
         from skfair._kernels.linear import dense_column_sums
 

@@ -20,8 +20,11 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
 from skfair.constraints.moments import Moment, Rate
+from skfair.estimators import erm, erm_report
+from skfair.estimators.erm_report import scores_of_same_sign
 from skfair.exceptions import MissingGroupsWarning
 from skfair.losses import SmoothErrors
+from skfair.models import units
 from skfair.solvers import SOLVERS, ALNewton
 from tests.small_problems import loans
 
@@ -682,3 +685,49 @@ def test_one_model_whatever_the_solver_and_the_order_of_the_rows(rule, seed):
         assert other.objective_ == pytest.approx(model.objective_, rel=1e-8)
         assert other.train_disparity_ == pytest.approx(model.train_disparity_, abs=1e-12)
         assert (other.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("is_mostly_zero", [False, True])
+@pytest.mark.parametrize("is_long", [False, True])
+def test_very_many_numbers_are_refused_like_few(wrong, is_mostly_zero, is_long, monkeypatch):
+    X, y, groups = people()
+    X *= (X > 1.5) | (not is_mostly_zero)
+    X[17, 2] = wrong
+
+    def refusal(**params):
+        with pytest.raises(ValueError, match="X") as error:
+            ConstrainedERMClassifier(**params).fit(X, y, sensitive_features=groups)
+        return str(error.value)
+
+    expected = refusal()
+    monkeypatch.setattr(erm, "MANY_ROWS", 100)
+    monkeypatch.setattr(units, "MANY_ROWS", 100 if is_long else 10_000)
+    assert refusal() == expected
+    assert refusal(min_rate="as before") == expected
+    assert ("overflow" in expected) == np.isfinite(wrong)
+
+
+@pytest.mark.parametrize("case", ["", "scaled", "moved"])
+def test_known_scores_are_read_unless_rounding_may_change_a_sign(case):
+    X, y, groups = people()
+    model = ConstrainedERMClassifier("demographic_parity", 0.05)
+    model.fit(X, y, sensitive_features=groups)
+    seen = {}
+
+    def solved(problem, found):
+        seen["all"] = problem, found
+        return scores_of_same_sign(problem, found)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(erm_report, "scores_of_same_sign", solved)
+        model.fit(X, y, sensitive_features=groups)
+    problem, found = seen["all"]
+    if case == "scaled":
+        found = found._replace(scale=2.0)
+    if case == "moved":  # onto the threshold
+        near = found.problem.scores(found.result.theta)[0]
+        assert scores_of_same_sign(problem, found._replace(shift=-near * (1 + 1e-15))) is None
+        return
+    known = scores_of_same_sign(problem, found)
+    assert np.array_equal(known > 0, model.predict(X) == model.classes_[1])

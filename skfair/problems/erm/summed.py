@@ -13,7 +13,9 @@ from typing import ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from skfair._typing import FloatArray
-from skfair.losses import Loss
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.moments import Rate
+from skfair.losses import LogLoss, Loss
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM, MeasuredRows
 from skfair.problems.erm.problem import Matrix, Measured, RiskEvaluation, RuledProblem
@@ -25,8 +27,9 @@ from skfair.utils.threads import over_blocks
 # where there are so many times as many rows.
 FEW_ROWS, FEW_ROWS_PER_PARAMETER, FEW_ROWS_PER_CELL = 30_000, 200, 1000
 TIMES = 4
-# Rows that are read at a time, and parts of the rows whose sums are kept apart.
-_BLOCK_ROWS, _PARTS = 1 << 13, 24
+# Rows that are read at a time, and their bytes: they are read twice, from the second cache.
+_BLOCK_ROWS, _BLOCK_BYTES = 1 << 13, 1 << 20
+_PARTS = 24  # of the rows, whose sums are kept apart
 # Neighbouring rows whose second derivatives are seen.
 _SPAN = 1 << 11
 
@@ -218,11 +221,13 @@ class SummedERM(LinearConstrainedERM):
         count_passes(1.0)
         coef, intercept = self.model.raw(w)
         scores = np.empty(self.n_rows)
+        row_bytes = cast(LinearScore, self.model).X[:1].nbytes
+        n_block = min(_BLOCK_ROWS, max(256, 1 << (_BLOCK_BYTES // row_bytes).bit_length() - 1))
 
         def of_part(start: int, stop: int) -> list[_Sums]:
             sums = self._no_sums()
-            for first in range(start, stop, _BLOCK_ROWS):
-                part = slice(first, min(first + _BLOCK_ROWS, stop))
+            for first in range(start, stop, n_block):
+                part = slice(first, min(first + n_block, stop))
                 self._add_block(part, coef, intercept, scores[part], sums)
             return sums
 
@@ -254,25 +259,65 @@ class SummedERM(LinearConstrainedERM):
         """Write the scores of a block of rows to ``z`` and add what the rows say to sums."""
         from skfair._kernels.linear import dense_cell_sums, dense_row_scores, dense_two_sums
 
-        X, weights = self.model.X[part], self.everything.loss_weights[part]
+        X, of_loss = self.model.X[part], sums[0]
         dense_row_scores(X, coef, z)
         z += intercept
-        loss, of_loss = self.loss.parts(z, self.targets[part]), sums[0]
-        slope = np.multiply(loss.slope, weights)
-        of_loss.values[0] += weights @ loss.value
-        of_loss.slopes[0] += slope.sum()
         if not self.rules:
-            of_loss.rows[0] += slope @ X
-        for k, (rule, total) in enumerate(zip(self.rules, sums[1:], strict=True)):
-            cells, of_rows = rule.cells[part], rule.row_weights[part]
-            value, slopes, _ = rule.moment.parts(z, self.temperature, part)
-            slopes = np.multiply(slopes, of_rows, out=slopes)
-            total.values[:] += np.bincount(cells, of_rows * value, rule.n_cells)
-            total.slopes[:] += np.bincount(cells, slopes, rule.n_cells)
-            if k:
-                dense_cell_sums(X, cells, slopes, total.rows)
-            else:
-                dense_two_sums(X, slope, cells, slopes, of_loss.rows[0], total.rows)
+            of_loss.rows[0] += self._loss_slopes(part, z, of_loss) @ X
+            return
+        first, *others = zip(self.rules, sums[1:], strict=True)
+        rule, total = first
+        if type(self.loss) is LogLoss and type(rule.moment) is Rate:
+            slope, slopes = self._logistic_slopes(part, z, of_loss, total)
+        else:
+            slope = self._loss_slopes(part, z, of_loss)
+            slopes = self._rule_slopes(rule, part, z, total)
+        order, ends = np.empty(z.size, np.int64), np.empty(rule.n_cells, np.int64)
+        lines = of_loss.rows[0], total.rows
+        dense_two_sums(X, slope, rule.cells[part], slopes, order, ends, *lines)
+        for rule, total in others:
+            slopes = self._rule_slopes(rule, part, z, total)
+            dense_cell_sums(X, rule.cells[part], slopes, total.rows)
+
+    def _loss_slopes(self, part: slice, z: FloatArray, total: _Sums) -> FloatArray:
+        """Return the weighted slopes of the loss of some rows; add it and them to sums."""
+        weights, loss = self.everything.loss_weights[part], self.loss.parts(z, self.targets[part])
+        slope = np.multiply(loss.slope, weights)
+        total.values[0] += weights @ loss.value
+        total.slopes[0] += slope.sum()
+        return slope
+
+    def _rule_slopes(
+        self, rule: BoundConstraint, part: slice, z: FloatArray, total: _Sums
+    ) -> FloatArray:
+        """Return the weighted slopes of the moments of some rows; add them and these to sums."""
+        cells, weights = rule.cells[part], rule.row_weights[part]
+        value, slopes, _ = rule.moment.parts(z, self.temperature, part)
+        slopes = np.multiply(slopes, weights, out=slopes)
+        total.values[:] += np.bincount(cells, weights * value, rule.n_cells)
+        total.slopes[:] += np.bincount(cells, slopes, rule.n_cells)
+        return slopes
+
+    def _logistic_slopes(
+        self, part: slice, z: FloatArray, of_loss: _Sums, of_rule: _Sums
+    ) -> tuple[FloatArray, FloatArray]:
+        """Do both for log loss and the first rule, on rates: they share exponentials."""
+        from skfair._kernels.linear import logistic_rows
+
+        rule, slopes = self.rules[0], np.empty((2, z.size))
+        signs = cast(Rate, rule.moment).signs
+        size = np.negative(np.abs(z))
+        small = steep = np.exp(size)
+        if self.temperature != 1:
+            size *= self.temperature
+            steep = np.exp(size)
+        of_rows = small, np.log1p(small), self.targets[part], self.everything.loss_weights[part]
+        of_rates = steep, self.temperature, np.empty(0) if signs is None else signs[part]
+        of_cells = rule.cells[part], rule.row_weights[part], of_rule.values, of_rule.slopes
+        value, slope = logistic_rows(z, *of_rows, *of_rates, *of_cells, *slopes)
+        of_loss.values[0] += value
+        of_loss.slopes[0] += slope
+        return slopes[0], slopes[1]
 
 
 def _pulled(
