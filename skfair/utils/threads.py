@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ParamSpec, TypeVar
 
 import joblib
@@ -119,7 +119,8 @@ def _made_by_threads(
     # Each thread gets the settings of numpy's errors that hold here.
     own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
     others = [threading.Thread(target=one.run, args=(work,), daemon=True) for one in contexts]
-    with _controller().limit(limits=1, user_api="blas"):
+    is_limited = _allowed.get() is not None  # by one_blas_thread: to do it again takes 0.05 ms
+    with nullcontext() if is_limited else _controller().limit(limits=1, user_api="blas"):
         for thread in others:
             thread.start()
         own.run(work)

@@ -25,6 +25,7 @@ SAMPLE_ROWS_PER_PARAMETER = 20
 SAMPLE_ROWS_PER_CELL = 50
 # Rows per block: what is computed of them stays in the second cache.
 BLOCK_ROWS = 1 << 14
+DECIDED_ROWS = 1 << 16  # where little is computed, threads wait for each other between blocks
 # From this many constraints on, gradients of all cells are cheaper than one pull-back for each.
 MANY_CONSTRAINTS = 4
 
@@ -202,7 +203,7 @@ class ConstrainedERM(RuledProblem):
             return means, float(right), float(own @ is_positive)
 
         means, shares = [np.zeros(rule.n_cells) for rule in self.rules], np.zeros(2)
-        for of_rules, *of_rows in over_blocks(of_block, scores.size, BLOCK_ROWS):
+        for of_rules, *of_rows in over_blocks(of_block, scores.size, DECIDED_ROWS):
             shares += of_rows
             for total, of_rule in zip(means, of_rules, strict=True):
                 total += of_rule

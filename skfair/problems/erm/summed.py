@@ -28,7 +28,7 @@ from skfair.utils.threads import over_blocks
 FEW_ROWS, FEW_ROWS_PER_PARAMETER, FEW_ROWS_PER_CELL = 30_000, 200, 1000
 TIMES = 4
 # Rows that are read at a time, and their bytes: they are read twice, from the second cache.
-_BLOCK_ROWS, _BLOCK_BYTES = 1 << 13, 1 << 20
+_BLOCK_ROWS, _BLOCK_BYTES = 1 << 13, 1 << 21
 _PARTS = 24  # of the rows, whose sums are kept apart
 # Neighbouring rows whose second derivatives are seen.
 _SPAN = 1 << 11
