@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, svd
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import IntArray
 from skfair.cluster.limits import attribute_balances, count_balances, data_balances
+from skfair.cluster.starts import best_runs
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import Rules
@@ -107,12 +105,12 @@ def unit_rows(points: NDArray[Any]) -> NDArray[Any]:
 def labels_by_kmeans(
     points: NDArray[Any], n_clusters: int, n_init: int, rng: np.random.RandomState
 ) -> IntArray:
-    """Return the labels of k-means."""
-    with warnings.catch_warnings():
-        # Fewer distinct points than clusters: some stay empty, as the balances will say.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        # In double precision: its choice of starts converts float32 again for every centre.
-        model = KMeans(n_clusters, n_init=n_init, random_state=rng).fit(points.astype(np.float64))
+    """Return the labels of the best of several runs of k-means.
+
+    With fewer distinct points than clusters some stay empty, as the balances will say.
+    """
+    even = np.ones(len(points))
+    (model,) = best_runs([points], even, n_clusters, "k-means++", n_init, rng, max_iter=300)
     return np.asarray(model.labels_, dtype=np.int64)
 
 

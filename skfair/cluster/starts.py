@@ -42,7 +42,7 @@ def starting_centers(
         ]
         means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, None]
         seen.append(points - means.astype(points.dtype)[cells])
-    plain, *apart = _best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
+    plain, *apart = best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
     starts = [plain.cluster_centers_]
     for kmeans in apart:
         member = np.eye(problem.n_clusters)[kmeans.labels_] * weights[:, None]
@@ -52,13 +52,14 @@ def starting_centers(
     return [start.astype(np.float64) for start in starts]
 
 
-def _best_runs(
+def best_runs(
     seen: list[NDArray[Any]],  # points, seen in several ways
     weights: FloatArray,
     n_clusters: int,
     init: str,
     n_trials: int,
     rng: np.random.RandomState,
+    max_iter: int = 50,
 ) -> list[KMeans]:
     """Return the best of several plain k-means runs on each; threads share the runs."""
     seeds = rng.randint(np.iinfo(np.int32).max, size=len(seen) * n_trials)
@@ -66,7 +67,7 @@ def _best_runs(
     def run(i: int, _: int) -> KMeans:
         points, seed = seen[i // n_trials], np.random.RandomState(seeds[i])
         first = points[spread_rows(points, weights, n_clusters, seed)] if "+" in init else init
-        kmeans = KMeans(n_clusters, init=first, n_init=1, max_iter=50, random_state=seed)
+        kmeans = KMeans(n_clusters, init=first, n_init=1, max_iter=max_iter, random_state=seed)
         with one_thread():  # OpenMP counts the threads of each thread of Python by itself
             return kmeans.fit(points, sample_weight=weights)
 

@@ -70,12 +70,15 @@ def check_dense(
     A few rows at a time are read from memory once, and looked at where the processor keeps them.
     """
     read = weights if weights.dtype == dtype else np.empty(weights.shape, dtype)
+    ones, is_double = np.ones(weights.shape[1]), weights.dtype == np.float64
 
     def of_rows(start: int, stop: int) -> tuple[float, NDArray[np.float64]]:
         rows = weights[start:stop]
         if read is not weights:
             read[start:stop] = rows
-        return float(rows.min()), rows.sum(axis=1, dtype=np.float64)
+        # A product is the fastest sum, if there is nothing to convert.
+        sums = rows @ ones if is_double else rows.sum(axis=1, dtype=np.float64)
+        return float(read[start:stop].min()), sums
 
     with np.errstate(over="ignore", invalid="ignore"):
         found = over_blocks(of_rows, weights.shape[0], _FEW_ROWS)
@@ -102,7 +105,10 @@ def _asymmetry(matrix: NDArray[Any], begin: int, end: int) -> float:
     worst = 0.0
     for start in range(begin, matrix.shape[0], 2 * _ROWS):
         stop = start + 2 * _ROWS
-        apart = matrix[begin:end, start:stop] - matrix[start:stop, begin:end].T
+        rows, columns = matrix[begin:end, start:stop], matrix[start:stop, begin:end].T
+        if np.array_equal(rows, columns):
+            continue
+        apart = rows - columns
         worst = max(worst, float(apart.max()), -float(apart.min()))
     return worst
 
