@@ -9,79 +9,14 @@ are read where they are, and only few weighted rows that stand for all others tr
 (:mod:`skfair.blocks.weighted_rows`).
 """
 
-from skfair.metrics.clusters import (
-    balance_score,
-    cluster_balances,
-    kl_fairness_error,
-    share_deviation,
-    share_ratio,
-)
-from skfair.metrics.costs import kmeans_cost, normalized_cut, price_of_fairness
-from skfair.metrics.disparity_tests import (
-    DisparityTest,
-    disparity_test,
-    disparity_upper_bound,
-    sample_size,
-)
-from skfair.metrics.fronts import coverage, hypervolume, nondominated
-from skfair.metrics.group_metric import GroupMetric, make_group_metric
-from skfair.metrics.intervals import NoiseFloor, noise_floor, suggest_interval
-from skfair.metrics.labels import (
-    accuracy_parity_difference,
-    accuracy_parity_ratio,
-    demographic_parity_difference,
-    demographic_parity_ratio,
-    equal_opportunity_difference,
-    equal_opportunity_ratio,
-    equalized_odds_difference,
-    equalized_odds_ratio,
-    false_negative_parity_difference,
-    false_negative_parity_ratio,
-    false_positive_parity_difference,
-    false_positive_parity_ratio,
-    independence_gap,
-    largest_false_negative_rate,
-    largest_false_positive_rate,
-    largest_selection_rate,
-    predictive_parity_difference,
-    predictive_parity_ratio,
-    separation_gap,
-    sufficiency_gap,
-    treatment_equality_difference,
-    treatment_equality_ratio,
-)
-from skfair.metrics.losses import (
-    excess_loss,
-    largest_group_loss,
-    loss_parity_difference,
-    mean_score_difference,
-)
-from skfair.metrics.partial import (
-    partial_ccdf_gap,
-    partial_group_auc_gap,
-    partial_statistical_parity_gap,
-)
-from skfair.metrics.partial_rates import (
-    partial_demographic_parity_gap,
-    partial_equal_opportunity_gap,
-    partial_equalized_odds_gap,
-)
-from skfair.metrics.rankings import exposure_gap, ndcg, pair_error_gap, rank_gap
-from skfair.metrics.report_table import Report
-from skfair.metrics.reports import fairness_report, group_report
-from skfair.metrics.scorers import (
-    FairnessScorer,
-    get_scorer,
-    get_scorer_names,
-    make_fairness_scorer,
-)
-from skfair.metrics.scores import (
-    group_auc_gap,
-    inter_group_pairwise_gap,
-    intra_group_pairwise_gap,
-    statistical_parity_gap,
-    wasserstein_gap,
-)
+from typing import TYPE_CHECKING
+
+from skfair.utils.deferred import deferred
+
+if TYPE_CHECKING:
+    from skfair.metrics._all import *
+else:
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
     # labels

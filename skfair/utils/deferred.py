@@ -1,0 +1,34 @@
+"""Public names of a sub-package that are imported when one of them is first asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are those of its ``_all``.
+
+    Files inside the package can then be imported without all the others: clustering needs two
+    of the metrics and a few of the solvers.
+
+    Examples
+    --------
+    >>> from skfair.utils.deferred import deferred
+    >>> get, names = deferred("skfair.metrics")
+    >>> get("hypervolume").__module__, "hypervolume" in names()
+    ('skfair.metrics.fronts', True)
+    """
+
+    def get(name: str) -> Any:
+        public = vars(sys.modules[package])["__all__"] if package in sys.modules else ()
+        if name not in public:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}._all"), name)
+
+    def names() -> list[str]:
+        return sorted(vars(import_module(package))["__all__"])
+
+    return get, names
