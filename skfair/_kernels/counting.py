@@ -1,13 +1,27 @@
 """Counting of codes."""
 
+import numpy as np
+
 from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)
-def count_codes(codes, out):
-    """Add to ``out`` how often each code occurs; codes must be places of ``out``."""
-    for i in range(codes.size):
-        out[codes[i]] += 1
+def count_triples(first, second, third, lowest, widths, strides, out):
+    """Add to ``out`` how often three numbers occur together; return whether all have a place there.
+
+    The place of numbers is the sum of strides times what they are above the lowest one.
+    """
+    for i in range(first.size):
+        one, two, three = first[i] - lowest[0], second[i] - lowest[1], third[i] - lowest[2]
+        # Numbers below the lowest one are large without their sign.
+        if (
+            np.uint64(one) >= np.uint64(widths[0])
+            or np.uint64(two) >= np.uint64(widths[1])
+            or np.uint64(three) >= np.uint64(widths[2])
+        ):
+            return False
+        out[one * strides[0] + two * strides[1] + three * strides[2]] += 1
+    return True
 
 
 @njit(cache=True)

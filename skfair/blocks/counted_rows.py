@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,10 +68,12 @@ def is_long(column: Any) -> bool:
 def _count(columns: list[NDArray[Any]]) -> _Counts | None:
     """Count the combinations of all rows; None if they may be too many."""
     numbers = [one.view(np.uint8) if one.dtype.kind == "b" else one for one in columns]
-    if _count_block([one[:1024] for one in numbers]) is None:
+    likely = _range([one[:1024] for one in numbers])
+    if likely is None:
         return None
     parts = over_blocks(
-        lambda start, stop: _count_block([one[start:stop] for one in numbers]), numbers[0].size
+        lambda start, stop: _count_block([one[start:stop] for one in numbers], likely),
+        numbers[0].size,
     )
     known = [part for part in parts if part is not None]
     firsts = np.array([part.lowest for part in known], dtype=object)
@@ -84,24 +87,47 @@ def _count(columns: list[NDArray[Any]]) -> _Counts | None:
     return _Counts(lowest.tolist(), table)
 
 
-def _count_block(columns: list[NDArray[Any]]) -> _Counts | None:
-    """Count the combinations of some rows; None if they may be too many."""
-    from skfair._kernels.counting import count_codes
+def _range(columns: list[NDArray[Any]]) -> tuple[list[int], list[int]] | None:
+    """Return the lowest number and the width of each column; None if these are too many places."""
+    lowest = [int(one.min()) for one in columns]
+    widths = [int(one.max()) - low + 1 for one, low in zip(columns, lowest, strict=True)]
+    return (lowest, widths) if prod(widths) <= _MOST else None
 
-    lowest, shape, size = [], [], 1
-    for column in columns:
-        first, last = int(column.min()), int(column.max())
-        lowest.append(first)
-        shape.append(last - first + 1)
-        size *= shape[-1]
-    if size > _MOST:
+
+def _count_block(
+    columns: list[NDArray[Any]], likely: tuple[list[int], list[int]]
+) -> _Counts | None:
+    """Count the combinations of some rows; None if they may be too many.
+
+    Other rows say where numbers are likely; if some lie outside, their range is found first.
+    """
+    counts = _counted_within(columns, *likely)
+    if counts is None and (own := _range(columns)) is not None:
+        counts = _counted_within(columns, *own)
+    return counts
+
+
+def _counted_within(
+    columns: list[NDArray[Any]], lowest: list[int], widths: list[int]
+) -> _Counts | None:
+    """Count the combinations of some rows; None if a number is outside of the range."""
+    from skfair._kernels.counting import count_triples
+
+    numbers, firsts = [], []
+    for column, first in zip(columns, lowest, strict=True):
+        # Differences of the longest unsigned integers fit into int64, and they themselves may not.
+        is_long = column.dtype == np.uint64
+        numbers.append(
+            np.require(column - np.uint64(first) if is_long else column, np.int64, ["C", "W"])
+        )
+        firsts.append(0 if is_long else first)
+    strides = [prod(widths[k + 1 :]) for k in range(len(widths))]
+    for _ in range(3 - len(columns)):  # the kernel takes three: the last one again, without effect
+        numbers.append(numbers[-1])
+    padded = np.zeros((3, 3), np.int64)
+    padded[:, : len(columns)] = firsts, widths, strides
+    padded[:2, len(columns) :] = padded[:2, len(columns) - 1 : len(columns)]
+    table = np.zeros(prod(widths), np.int64)
+    if not count_triples(*numbers, *padded, table):
         return None
-    codes = np.zeros(columns[0].size, np.int64)
-    for column, first, width in zip(columns, lowest, shape, strict=True):
-        codes *= width
-        # Differences fit into the type of unsigned integers, and into int64.
-        own = column if column.dtype.kind == "u" else column.astype(np.int64, copy=False)
-        codes += (own - first if first else own).astype(np.int64, copy=False)
-    table = np.zeros(size, np.int64)
-    count_codes(codes, table)
-    return _Counts(lowest, table.reshape(shape))
+    return _Counts(lowest, table.reshape(widths))

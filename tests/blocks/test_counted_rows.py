@@ -62,6 +62,25 @@ def test_the_ends_of_a_type_are_counted(dtype, short):
         assert found["sample_weight"].tolist() == [100, 100]
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.int64, np.uint64])
+def test_numbers_that_come_late_are_counted(dtype, short):
+    """The first rows say which numbers are likely; others may lie above or below these."""
+    low = 0 if dtype is np.uint64 else -3
+    column = np.repeat(np.array([4, 5, 9, 4 + low], dtype), [2000, 500, 300, 200])
+    groups = (np.arange(3000) % 3).astype(dtype)
+    for given in (column, np.asfortranarray(np.stack([column, groups]))[0]):
+        given.flags.writeable = False
+        found = counted_rows.counted({"y_pred": given, "sensitive_features": groups}, ("y_pred",))
+        for value, group, count in zip(
+            found["y_pred"],
+            np.asarray(found["sensitive_features"].codes[0]),
+            found["sample_weight"],
+            strict=True,
+        ):
+            assert count == np.sum((column == value) & (groups == group))
+        assert found["sample_weight"].sum() == 3000
+
+
 def test_what_is_no_small_integer_is_left_to_others(short):
     few = np.zeros(200, np.int64)
     wide = np.where(np.arange(200) == 150, 10**6, 0)  # seen late
