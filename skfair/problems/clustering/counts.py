@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray, Seed
@@ -31,6 +32,8 @@ from skfair.utils.threads import over_blocks
 _MAX_RULES = 100_000
 # Rows are whole: a share may be missed by less than one of them.
 _ALMOST_ONE = 1 - 1e-9
+# Of more rows than this a sample is drawn another way.
+_MANY_ROWS = 100_000
 
 
 class Rules(NamedTuple):
@@ -226,7 +229,11 @@ class GroupedRows:
         """Draw rows at random, in rising order; all of them if there are no more."""
         if self.n_samples <= n_rows:
             return np.arange(self.n_samples)
-        rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
+        if self.n_samples <= _MANY_ROWS:
+            rows = sample_without_replacement(self.n_samples, n_rows, random_state=random_state)
+        else:  # that takes a step for each row which is there; this one for each that is drawn
+            rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+            rows = rng.choice(self.n_samples, n_rows, replace=False, shuffle=False)
         return np.sort(rows)
 
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:

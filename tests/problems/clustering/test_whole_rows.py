@@ -146,3 +146,20 @@ def test_too_many_undecided_moves_are_tried_only_if_there_is_much_to_gain(monkey
     monkeypatch.undo()
     monkeypatch.setattr(placement, "SMALL", 100)
     assert np.array_equal(assign(problem, centers, exact=True).labels, plain.labels)
+
+
+@pytest.mark.parametrize("n", [300, 150_000])
+def test_a_sample_of_rows_is_drawn_evenly_and_again(n):
+    """Of many rows it is drawn another way."""
+    problem, tenth = problem_of(n // 2, n - n // 2, 0.5), n // 10
+    drawn = [problem.sample_rows(tenth, seed) for seed in (0, 0, 1)]
+    for rows in drawn:
+        assert rows.size == np.unique(rows).size == tenth
+        assert (np.diff(rows) > 0).all()
+        assert rows[0] >= 0
+        assert rows[-1] < n
+        low = np.sum(rows < n // 2)
+        assert abs(low - tenth / 2) < 4 * np.sqrt(tenth / 4)
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+    assert np.array_equal(problem.sample_rows(n, 0), np.arange(n))
