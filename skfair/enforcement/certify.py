@@ -30,6 +30,8 @@ _PRECISION, _N_TRIALS = 1e-6, 40
 _FOUND = 2e-7
 # Quantiles so far from the level do not tell where it is reached.
 _STEEP = 3.0
+# Rough p-values that are further from the level than this decide.
+_ROUGH = 1e-4
 # Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
@@ -248,7 +250,10 @@ def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
     share, size = rates.counts(selected)
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
     for block in rates.blocks:
-        found = _p_values(block, share, size, block.limit)
+        found = _p_values(block, share, size, block.limit, quick=True)
+        # Those that a rough one does not decide.
+        near = np.flatnonzero(np.abs(found - (1 - confidence)) < _ROUGH)
+        found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
         p_values = np.maximum(p_values, found)
         disparities = np.maximum(disparities, _disparities(block, share, size))
         bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence, found))

@@ -107,13 +107,14 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> list[FloatArray]:
     """Return the steps of leg 1, up to the share of selected rows with which leg 2 begins."""
     rows, found = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
+    no_gap = solver.targets(0.0)
     for share in SHARES:
         wanted = share * full if rows.from_few else 1 - share * (1 - full)
         if not first:  # no prices but one for all
             found[:, -1] = [
                 np.quantile(rows.gains[rows.folds != k], 1 - one) for k, one in enumerate(wanted)
             ]
-        window = solver.window(found, _SAFE) if solver.has_several else solver.targets(0.0)
+        window = solver.window(found, _SAFE) if solver.has_several else no_gap
         found = solver.solve(found, window, wanted, _LAST)
         # Decisions that are far from all rows of a group are too sharp to tell where these
         # lie. Later steps begin at the first one, so there both ways are tried.
@@ -180,13 +181,17 @@ def starts_with_few(rates: RowRates, gains: FloatArray, is_rare: bool, confidenc
         return is_rare
     full = float(rates.weights @ (gains > 0))
     shares = np.array([0.0, *SHARES, 1.0])
+    wanted = np.concatenate([shares * full, 1 - shares * (1 - full)])
+    selected = gains[:, None] > np.quantile(gains, 1 - wanted)
+    likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
+    constant = max(0.0, float(rates.weights @ gains))
     worth: list[float] = []
-    for wanted in (shares * full, 1 - shares * (1 - full)):
-        selected = gains[:, None] > np.quantile(gains, 1 - wanted)
-        likely = special.ndtri(1 - confidence) - special.ndtri(likely_p_values(rates, selected))
-        reached = np.minimum.accumulate(special.ndtr(likely[1:]))  # all steps before pass, too
-        gained = (rates.weights * gains) @ selected
-        constant = max(0.0, float(rates.weights @ gains))
+    for chance, gained in zip(
+        special.ndtr(likely).reshape(2, -1),
+        ((rates.weights * gains) @ selected).reshape(2, -1),
+        strict=True,
+    ):
+        reached = np.minimum.accumulate(chance[1:])  # all steps before pass, too
         before = np.append(constant, gained[1:-1])
         worth.append(constant + float(reached @ (gained[1:] - before)))
     few, many = worth
