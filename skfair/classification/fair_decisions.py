@@ -35,8 +35,10 @@ from skfair.estimators.decisions import (
 )
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows
+from skfair.utils.docs import documented
 
 
+@documented
 class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator):
     r"""Any classifier with decisions that keep fairness limits on the training rows.
 
@@ -83,14 +85,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     unseen : {"error", "overall"}, default="error"
         What is done with a group at prediction that was not there in fit: an error, or the prices
         of the average row.
-    sensitive_columns : str, int or list of them, default=None
-        Columns of X that hold the attributes, for work without metadata routing.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the model.
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features of rules within strata. They stay in the model.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap).
     random_state : int, RandomState instance or None, default=None
         Seed of the sample that large data sets begin with.
     n_jobs : int, default=None
@@ -103,9 +99,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Whether the classifier is fitted again with more weight on the rows whose decision is close
         at the prices found. It is kept if the decisions on the training rows become better. Needs
         an ``estimator`` whose fit takes ``sample_weight``; twice the time.
-    shift : float, default=0.0
-        With ``confidence``: share of the people who count in each rate that may be replaced by any
-        others, with the limits still kept. It costs about as much of the limit. Differences only.
 
     Attributes
     ----------
@@ -135,10 +128,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     method_ : str
         What found the prices: "windows", "prices", or "none" if all are 0; with ``confidence``
         "path".
-    certified_disparity_ : float
-        With ``confidence``: the smallest limit that can be shown to hold for new people.
-    p_value_ : float
-        With ``confidence``: how likely such data are at most, if new people exceed a limit.
     path_ : dict of str to ndarray of shape (n_steps,)
         With ``confidence``: the path from certainly fair to free decisions; of each step
         "accuracy", "selection_rate", "disparity", "bound", "p_value" and "is_certified".
@@ -146,14 +135,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Whether predictions need the group.
     is_refitted_ : bool
         Whether the second fit of ``refit_with_prices`` was kept.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------
@@ -269,20 +250,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             The rows, in whatever form the classifier takes.
         y : array-like of shape (n_samples,)
             Two or more classes; of two, the one that sorts last is the positive one.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for rules that hold within each of their levels.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
-
-        Returns
-        -------
-        self : FairDecisionClassifier
-            The fitted classifier.
         """
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))

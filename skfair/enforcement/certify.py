@@ -47,35 +47,18 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowRates:
-    """Rates of groups as sums over rows, so that they can be taken of any part of the rows.
+    """Rates of groups as sums over rows, so that they can be taken of any part of the rows."""
 
-    Attributes
-    ----------
-    members : sparse array of shape (n_rates, n_samples)
-        1 where a row counts in a rate.
-    counted : tuple of two sparse arrays of shape (n_rates, n_samples)
-        Whether a row counts as a success if it is refused, and what selecting it changes.
-    groups : ndarray of shape (n_rates,)
-        Group of each rate.
-    names : tuple of str
-        Names of the rates.
-    blocks : tuple of Block
-        What is compared.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows; they add up to 1.
-    precision : float
-        As how many rows each counts in a test.
-    shift : float
-        Share of the people who count in each rate that may be replaced by any others.
-    """
-
-    members: sparse.csr_array
+    members: sparse.csr_array  # (n_rates, n_samples): 1 where a row counts in a rate
+    # (n_rates, n_samples): whether a row counts as a success if it is refused, and what selecting
+    # it changes
     counted: tuple[sparse.csr_array, sparse.csr_array]
-    groups: IntArray
+    groups: IntArray  # (n_rates,): group of each rate
     names: tuple[str, ...]
-    blocks: tuple[Block, ...]
-    weights: FloatArray
-    precision: float = 1.0
+    blocks: tuple[Block, ...]  # what is compared
+    weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
+    precision: float = 1.0  # as how many rows each counts in a test
+    # Share of the people who count in each rate that may be replaced by any others
     shift: float = 0.0
 
     def against(self, shift: float) -> RowRates:
@@ -161,21 +144,11 @@ class RowRates:
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
 
 
-def row_rates(bounds: Sequence[BoundConstraint], weights: FloatArray) -> RowRates:
-    """Return the rates of rules; raise for rules that have no test.
-
-    Parameters
-    ----------
-    bounds : sequence of BoundConstraint
-        Rules on differences or ratios of rates, bound to the rows.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows.
-
-    Returns
-    -------
-    rates : RowRates
-        The rates.
-    """
+def row_rates(
+    bounds: Sequence[BoundConstraint],  # rules on differences or ratios of rates, bound to the rows
+    weights: FloatArray,
+) -> RowRates:
+    """Return the rates of rules; raise for rules that have no test."""
     members, refused, steps, blocks, names, n_rates = [], [], [], [], [], 0
     for bound in bounds:
         if bound.quotients is not None or not isinstance(bound.comparison, Pairwise | Ratio):
@@ -213,40 +186,23 @@ def row_rates(bounds: Sequence[BoundConstraint], weights: FloatArray) -> RowRate
 
 
 class Walked(NamedTuple):
-    """What judging the steps of a path found.
+    """What judging the steps of a path found."""
 
-    Attributes
-    ----------
-    step : int
-        The last step that was certified; -1 if there is none.
-    p_values, disparities, bounds : ndarray of shape (n_steps,)
-        Of each step: the largest p-value and the largest disparity of all blocks, and the smallest
-        limit (the largest of all blocks) that can be shown.
-    """
-
-    step: int
+    step: int  # the last step that was certified; -1 if there is none
+    # (n_steps,): of each step: the largest p-value and the largest disparity of all blocks, and the
+    # smallest limit (the largest of all blocks) that can be shown
     p_values: FloatArray
     disparities: FloatArray
     bounds: FloatArray
 
 
-def walk(rates: RowRates, selected: BoolArray, confidence: float) -> Walked:
-    """Judge the steps of a path in their order; stop at the first one that is not shown to be fair.
-
-    Parameters
-    ----------
-    rates : RowRates
-        The rates of the rows.
-    selected : ndarray of shape (n_samples, n_steps)
-        The decisions of each step on rows that had no part in it.
-    confidence : float
-        How sure the limits are to hold.
-
-    Returns
-    -------
-    walked : Walked
-        The last certified step, and what was found of all.
-    """
+def walk(
+    rates: RowRates,
+    # (n_samples, n_steps): the decisions of each step on rows that had no part in it
+    selected: BoolArray,
+    confidence: float,
+) -> Walked:
+    """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(selected)
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
     for block in rates.blocks:

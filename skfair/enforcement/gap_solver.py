@@ -30,38 +30,20 @@ class Window(NamedTuple):
 
 
 class PathRows(NamedTuple):
-    """Rows that paths are found on.
+    """Rows that paths are found on."""
 
-    Attributes
-    ----------
-    rates : RowRates
-        Rates of the rules.
-    gains : ndarray of shape (n_samples,)
-        Expected worth of the second decision minus that of the first one.
-    shares : Shares
-        What rows are expected to add to rates, by feature.
-    kinds : ndarray of shape (n_samples,)
-        Stratum and true class of each row, as one number.
-    n_kinds : int
-        How many there are.
-    everyone : ndarray
-        Features of the groups of one attribute: the offsets of all rows.
-    from_few : bool
-        Whether few rows are selected at the beginning, not few refused; in every fold alike.
-    folds : ndarray of shape (n_samples,)
-        Fold of each row: the path of a fold is found without these.
-    alike : ndarray of shape (n_samples,) or None
-        Rows with the same number have nearly the same gain and the same shares; None if all differ.
-    """
-
-    rates: RowRates
+    rates: RowRates  # rates of the rules
+    # (n_samples,): expected worth of the second decision minus that of the first one
     gains: FloatArray
-    shares: Shares
-    kinds: IntArray
+    shares: Shares  # what rows are expected to add to rates, by feature
+    kinds: IntArray  # (n_samples,): stratum and true class of each row, as one number
     n_kinds: int
-    everyone: IntArray
+    everyone: IntArray  # features of the groups of one attribute: the offsets of all rows
+    # Whether few rows are selected at the beginning, not few refused; in every fold alike
     from_few: bool
-    folds: IntArray
+    folds: IntArray  # (n_samples,): fold of each row: the path of a fold is found without these
+    # (n_samples,): rows with the same number have nearly the same gain and the same shares; None if
+    # all differ
     alike: IntArray | None
 
     def directions(self) -> FloatArray:

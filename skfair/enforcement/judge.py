@@ -52,26 +52,15 @@ class TrueValues(NamedTuple):
 
 
 class Judge:
-    """Measures solutions by the true values of the rules.
-
-    Parameters
-    ----------
-    problem : RuledProblem
-        Its bounds are those that the true values must keep.
-    min_gap : callable
-        ``min_gap(theta) -> float``: differences of scores that rounding may cause.
-    is_classifier : bool
-        Whether solutions are compared by accuracy (else by the objective).
-    slack : float, default=0.004
-        Accuracy that a lower temperature may cost.
-    """
+    """Measures solutions by the true values of the rules."""
 
     def __init__(
         self,
-        problem: RuledProblem,
+        problem: RuledProblem,  # its bounds are those that the true values must keep
+        # ``min_gap(theta) -> float``: differences of scores that rounding may cause
         min_gap: Callable[[FloatArray], float],
-        is_classifier: bool,
-        slack: float = SLACK,
+        is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
+        slack: float = SLACK,  # accuracy that a lower temperature may cost
     ) -> None:
         self.problem, self.min_gap, self.is_classifier = problem, min_gap, is_classifier
         self.free = problem.relaxed()

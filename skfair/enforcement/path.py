@@ -21,42 +21,23 @@ PRECISE_TOL = 1e-9
 
 
 class Path:
-    """The solver, how closely it solves, and all that was found on the way.
-
-    Parameters
-    ----------
-    judge : Judge
-        Knows the true bounds.
-    solver : Solver
-        Solves the smooth problems.
-    params : dict
-        Passed to the solver.
-
-    Attributes
-    ----------
-    candidates : list of Candidate
-        One for each solve.
-    level : int
-        How far along the path, from smooth to steep.
-    max_rounds : int
-        Most solves at one temperature.
-    is_precise : bool
-        Whether precise solutions are cheap.
-    """
+    """The solver, how closely it solves, and all that was found on the way."""
 
     def __init__(self, judge: Judge, solver: Solver, params: SolveOptions) -> None:
         problem = judge.problem
         self.judge, self.solver = judge, solver
+        # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
-        # A run of a stochastic solver is long, and its noise hides small corrections.
+        # Most solves at one temperature. A run of a stochastic solver is long, and its noise hides
+        # small corrections.
         self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
         self.tol = params.get("tol", 1e-6)
         self.step_tol = self._tol_of_steps()
         self.params: SolveOptions = {**params, "tol": self.step_tol}
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
         self.margin = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
-        self.candidates: list[Candidate] = []
-        self.level = 0
+        self.candidates: list[Candidate] = []  # one for each solve
+        self.level = 0  # how far along the path, from smooth to steep
 
     @property
     def is_stopped(self) -> bool:
@@ -98,29 +79,18 @@ class Path:
 
 
 class Shifting(Rounds[RuledProblem]):
-    """One smooth problem whose bounds are shifted by true minus smooth values.
+    """One smooth problem whose bounds are shifted by true minus smooth values."""
 
-    Parameters
-    ----------
-    path : Path
-        Where solutions are kept.
-    problem : RuledProblem
-        The smooth problem, at its temperature.
-    offsets : ndarray of shape (n_constraints,)
-        Shift of the bounds to begin with.
-
-    Attributes
-    ----------
-    margin : ndarray of shape (n_constraints,)
-        How far inside of the bounds is aimed at.
-    is_settled : bool
-        Whether the true bounds are kept and used.
-    reached : float
-        Quality of the best solution that keeps them; -inf if there is none.
-    """
-
-    def __init__(self, path: Path, problem: RuledProblem, offsets: FloatArray) -> None:
+    def __init__(
+        self,
+        path: Path,
+        problem: RuledProblem,  # the smooth problem, at its temperature
+        offsets: FloatArray,  # (n_constraints,): shift of the bounds to begin with
+    ) -> None:
+        # Margin (n_constraints,): how far inside of the bounds is aimed at
         self.path, self.problem, self.offsets, self.margin = path, problem, offsets, path.margin
+        # reached: quality of the best solution that keeps them; -inf if there is none
+        # is_settled: whether the true bounds are kept and used
         self.is_settled, self.reached = False, -np.inf
         self._before, self._n_worse = np.inf, 0
 

@@ -147,7 +147,13 @@ def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> Floa
     return point
 
 
-def starts_with_few(rates: RowRates, gains: FloatArray, is_rare: bool, confidence: float) -> bool:
+def starts_with_few(
+    rates: RowRates,
+    # (n_samples,): expected worth of the second decision minus that of the first one
+    gains: FloatArray,
+    is_rare: bool,  # whether the second class is the rarer one
+    confidence: float,
+) -> bool:
     """Return whether leg 1 begins with few selected people, not with few refused ones.
 
     Rates near 0 and 1 have the smallest standard errors. So if the second decision is the rarer
@@ -160,22 +166,6 @@ def starts_with_few(rates: RowRates, gains: FloatArray, is_rare: bool, confidenc
     equal rates, a pooled rate is uncorrelated with each difference of rates: the covariance of
     (n_1 r_1 + n_2 r_2) / n with r_1 - r_2 is r (1 - r) / n - r (1 - r) / n. If their rates differ
     by the limit, a little correlation is left.
-
-    Parameters
-    ----------
-    rates : RowRates
-        Rates of the rules.
-    gains : ndarray of shape (n_samples,)
-        Expected worth of the second decision minus that of the first one.
-    is_rare : bool
-        Whether the second class is the rarer one.
-    confidence : float
-        How sure the limits are to hold.
-
-    Returns
-    -------
-    few : bool
-        Whether few are selected at the beginning.
     """
     if not _can_shrink(rates):
         return is_rare

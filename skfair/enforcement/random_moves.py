@@ -16,33 +16,16 @@ LONGER, SHORTER = 1.5, 0.9
 
 def random_moves(
     here: P,
-    missed: Callable[[P], float],
+    missed: Callable[[P], float],  # ``missed(place) -> float``: 0 where nothing is left to look for
+    # ``move(place, length) -> place``: a random place at this distance
     move: Callable[[P, float], P],
     *,
     most: int,
+    # Lengths of the first moves, and of those after which they begin anew
     longest: float,
     shortest: float,
 ) -> P:
-    """Move as long as no more is missed than before; return where that ends.
-
-    Parameters
-    ----------
-    here : object
-        Where to start.
-    missed : callable
-        ``missed(place) -> float``: 0 where nothing is left to look for.
-    move : callable
-        ``move(place, length) -> place``: a random place at this distance.
-    most : int
-        Largest number of moves.
-    longest, shortest : float
-        Lengths of the first moves, and of those after which they begin anew.
-
-    Returns
-    -------
-    place : object
-        The last place that was moved to.
-    """
+    """Move as long as no more is missed than before; return where that ends."""
     length, least = longest, missed(here)
     for _ in range(most):
         if least == 0:

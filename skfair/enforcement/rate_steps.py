@@ -120,29 +120,14 @@ def by_rate_steps(path: Path, theta: FloatArray) -> StrictResult | None:
 
 
 class RateSteps:
-    """Makes the steps; keeps the best point within the true bounds.
-
-    Parameters
-    ----------
-    judge : Judge
-        Knows the true bounds.
-    callback : callable or None
-        Called after each step that is taken.
-
-    Attributes
-    ----------
-    best : Seen or None
-        The point of fewest true errors that keeps the true bounds.
-    row : float
-        What a row of the smallest cell counts.
-    multipliers : ndarray of shape (n_constraints,)
-        Signed multipliers of the last steps.
-    """
+    """Makes the steps; keeps the best point within the true bounds."""
 
     def __init__(self, judge: Judge, callback: Callback | None) -> None:
         self.judge, self.callback = judge, callback
-        self.best: Seen | None = None
+        self.best: Seen | None = None  # the point of fewest true errors that keeps the true bounds
+        # What a row of the smallest cell counts
         self.row = 1 / smallest_cell(cast(LinearConstrainedERM, judge.problem))
+        # (n_constraints,): signed multipliers of the last steps
         self.multipliers = np.zeros(judge.problem.n_constraints)
         self.history, self.n_steps, self.is_stopped = History(), 0, False
 

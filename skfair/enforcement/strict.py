@@ -54,43 +54,20 @@ CHEAP = 0.02  # loss of accuracy that leaves little to gain from steeper rates, 
 
 
 def solve_strictly(
-    problem: RuledProblem,
+    problem: RuledProblem,  # the problem; its bounds are those that the true values must keep
     solver: Solver,
     theta0: FloatArray,
     *,
-    temperatures: Sequence[float],
+    temperatures: Sequence[float],  # rising; only the first is used if no rule is on rates
+    # ``min_gap(theta) -> float``: differences of scores that rounding may cause
     min_gap: Callable[[FloatArray], float],
-    is_classifier: bool,
+    is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
+    # Whether precise solvers of linear scores with an intercept go on from the loss to errors where
+    # the rules cost much accuracy
     refine: bool = False,
     **solve_params: Unpack[SolveOptions],
 ) -> StrictResult:
-    """Find the best solution whose true disparities are within their bounds.
-
-    Parameters
-    ----------
-    problem : RuledProblem
-        The problem; its bounds are those that the true values must keep.
-    solver : Solver
-        A solver of the registry.
-    theta0 : ndarray of shape (n_parameters,)
-        Where to start.
-    temperatures : sequence of float
-        Rising; only the first is used if no rule is on rates.
-    min_gap : callable
-        ``min_gap(theta) -> float``: differences of scores that rounding may cause.
-    is_classifier : bool
-        Whether solutions are compared by accuracy (else by the objective).
-    refine : bool, default=False
-        Whether precise solvers of linear scores with an intercept go on from the loss to errors
-        where the rules cost much accuracy.
-    **solve_params
-        Passed to the solver.
-
-    Returns
-    -------
-    found : StrictResult
-        The solution.
-    """
+    """Find the best solution whose true disparities are within their bounds."""
     few = few_rows(problem) if is_classifier and solver.is_precise else None
     if few is not None:
         rough: SolveOptions = {**solve_params, "tol": ROUGH_TOL, "callback": None}

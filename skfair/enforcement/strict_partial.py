@@ -147,47 +147,26 @@ class _Tightened(Rounds[PartialParityProblem]):
 
 
 def solve_partially(
-    problems: Sequence[PartialParityProblem],
+    problems: Sequence[PartialParityProblem],  # forms of the problem, one after the other
     solver: Solver,
-    theta_model: FloatArray,
+    theta_model: FloatArray,  # parameters of the model to start from
+    # The steps of the first round, for scores that are spread as those of ``theta_model``
     surrogate: Surrogate,
     target: Target,
     *,
+    # Problems that are solved while no solution within the bound is found
     retries: Sequence[PartialParityProblem] = (),
+    # Largest number of rounds per form; 1 for one solution of the smooth problem
     n_rounds: int = ROUNDS,
+    # Whether forms are compared by the smooth problems that they solve, not by what is measured
     by_smooth: bool = False,
+    # Whether random moves go on from the best solutions if none keeps the bound
     wanders: bool = False,
     **params: Unpack[SolveOptions],
 ) -> PartialResult:
-    """Find the best solution whose measured disparity is within its bound.
+    """Find the most accurate solution whose measured disparity is within its bound.
 
-    Parameters
-    ----------
-    problems : sequence of PartialParityProblem
-        Forms of the problem, one after the other.
-    solver : Solver
-        Solves each.
-    theta_model : ndarray
-        Parameters of the model to start from.
-    surrogate : Surrogate
-        The steps of the first round, for scores that are spread as those of ``theta_model``.
-    target : Target
-        What is asked of scores.
-    retries : sequence of PartialParityProblem, default=()
-        Problems that are solved while no solution within the bound is found.
-    n_rounds : int, default=8
-        Largest number of rounds per form; 1 for one solution of the smooth problem.
-    by_smooth : bool, default=False
-        Whether forms are compared by the smooth problems that they solve, not by what is measured.
-    wanders : bool, default=False
-        Whether random moves go on from the best solutions if none keeps the bound.
-    **params
-        Passed to the solver.
-
-    Returns
-    -------
-    found : PartialResult
-        The most accurate solution within the bound, else the one of least disparity.
+    If there is none, the one of least disparity is returned.
     """
     solved: list[_Solved] = []
     spread = _spread(problems[0].model.forward(theta_model)[0])

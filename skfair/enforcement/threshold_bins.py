@@ -38,20 +38,13 @@ Places = NDArray[np.int32]  # the bin of each row
 
 
 class ThresholdBins(ThresholdSearch):
-    """Scans thresholds for given rules and targets; prepared once, used for many scores.
-
-    Parameters
-    ----------
-    rules : sequence of BoundConstraint
-        Rules on rates only.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows in the accuracy; they add up to 1.
-    """
+    """Scans thresholds for given rules and targets; prepared once, used for many scores."""
 
     def __init__(
-        self, rules: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
+        self,
+        rules: Sequence[BoundConstraint],  # rules on rates only
+        targets: FloatArray,  # (n_samples,): -1 and 1
+        weights: FloatArray,  # (n_samples,): weights of the rows in the accuracy; they add up to 1
     ) -> None:
         self._table, self._targets, self._weights = RateTable(rules), targets, weights
         self._start_means = [_means_of_refusing(rule) for rule in self._table.rules]

@@ -63,13 +63,7 @@ class Bins(NamedTuple):
 
 
 class ThresholdSearch:
-    """Finds thresholds for the rules of a problem; prepared once, used for many scores.
-
-    Parameters
-    ----------
-    problem : PartitionedERM
-        Its rules are all on rates.
-    """
+    """Finds thresholds for the rules of a problem; prepared once, used for many scores."""
 
     def __init__(self, problem: PartitionedERM) -> None:
         self._problem = problem
@@ -200,19 +194,14 @@ def _ends(bins: Bins, is_open: NDArray[np.bool_], n_bins: int) -> FloatArray:
 
 
 class _Split:
-    """Open bins and what they are split into: only their rows are counted again.
+    """Open bins and what they are split into: only their rows are counted again."""
 
-    Parameters
-    ----------
-    edges : ndarray
-        Edges of the old bins.
-    is_open : ndarray of bool
-        Which of them are split.
-    ends : ndarray
-        New edges inside these.
-    """
-
-    def __init__(self, edges: FloatArray, is_open: NDArray[np.bool_], ends: FloatArray) -> None:
+    def __init__(
+        self,
+        edges: FloatArray,  # edges of the old bins
+        is_open: NDArray[np.bool_],  # which of them are split
+        ends: FloatArray,  # new edges inside these
+    ) -> None:
         self.edges, self.is_open = edges, is_open
         self.finer = np.union1d(edges, ends)
         # The last new bin of each old one.

@@ -43,13 +43,7 @@ class Cut(NamedTuple):
 
 
 class RateTable:
-    """Rules on rates as the kernel reads them.
-
-    Parameters
-    ----------
-    rules : sequence of BoundConstraint
-        Rules on rates only.
-    """
+    """Rules on rates as the kernel reads them."""
 
     def __init__(self, rules: Sequence[BoundConstraint]) -> None:
         from skfair._kernels.thresholds import RuleArrays
@@ -125,20 +119,13 @@ def _starts(sizes: Iterable[int]) -> IntArray:
 
 
 class ThresholdScan:
-    """Scans thresholds for given rules and targets; prepared once, used for many scores.
-
-    Parameters
-    ----------
-    rules : sequence of BoundConstraint
-        Rules on rates only.
-    targets : ndarray of shape (n_samples,)
-        -1 and 1.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows in the accuracy; they add up to 1.
-    """
+    """Scans thresholds for given rules and targets; prepared once, used for many scores."""
 
     def __init__(
-        self, rules: Sequence[BoundConstraint], targets: FloatArray, weights: FloatArray
+        self,
+        rules: Sequence[BoundConstraint],  # rules on rates only
+        targets: FloatArray,  # (n_samples,): -1 and 1
+        weights: FloatArray,  # (n_samples,): weights of the rows in the accuracy; they add up to 1
     ) -> None:
         self._table = RateTable(rules)
         self._gains = weights * targets

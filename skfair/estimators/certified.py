@@ -55,30 +55,14 @@ _ALIKE, _ENOUGH_ROWS = 0.2, 5_000
 
 
 class Task(NamedTuple):
-    """What is certified.
+    """What is certified."""
 
-    Attributes
-    ----------
-    X : array-like
-        The rows.
-    rows : LabelledRows
-        Their groups and classes.
-    rates : RowRates
-        Rates of the rules.
-    worth : ndarray of shape (2, 2)
-        Worth of each decision (column), given the true class (row).
-    n_strata : int
-        Number of strata, 1 if there are none.
-    splits : list of (train, test)
-        The folds; each row is in one test part.
-    """
-
-    X: Any
-    rows: LabelledRows
-    rates: RowRates
-    worth: FloatArray
-    n_strata: int
-    splits: Sequence[Split]
+    X: Any  # the rows
+    rows: LabelledRows  # their groups and classes
+    rates: RowRates  # rates of the rules
+    worth: FloatArray  # (2, 2): worth of each decision (column), given the true class (row)
+    n_strata: int  # number of strata, 1 if there are none
+    splits: Sequence[Split]  # the folds; each row is in one test part
 
 
 class Models(NamedTuple):
@@ -114,36 +98,12 @@ def certified_fit(
     judge: Judge,
     models: Models,
     confidence: float,
-    shift: float,
-    rng: np.random.RandomState,
+    shift: float,  # share of the people in each rate that may be replaced by others
+    rng: np.random.RandomState,  # draws the rows that paths are found on, if there are many
 ) -> tuple[dict[str, Any], IntArray]:
     """Fit models on folds, certify decisions, and return fitted attributes and decisions.
 
-    Parameters
-    ----------
-    X : array-like
-        The rows.
-    y : ndarray of shape (n_samples,)
-        Their classes.
-    rows : LabelledRows
-        Groups, classes, weights and strata.
-    judge : Judge
-        The rules.
-    models : Models
-        What is fitted.
-    confidence : float
-        How sure the limits are to hold.
-    shift : float
-        Share of the people in each rate that may be replaced by others.
-    rng : RandomState
-        Draws the rows that paths are found on, if there are many.
-
-    Returns
-    -------
-    attributes : dict
-        Fitted attributes.
-    decisions : ndarray of shape (n_samples,)
-        Decisions of the rows, by models and paths that have not seen them.
+    The decisions of the rows are by models and paths that have not seen them.
     """
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
     is_prefit = isinstance(models.cv, str) or isinstance(models.estimator, FrozenEstimator)

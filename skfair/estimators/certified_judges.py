@@ -54,17 +54,7 @@ class Decides(Predicts, Protocol):
 
 
 class DecisionJudge:
-    """Judges decisions by the rates of groups.
-
-    Parameters
-    ----------
-    rates : RowRates
-        Rates of the rules among all rows.
-    halves : Halves
-        The rows.
-    confidence : float
-        How sure the limits are to hold.
-    """
+    """Judges decisions by the rates of groups."""
 
     def __init__(self, rates: RowRates, halves: Halves, confidence: float) -> None:
         self.rates, self.confidence = rates.part(halves.judging), confidence
@@ -124,31 +114,17 @@ class MeanLimit(NamedTuple):
 
 
 class MeanJudge:
-    """Judges predictions by the means of groups.
-
-    Parameters
-    ----------
-    limits : sequence of MeanLimit
-        The limits.
-    halves : Halves
-        The rows.
-    options : dict
-        "sensitive_features", "intersectional" and "sample_weight" of the test, for all rows.
-    strata : object
-        Control features of all rows, or None.
-    confidence : float
-        How sure the limits are to hold.
-    shift : float
-        Share of each group that may be replaced by others, with predictions in the same range.
-    """
+    """Judges predictions by the means of groups."""
 
     def __init__(
         self,
         limits: Sequence[MeanLimit],
         halves: Halves,
+        # "sensitive_features", "intersectional" and "sample_weight" of the test, for all rows
         options: Mapping[str, Any],
-        strata: Any,
+        strata: Any,  # control features of all rows, or None
         confidence: float,
+        # Share of each group that may be replaced by others, with predictions in the same range
         shift: float,
     ) -> None:
         self.shift = shift
@@ -241,18 +217,14 @@ class IntervalJudge:
     Statistical parity has a test at each threshold; the bound on other rules is that of Dvoretzky,
     Kiefer and Wolfowitz, and its p-value the smallest level at which it is within the limit. After
     a shift the ranks within a group (and class) have moved by that share at most.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameters say what is limited.
-    halves : Halves
-        The rows.
-    sensitive_features : object
-        Groups of all rows, if the columns of X do not hold them.
     """
 
-    def __init__(self, estimator: Any, halves: Halves, sensitive_features: Any) -> None:
+    def __init__(
+        self,
+        estimator: Any,  # its parameters say what is limited
+        halves: Halves,
+        sensitive_features: Any,  # groups of all rows, if the columns of X do not hold them
+    ) -> None:
         self.limit, self.confidence = float(estimator.max_disparity), float(estimator.confidence)
         self.shift = float(estimator.shift)
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)

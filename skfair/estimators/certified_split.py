@@ -184,38 +184,17 @@ def _parts(kinds: IntArray, seed: Seed, size: float) -> tuple[IntArray, IntArray
 
 
 def fit_by_halves(
-    estimator: Any,
+    estimator: Any,  # with the parameters ``max_disparity`` and ``confidence``; it is not changed
     halves: Halves,
+    # Returns the verdict on a fitted model, by the rows that judge
     judge: Callable[[Any], Verdict],
+    # Parameters that hold limits: "max_disparity", and "constraint" if rules have their own
     rules: Mapping[str, Any],
-    limit: float,
+    limit: float,  # the smallest of these limits, for the warning
     confidence: float,
-    quality: str = "accuracy",
+    quality: str = "accuracy",  # name of the score in ``path_``
 ) -> dict[str, Any]:
-    """Fit the estimator under larger and larger limits, until one is not shown to hold.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With the parameters ``max_disparity`` and ``confidence``; it is not changed.
-    halves : Halves
-        The rows.
-    judge : callable
-        Returns the verdict on a fitted model, by the rows that judge.
-    rules : dict
-        Parameters that hold limits: "max_disparity", and "constraint" if rules have their own.
-    limit : float
-        The smallest of these limits, for the warning.
-    confidence : float
-        How sure the limits are to hold.
-    quality : str, default="accuracy"
-        Name of the score in ``path_``.
-
-    Returns
-    -------
-    attributes : dict
-        The fitted attributes of the model that is kept, and the certificate.
-    """
+    """Fit the estimator under larger and larger limits, until one is not shown to hold."""
     models, verdicts = [], []
     for share in SHARES:
         scaled = {name: scaled_limits(value, share) for name, value in rules.items()}

@@ -29,8 +29,10 @@ from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
+from skfair.utils.docs import documented
 
 
+@documented
 class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
     """From probabilities and prices to decisions; subclasses have found the prices at fit."""
 
@@ -144,8 +146,6 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if groups are used and X does not hold them.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
@@ -170,8 +170,6 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row, if groups are used and X does not hold them.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
@@ -188,11 +186,6 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classifier, as they are without limits.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
 
         Returns
         -------

@@ -36,27 +36,13 @@ from skfair.utils.warn import warn_user
 
 
 class LabelledRows(NamedTuple):
-    """Rows of several classes.
-
-    Attributes
-    ----------
-    groups : GroupEncoding
-        Groups.
-    codes : ndarray of shape (n_samples,)
-        Number of the class of each row.
-    classes : ndarray
-        The classes.
-    sample_weight : ndarray or None
-        Weights.
-    strata : Strata or None
-        Levels of the control features.
-    """
+    """Rows of several classes."""
 
     groups: GroupEncoding
-    codes: IntArray
+    codes: IntArray  # (n_samples,): number of the class of each row
     classes: NDArray[Any]
     sample_weight: FloatArray | None
-    strata: Strata | None
+    strata: Strata | None  # levels of the control features
 
     @property
     def weights(self) -> FloatArray:

@@ -23,30 +23,15 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class GroupModels:
-    """Models of the groups of each attribute.
+    """Models of the groups of each attribute."""
 
-    Attributes
-    ----------
-    models : list of lists
-        For each attribute the models of the folds.
-    labels : list of ndarray
-        For each attribute the numbers that its models know: of pairs of group and class, or of
-        groups.
-    sizes : tuple of int
-        Number of groups of each attribute.
-    n_classes : int
-        Number of classes.
-    of_rows : list of ndarray
-        Probabilities of the training rows.
-    trusts_classifier : bool, default=True
-        Whether the probabilities of classes are those of the classifier, or of the models of pairs.
-    """
-
-    models: list[list[Any]]
+    models: list[list[Any]]  # for each attribute the models of the folds
+    # For each attribute the numbers that its models know: of pairs of group and class, or of groups
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
-    of_rows: list[FloatArray]
+    of_rows: list[FloatArray]  # probabilities of the training rows
+    # Whether the probabilities of classes are those of the classifier, or of the models of pairs
     trusts_classifier: bool = True
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
@@ -109,37 +94,14 @@ def _given_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
 
 def fit_group_models(
     estimator: Any,
-    X: MatrixLike,
+    X: MatrixLike,  # the rows, without the sensitive columns that are dropped
     groups: GroupEncoding,
-    classes: IntArray,
-    row_params: dict[str, Any],
-    cv: Any,
+    classes: IntArray,  # (n_samples,): number of the class of each row
+    row_params: dict[str, Any],  # what the estimator's fit takes besides
+    cv: Any,  # number of folds, or the folds
     n_jobs: int | None,
 ) -> GroupModels:
-    """Cross-fit models of the groups of each attribute.
-
-    Parameters
-    ----------
-    estimator : classifier
-        What is fitted.
-    X : array-like
-        The rows, without the sensitive columns that are dropped.
-    groups : GroupEncoding
-        Their groups.
-    classes : ndarray of shape (n_samples,)
-        Number of the class of each row.
-    row_params : dict
-        What the estimator's fit takes besides.
-    cv : int or list of (train, test)
-        Number of folds, or the folds.
-    n_jobs : int or None
-        Folds that are fitted at the same time.
-
-    Returns
-    -------
-    models : GroupModels
-        The models, and what they say of the rows.
-    """
+    """Cross-fit models of the groups of each attribute."""
     n_classes = int(classes.max()) + 1
     sizes = np.diff(groups.offsets)
     models, labels, of_rows = [], [], []

@@ -22,21 +22,12 @@ _MOST_ROWS, _SPREAD = 3_000, 1.0
 
 @dataclass(frozen=True, eq=False)
 class GroupCorrections:
-    """A softmax of linear functions of the log probabilities, for each group that needs it.
-
-    Attributes
-    ----------
-    groups : ndarray of shape (n_corrected,)
-        Numbers of the groups.
-    slopes : ndarray of shape (n_corrected, n_classes, n_classes)
-        Of each log probability (first axis), for each class.
-    offsets : ndarray of shape (n_corrected, n_classes)
-        What is added for each class.
-    """
+    """A softmax of linear functions of the log probabilities, for each group that needs it."""
 
     groups: IntArray
+    # (n_corrected, n_classes, n_classes): of each log probability (first axis), for each class
     slopes: FloatArray
-    offsets: FloatArray
+    offsets: FloatArray  # (n_corrected, n_classes): what is added for each class
 
     def __call__(self, chances: FloatArray, groups: IntArray | None) -> FloatArray:
         """Return the probabilities of rows, given their groups; other groups keep theirs."""
@@ -48,36 +39,20 @@ class GroupCorrections:
 
 
 def fit_corrections(
+    # (n_samples, n_classes): probabilities by models that have not seen the rows
     chances: FloatArray,
+    # (n_samples,): numbers of the true classes and of the groups
     classes: IntArray,
     groups: IntArray,
     n_groups: int,
     weights: FloatArray,
-    rng: np.random.RandomState,
+    rng: np.random.RandomState,  # draws the rows of large groups
 ) -> GroupCorrections:
     """Fit the corrections by penalised likelihood.
 
     One group must clearly need it: its log likelihood gains more than half the number of
     coefficients times the log of its rows. Then the others are, too, that gain more than one for
     each coefficient.
-
-    Parameters
-    ----------
-    chances : ndarray of shape (n_samples, n_classes)
-        Probabilities by models that have not seen the rows.
-    classes, groups : ndarray of shape (n_samples,)
-        Numbers of the true classes and of the groups.
-    n_groups : int
-        Number of groups.
-    weights : ndarray of shape (n_samples,)
-        Weights of the rows.
-    rng : RandomState
-        Draws the rows of large groups.
-
-    Returns
-    -------
-    corrections : GroupCorrections
-        What is done with the probabilities of each group.
     """
     n_classes = chances.shape[1]
     size = n_classes * (n_classes + 1)

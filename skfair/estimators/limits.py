@@ -36,23 +36,12 @@ class SelectionFloor(Constraint):
         return Rate(np.full(rows.targets.size, -1.0))
 
 
-def prepare_rule(rule: Constraint, rows: TrainingRows, limit: Limit) -> list[BoundConstraint]:
-    """Bind a rule to rows; with one limit per attribute there is one bound rule for each.
-
-    Parameters
-    ----------
-    rule : Constraint
-        The rule; its own limit goes before ``limit``.
-    rows : TrainingRows
-        The rows.
-    limit : float or mapping
-        One limit, or one for each attribute by its name; None leaves an attribute free.
-
-    Returns
-    -------
-    bound : list of BoundConstraint
-        The rule on the rows.
-    """
+def prepare_rule(
+    rule: Constraint,  # the rule; its own limit goes before ``limit``
+    rows: TrainingRows,
+    limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
+) -> list[BoundConstraint]:
+    """Bind a rule to rows; with one limit per attribute there is one bound rule for each."""
     own: Any = rule.max_disparity
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
@@ -89,23 +78,13 @@ def floor_rule(rules: Sequence[Constraint]) -> Constraint:
 
 
 def floors(
-    rule: Constraint, rows: TrainingRows, min_rate: float | Sequence[float] | FloatArray
+    rule: Constraint,
+    rows: TrainingRows,
+    min_rate: float | Sequence[float] | FloatArray,
 ) -> list[BoundConstraint]:
-    """Return rules that keep the rate of every group at or above a number, or one for each group.
+    """Return rules that keep the rate of each group at or above ``min_rate``, one for all or each.
 
-    Parameters
-    ----------
-    rule : Constraint
-        From :func:`floor_rule`.
-    rows : TrainingRows
-        The rows.
-    min_rate : float or sequence of float
-        The smallest rate that is allowed.
-
-    Returns
-    -------
-    bound : list of BoundConstraint
-        One rule, or one for each group.
+    ``rule`` is from :func:`floor_rule`.
     """
     if isinstance(min_rate, Real):
         check_number(min_rate, "min_rate", 0, 1)

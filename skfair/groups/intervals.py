@@ -22,12 +22,7 @@ ROUNDING = 1e-12
 class Intervals:
     """The percentile interval, or union of intervals, of each group.
 
-    Attributes
-    ----------
-    bounds : list of ndarray of shape (n_intervals, 2)
-        Sorted disjoint (low, high) pairs per group.
-    lengths : ndarray of shape (n_groups,)
-        Total length of each group's intervals.
+    ``bounds`` are the sorted disjoint (low, high) pairs of each group, ``lengths`` their totals.
     """
 
     def __init__(self, interval: IntervalLike, levels: GroupLevels) -> None:

@@ -13,20 +13,7 @@ Limit = float | Mapping[str, float | None]
 
 
 def limits_of_attributes(limit: Limit, groups: GroupEncoding) -> list[float | None]:
-    """Return the limit of each attribute, None where there is none.
-
-    Parameters
-    ----------
-    limit : float or mapping
-        One limit, or one for each attribute by its name.
-    groups : GroupEncoding
-        The groups; with a mapping, attributes are kept apart.
-
-    Returns
-    -------
-    limits : list of float or None
-        In the order of the attributes.
-    """
+    """Return the limit of each attribute, None where there is none."""
     if not isinstance(limit, Mapping):
         return [limit] * groups.n_attributes
     names = groups.levels.attributes

@@ -206,8 +206,6 @@ class FairnessFrontDisplay:
             ``larger_is_fairer`` ratios. Scorers named ``neg_...`` return the negative of it.
         larger_is_fairer : bool, default=False
             Whether ``disparities`` are ratios or other measures that are fairer when larger.
-        point_names : sequence of str, default=None
-            Names written at the points.
         **kwargs
             Passed to :meth:`plot`: ``show_knee``, or options of the staircase.
         """

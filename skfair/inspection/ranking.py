@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
+from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import SCORE_METHODS, read_groups
 from skfair.inspection._style import (
     GREY,
@@ -20,6 +21,7 @@ from skfair.inspection._style import (
     with_options,
 )
 from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
+from skfair.utils.docs import documenter
 from skfair.utils.response import get_response
 from skfair.utils.validation import check_number, check_scores
 
@@ -36,6 +38,19 @@ _LABELS = {
 }
 
 
+_documented = documenter(
+    PARAGRAPHS
+    | {
+        "name": """name : str, default=None
+    Name of the ranker in the legend.""",
+        "sensitive_features": """\
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+    The group of each document.""",
+    }
+)
+
+
+@_documented
 class RankingGapDisplay:
     """Share of the queries whose disparity is at most so large.
 
@@ -117,26 +132,13 @@ class RankingGapDisplay:
             Scores; a larger one puts a document further up.
         query_id : array-like of shape (n_samples,)
             The query of each document.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each document.
         intersectional : bool, default=True
             Whether several attributes are crossed, or each is compared for itself.
         gap : {"pair_error", "exposure", "rank"}, default="pair_error"
             The metric: :func:`skfair.metrics.pair_error_gap`, :func:`skfair.metrics.exposure_gap`
             or :func:`skfair.metrics.rank_gap`.
-        limit : float, default=None
-            A limit to draw as an upright line.
-        name : str, default=None
-            Name of the ranker in the legend.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
         **kwargs
             Passed to ``step`` of matplotlib.
-
-        Returns
-        -------
-        display : RankingGapDisplay
-            The numbers and the artists.
         """
         check_matplotlib(f"{cls.__name__}.from_predictions")
         _check_gap(gap)
@@ -176,23 +178,12 @@ class RankingGapDisplay:
             Features of the documents.
         y : array-like of shape (n_samples,)
             Grades of relevance.
-        query_id : array-like of shape (n_samples,)
-            The query of each document.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each document.
         sensitive_columns : str, int or list of them, default=None
             Columns of X that hold the groups, instead of ``sensitive_features``.
         name : str, default=None
             Name of the ranker in the legend; that of its class if None.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
         **kwargs
             Passed to :meth:`from_predictions`: ``gap``, ``limit``, or options of the curve.
-
-        Returns
-        -------
-        display : RankingGapDisplay
-            The numbers and the artists.
         """
         caller = f"{cls.__name__}.from_estimator"
         check_matplotlib(caller)
@@ -216,15 +207,6 @@ class RankingGapDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure. Axes that show another ranker keep their
             labels.
-        name : str, default=None
-            Name of the ranker in the legend.
-        **kwargs
-            Passed to ``step`` of matplotlib.
-
-        Returns
-        -------
-        display : RankingGapDisplay
-            The display itself.
         """
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         from matplotlib.lines import Line2D

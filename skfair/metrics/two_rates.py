@@ -256,9 +256,11 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
 
 
 def effective_size(
+    # Number of the rows that count, sum of their weights, and of the squares of these
     n_rows: FloatArray,
     weight: FloatArray,
     squares: FloatArray,
+    # The same sums over the rows that are selected
     selected: FloatArray,
     squares_selected: FloatArray,
 ) -> FloatArray:
@@ -266,18 +268,6 @@ def effective_size(
 
     The smallest of the number of rows, Kish's formula, and that of Korn and Graubard, which sees
     weights that depend on the outcome: r (1 - r) over the linearised variance.
-
-    Parameters
-    ----------
-    n_rows, weight, squares : ndarray
-        Number of the rows that count, sum of their weights, and of the squares of these.
-    selected, squares_selected : ndarray
-        The same sums over the rows that are selected.
-
-    Returns
-    -------
-    size : ndarray
-        Effective numbers of rows.
     """
     safe = np.where(weight > 0, weight, 1.0)
     kish = weight**2 / np.where(squares > 0, squares, 1.0)

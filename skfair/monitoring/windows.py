@@ -60,39 +60,25 @@ def log_evidence(
 
 @dataclass(eq=False)
 class Windows:
-    """Sums over blocks since each start, for every pair of groups and rate.
-
-    Attributes
-    ----------
-    n_pairs : int
-        Number of pairs, over all rates.
-    horizon : int
-        Number of batches among which most of the weight is shared, and of the starts that are kept.
-    reference : int or None
-        Number of batches before a start that it is compared with; None for the limit alone.
-    starts : ndarray of shape (n_starts,)
-        Number of the batch that each start came before.
-    weighted, information : ndarray of shape (n_starts, n_pairs)
-        A and I.
-    before : ndarray of shape (n_starts, 2, n_pairs)
-        A and I of the reference: of the blocks before each start.
-    leaning : ndarray of shape (n_starts, n_pairs)
-        Share that is bet on the first group of a pair to have the higher rate.
-    waiting : ndarray of shape (n_pairs, 2, 2)
-        Successes and rows of both groups that are not yet in a block.
-    known : ndarray of shape (n_pairs, 2, 2)
-        The same of earlier blocks, fading.
-    """
+    """Sums over blocks since each start, for every pair of groups and rate."""
 
     n_pairs: int
+    # Number of batches among which most of the weight is shared, and of the starts that are kept
     horizon: int
+    # Number of batches before a start that it is compared with; None for the limit alone
     reference: int | None = None
+    # (n_starts,): number of the batch that each start came before
     starts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    # (n_starts, n_pairs): A and I
     weighted: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    # (n_starts, 2, n_pairs): A and I of the reference: of the blocks before each start
     before: FloatArray = field(default_factory=lambda: np.empty((0, 2, 0)))
+    # (n_starts, n_pairs): share that is bet on the first group of a pair to have the higher rate
     leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    # (n_pairs, 2, 2): successes and rows of both groups that are not yet in a block
     waiting: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
+    # (n_pairs, 2, 2): the same of earlier blocks, fading
     known: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
 
     def __post_init__(self) -> None:

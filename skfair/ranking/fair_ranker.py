@@ -143,14 +143,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     history_ : dict of ndarray
         Number, objective, violation, CPU seconds and passes over the rows of each step of that
         round.
-    groups_ : ndarray of shape (n_groups,)
-        Names of the groups.
-    model_features_ : ndarray
-        Names or positions of the columns of X that the model uses.
     n_features_in_ : int
         Number of columns of X without the query column.
-    feature_names_in_ : ndarray
-        Names of the columns of X, if it has them.
 
     See Also
     --------

@@ -54,21 +54,13 @@ class Kind(NamedTuple):
 
 
 class QueryPairs(NamedTuple):
-    """Pairs of all queries, one kind after the other.
+    """Pairs of all queries, one kind after the other."""
 
-    Attributes
-    ----------
-    kinds : list of Kind
-        What they were drawn from.
-    first, second : ndarray of shape (n_pairs,)
-        Row numbers of the better and the worse document.
-    weights : ndarray of shape (n_pairs,)
-        Weights in the mean loss: queries count alike, and so do the pairs of a query.
-    """
-
-    kinds: list[Kind]
+    kinds: list[Kind]  # what they were drawn from
+    # (n_pairs,): row numbers of the better and the worse document
     first: IntArray
     second: IntArray
+    # (n_pairs,): weights in the mean loss: queries count alike, and so do the pairs of a query
     weights: FloatArray
 
 

@@ -28,23 +28,11 @@ _ROUNDING = 1e-9
 
 
 class Found(NamedTuple):
-    """The best solution of all rounds.
+    """The best solution of all rounds."""
 
-    Attributes
-    ----------
-    result : SolverResult
-        What the solver returned.
-    problem : ConstrainedERM
-        The problem that it solved, with the bounds of that round.
-    share_within : float
-        Share of the queries that keep the limit.
-    n_solves : int
-        Number of problems that were solved.
-    """
-
-    result: SolverResult
-    problem: ConstrainedERM
-    share_within: float
+    result: SolverResult  # what the solver returned
+    problem: ConstrainedERM  # the problem that it solved, with the bounds of that round
+    share_within: float  # share of the queries that keep the limit
     n_solves: int
 
 

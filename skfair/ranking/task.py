@@ -19,27 +19,14 @@ from skfair.ranking.pairs import ComparedRates, bind_pairs, draw_pairs
 
 
 class RankingTask(NamedTuple):
-    """A problem on pairs, and what is needed to measure its solution on the documents.
+    """A problem on pairs, and what is needed to measure its solution on the documents."""
 
-    Attributes
-    ----------
-    problem : ConstrainedERM
-        Its rows are pairs, its constraints compare the errors of opposite pairs of a query.
-    pairs : PairScore
-        The model of the problem; ``pairs.model`` gives the scores of documents.
-    compared : list of ComparedRates
-        What each constraint compares.
-    limits : ndarray of shape (n_constraints,)
-        The limit of each.
-    rows : RankedRows
-        Grades, queries and groups of the documents.
-    """
-
+    # Its rows are pairs, its constraints compare the errors of opposite pairs of a query
     problem: ConstrainedERM
-    pairs: PairScore
-    compared: list[ComparedRates]
-    limits: FloatArray
-    rows: RankedRows
+    pairs: PairScore  # the model of the problem; ``pairs.model`` gives the scores of documents
+    compared: list[ComparedRates]  # what each constraint compares
+    limits: FloatArray  # (n_constraints,): the limit of each
+    rows: RankedRows  # grades, queries and groups of the documents
 
     @property
     def query_of_row(self) -> IntArray:

@@ -34,12 +34,14 @@ from skfair.report.subgroups import Search, search_subgroups
 from skfair.report.tally import Tally, tally_rows
 from skfair.report.tasks import Task
 from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
+from skfair.utils.docs import documented
 from skfair.utils.response import get_response
 from skfair.utils.validation import check_names, check_number, check_probability
 
 _N_SHOWN = 15
 
 
+@documented
 class Audit(AuditTables):
     """What predictions do to groups; made by :func:`audit`.
 
@@ -112,8 +114,6 @@ class Audit(AuditTables):
             Rows, best ones that the model was not fitted on.
         y : array-like of shape (n_samples,)
             Their labels or numbers.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         before : estimator, default=None
             The fitted model that ``model`` replaces.
         pos_label : label, default=None
@@ -164,12 +164,8 @@ class Audit(AuditTables):
             Rows, best ones that no model was fitted on.
         y : array-like of shape (n_samples,)
             Their labels or numbers.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row.
         selected : int, default=-1
             Position of the model to audit; the last one has the strictest limit.
-        **options
-            Further arguments of :func:`audit`.
 
         Returns
         -------
@@ -223,8 +219,6 @@ class Audit(AuditTables):
             The group of each row that the front was fitted on.
         selected : int, default=None
             Position of the clustering to audit; None is the knee of the front.
-        **options
-            Further arguments of :func:`audit`.
 
         Returns
         -------

@@ -19,19 +19,15 @@ N_DENSITY_BINS = 40
 
 
 class ScoreTables:
-    """Tables of the scores of some groups.
+    """Tables of the scores of some groups."""
 
-    Parameters
-    ----------
-    bins : ScoreBins
-        Sums by group and bin.
-    is_share : bool
-        Whether targets are 0 or 1, so that scores may be probabilities.
-    per_weight : ndarray of shape (n_groups,)
-        Effective number of rows per unit of weight; 1 without weights.
-    """
-
-    def __init__(self, bins: ScoreBins, is_share: bool, per_weight: FloatArray) -> None:
+    def __init__(
+        self,
+        bins: ScoreBins,  # sums by group and bin
+        is_share: bool,  # whether targets are 0 or 1, so that scores may be probabilities
+        # (n_groups,): effective number of rows per unit of weight; 1 without weights
+        per_weight: FloatArray,
+    ) -> None:
         self.per_weight = per_weight[:, None]
         self.edges = bins.edges
         self.weight, self.target, self.score = (np.asarray(one.toarray()) for one in bins[1:])

@@ -18,23 +18,15 @@ from skfair.metrics.resampling import wilson
 
 
 class Moments(NamedTuple):
-    """Sums of one measure by cell; the arrays have one entry per cell.
+    """Sums of one measure by cell; the arrays have one entry per cell."""
 
-    Attributes
-    ----------
-    total, second : ndarray
-        Sums of weight times value, and of weight times squared value.
-    weight, squares : ndarray
-        Sums of the weights and of their squares.
-    is_share : bool
-        Whether the values are 0 or 1, so that the mean is a share.
-    """
-
+    # Sums of weight times value, and of weight times squared value
     total: FloatArray
     second: FloatArray
+    # Sums of the weights and of their squares
     weight: FloatArray
     squares: FloatArray
-    is_share: bool
+    is_share: bool  # whether the values are 0 or 1, so that the mean is a share
 
     @classmethod
     def of_rows(

@@ -35,21 +35,12 @@ class Candidates(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        The worst subgroups: those beyond chance first, the largest difference on top.
-    n_subgroups : int
-        How many subgroups were compared with the rest.
-    n_beyond : int
-        How many of all comparisons are beyond chance.
-    """
-
+    # The worst subgroups: those beyond chance first, the largest difference on top
     table: pd.DataFrame
-    n_subgroups: int
-    n_beyond: int
+    n_subgroups: int  # how many subgroups were compared with the rest
+    n_beyond: int  # how many of all comparisons are beyond chance
 
 
 def list_candidates(tally: Tally, depth: int, min_size: float) -> Candidates:

@@ -39,31 +39,17 @@ class ScoreBins(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is known of a sample.
+    """What is known of a sample."""
 
-    Attributes
-    ----------
-    sensitive, control : list of str
-        Names of the attributes that groups are made of, and of those that strata are made of.
-    levels : dict
-        The levels of each attribute, in order.
-    codes : ndarray of shape (n_cells, n_attributes)
-        The level of each cell in each attribute, sensitive ones first.
-    n_rows : ndarray of shape (n_cells,)
-        Number of rows.
-    moments : dict
-        Sums of each measure by cell.
-    scores : ScoreBins or None
-        Counts of scores; None without scores.
-    """
-
+    # Names of the attributes that groups are made of, and of those that strata are made of
     sensitive: list[str]
     control: list[str]
-    levels: dict[str, list[Any]]
+    levels: dict[str, list[Any]]  # the levels of each attribute, in order
+    # (n_cells, n_attributes): the level of each cell in each attribute, sensitive ones first
     codes: IntArray
     n_rows: FloatArray
-    moments: dict[str, Moments]
-    scores: ScoreBins | None
+    moments: dict[str, Moments]  # sums of each measure by cell
+    scores: ScoreBins | None  # counts of scores; None without scores
 
     def columns(self, names: Sequence[str]) -> dict[str, pd.Series]:
         """Return the level of each cell in some attributes; they keep their order."""

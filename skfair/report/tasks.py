@@ -39,15 +39,9 @@ Value = tuple[str, FloatArray | BoolArray, BoolArray | None]  # measure, values,
 
 @dataclass(frozen=True)
 class Task(ABC):
-    """What kind of predictions is audited.
+    """What kind of predictions is audited."""
 
-    Attributes
-    ----------
-    classes : tuple
-        The labels; empty for numbers.
-    """
-
-    classes: tuple[Any, ...]
+    classes: tuple[Any, ...]  # the labels; empty for numbers
     kind: ClassVar[str]
 
     @abstractmethod

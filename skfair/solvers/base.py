@@ -311,13 +311,7 @@ def residual(problem: Problem, at: Evaluation, multipliers: FloatArray) -> float
 
 
 class Best:
-    """The point of lowest objective within a tolerance, or of least violation if there is none.
-
-    Parameters
-    ----------
-    tolerance : float
-        Violations up to this count as none.
-    """
+    """The point of lowest objective within a tolerance, or of least violation if there is none."""
 
     def __init__(self, tolerance: float) -> None:
         self._tolerance = tolerance

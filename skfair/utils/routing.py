@@ -26,30 +26,14 @@ def router_to(owner: object, inside: object, name: str) -> MetadataRouter:
 def fit_arguments(
     owner: object,
     inside: object,
+    # Weights of the rows; handed on unless the estimator does not take or want them
     sample_weight: ColumnLike | None,
+    # What else was passed to the fit of the meta-estimator, for the estimator inside
     given: Mapping[str, Any],
+    # What the meta-estimator reads itself, and hands on only if it is requested
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return what the fit of an estimator inside another takes besides X and y.
-
-    Parameters
-    ----------
-    owner : object
-        The meta-estimator.
-    inside : object
-        The estimator inside.
-    sample_weight : array-like or None
-        Weights of the rows; handed on unless the estimator does not take or want them.
-    given : mapping
-        What else was passed to the fit of the meta-estimator, for the estimator inside.
-    others : mapping, default=None
-        What the meta-estimator reads itself, and hands on only if it is requested.
-
-    Returns
-    -------
-    arguments : dict
-        By name.
-    """
+    """Return what the fit of an estimator inside another takes besides X and y."""
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     takes_weights = bool(weights) and has_fit_parameter(inside, "sample_weight")
     if not get_config()["enable_metadata_routing"]:

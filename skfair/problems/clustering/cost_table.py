@@ -29,24 +29,22 @@ _LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
 
 
 class Moves:
-    """The cheapest moves of rows, by (cluster, target, cell), in order of cost.
-
-    Attributes
-    ----------
-    row, cost : ndarray of shape (n_clusters, n_clusters, n_cells, n_kept)
-        Number of the row, and what its move costs per unit of weight.
-    size : ndarray of shape (n_clusters, n_clusters, n_cells)
-        Number of entries of each list.
-    labels, weights : ndarray
-        Clusters and weights by the number of the row; whoever moves rows changes ``labels``.
-    """
+    """The cheapest moves of rows, by (cluster, target, cell), in order of cost."""
 
     def __init__(
-        self, rows: GroupedRows, n_kept: int, labels: NDArray[Any], weights: FloatArray
+        self,
+        rows: GroupedRows,
+        n_kept: int,
+        # Clusters and weights by the number of the row; whoever moves rows changes ``labels``
+        labels: NDArray[Any],
+        weights: FloatArray,
     ) -> None:
         shape = (rows.n_clusters, rows.n_clusters, rows.n_cells)
+        # Row, cost (n_clusters, n_clusters, n_cells, n_kept): number of the row, and what its move
+        # costs per unit of weight
         self.row = np.empty((*shape, n_kept), np.int64)
         self.cost = np.empty((*shape, n_kept))
+        # (n_clusters, n_clusters, n_cells): number of entries of each list
         self.size = np.zeros(shape, np.int64)
         self.labels, self.weights = labels, weights
 

@@ -25,13 +25,7 @@ _MANY, _TOO_MANY = 20_000, 0.3
 
 
 class NearTies:
-    """The rows of a table that are near a tie at some prices, and sums over the others.
-
-    Attributes
-    ----------
-    number : ndarray of shape (n_near,)
-        Their numbers, rising.
-    """
+    """The rows of a table that are near a tie at some prices, and sums over the others."""
 
     def __init__(self, table: CostTable, price: FloatArray, temperature: float) -> None:
         from skfair._kernels.prices import tell_apart
@@ -49,7 +43,7 @@ class NearTies:
             return near[:n_near] + part.start, costs[near[:n_near]], counts, paid
 
         numbers, costs, counts, paid = zip(*table.each(of_block), strict=True)
-        self.number = np.concatenate(numbers)
+        self.number = np.concatenate(numbers)  # (n_near,): their numbers, rising
         self._few = _Kept(GroupedRows.subset(rows, self.number), np.concatenate(costs))
         self._counts, self._paid = np.sum(counts, axis=0), float(sum(paid))
 

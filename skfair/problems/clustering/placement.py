@@ -33,13 +33,7 @@ _CLOSE = 5e-5
 
 
 class Placement:
-    """Labels of rows with their counts, violation and cost.
-
-    Attributes
-    ----------
-    violation : float
-        What the rules are missed by, summed over clusters.
-    """
+    """Labels of rows with their counts, violation and cost."""
 
     def __init__(
         self,
@@ -58,6 +52,7 @@ class Placement:
         self.multipliers = problem.no_multipliers() if multipliers is None else multipliers
         self.counts = problem.counts(labels) if counts is None else counts
         self.lower_bound = lower_bound
+        # What the rules are missed by, summed over clusters
         self.violation = float(problem.rules.violation(self.counts).sum())
 
     @classmethod

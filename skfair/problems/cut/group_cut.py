@@ -31,21 +31,7 @@ _NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 
 
 class GroupCut:
-    """Normalised weights and the group constraint.
-
-    Attributes
-    ----------
-    scale : ndarray of shape (n_samples,)
-        ``D^-1/2``; 0 for rows without edges.
-    basis : ndarray of shape (n_samples, n_constraints)
-        Orthonormal columns that span F.
-    projector : ndarray of shape (n_cells, n_constraints)
-        ``basis`` is ``scale * projector[cells]`` for rows with edges.
-    cells : ndarray of shape (n_samples,)
-        The cell (atom of the group algebra) of each row.
-    n_products : int
-        Number of columns that M was multiplied with.
-    """
+    """Normalised weights and the group constraint."""
 
     def __init__(
         self,
@@ -55,16 +41,19 @@ class GroupCut:
         self.weights = weights
         degrees = weights.degrees
         has_edges = degrees > _NO_DEGREE
+        # (n_samples,): ``D^-1/2``; 0 for rows without edges
         self.scale = np.where(has_edges, 1 / np.sqrt(np.where(has_edges, degrees, 1.0)), 0.0)
         self.n_connected = int(np.count_nonzero(has_edges))
         cells = groups.cells()
-        self.cells = cells.codes
+        self.cells = cells.codes  # (n_samples,): the cell (atom of the group algebra) of each row
         self._owners: FloatArray = cells.membership.toarray().T  # (n_cells, n_groups)
+        # (n_cells, n_constraints): ``basis`` is ``scale * projector[cells]`` for rows with edges
         self.projector = self._projector(self._centred(has_edges))
         basis = self.projector[self.cells] * self.scale[:, None]
+        # (n_samples, n_constraints): orthonormal columns that span F
         self.basis = np.asfortranarray(basis, dtype=weights.dtype)
         self._column = self.scale.astype(weights.dtype)[:, None]
-        self.n_products = 0
+        self.n_products = 0  # number of columns that M was multiplied with
 
     def _centred(self, has_edges: NDArray[np.bool_]) -> FloatArray:
         """Return, per cell, which groups it is in minus the groups' shares of rows with edges."""

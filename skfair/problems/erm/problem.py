@@ -47,28 +47,13 @@ class Decisions(NamedTuple):
 
 
 class ConstraintRows:
-    """The constraint rows of several rules, one below the other: cell means to constraints.
-
-    Parameters
-    ----------
-    rules : sequence of BoundConstraint
-        The rules.
-
-    Attributes
-    ----------
-    matrices : list of ndarray or sparse array
-        B of each rule, (n_rows, n_cells).
-    starts : ndarray
-        First row of each rule, and the number of all.
-    centers : ndarray of shape (n_constraints,)
-        The centre that a row is measured from; -1 for none.
-    n_centers : int
-        Number of centres.
-    """
+    """The constraint rows of several rules, one below the other: cell means to constraints."""
 
     def __init__(self, rules: Sequence[BoundConstraint]) -> None:
         self.rules = list(rules)
+        # B of each rule, (n_rows, n_cells)
         self.matrices = [_dense_if_small(rule.matrix) for rule in self.rules]
+        # First row of each rule, and the number of all
         self.starts = np.cumsum([0, *(rule.upper.size for rule in self.rules)])
         before = np.cumsum([0, *(rule.n_centers for rule in self.rules)])
         self.n_centers = int(before[-1])
@@ -76,6 +61,7 @@ class ConstraintRows:
             np.where(rule.centers < 0, -1, rule.centers + first)
             for rule, first in zip(self.rules, before, strict=False)
         ]
+        # (n_constraints,): the centre that a row is measured from; -1 for none
         self.centers = np.concatenate([np.empty(0, np.int64), *centers])
         self._has_center = self.centers >= 0
 

@@ -107,13 +107,7 @@ class Functions(Protocol[T]):
 
 
 class Direct:
-    """The functions f_i of (27).
-
-    Parameters
-    ----------
-    problem : PartialParityProblem
-        Has ``evaluate`` and ``gradient``.
-    """
+    """The functions f_i of (27)."""
 
     def __init__(self, problem: PartialParityProblem) -> None:
         self._problem, self._rows = problem, OneSided(problem)
@@ -217,11 +211,6 @@ class StepLengths:
 
     Steps add up to -(T_0 g_0 + sum T_i g_i), T_i the total of the lengths along g_i. Where they
     lead nowhere any more, the T_i / T_0 are multipliers: of subgradients averaged over the steps.
-
-    Parameters
-    ----------
-    n : int
-        Number of constraints.
     """
 
     def __init__(self, n: int) -> None:
