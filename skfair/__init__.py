@@ -9,23 +9,6 @@ from types import ModuleType
 
 from skfair._version import __version__
 
-_SUBPACKAGES = (
-    "classification",
-    "cluster",
-    "constraints",
-    "datasets",
-    "exceptions",
-    "export",
-    "inspection",
-    "metrics",
-    "model_selection",
-    "monitoring",
-    "ranking",
-    "regression",
-    "report",
-    "solvers",
-)
-
 __all__ = [
     "__version__",
     "show_versions",
@@ -44,6 +27,7 @@ __all__ = [
     "report",
     "solvers",
 ]
+_SUBPACKAGES = tuple(__all__[2:])
 
 
 def __getattr__(name: str) -> ModuleType:

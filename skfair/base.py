@@ -101,10 +101,7 @@ def report_iterations(
 ) -> Iterator[Callback]:
     """Open the fit task of an estimator and yield the callback for its solver.
 
-    Yields
-    ------
-    callback : callable
-        ``callback(state) -> stop``; call it once after each iteration.
+    The solver calls ``callback(state) -> stop`` once after each iteration.
     """
     context = estimator._init_callback_context(max_subtasks=max_iter)
     context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)

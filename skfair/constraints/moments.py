@@ -12,20 +12,13 @@ from skfair.losses import Loss, sigmoid
 
 
 class Moment(ABC):
-    """What is averaged over a cell, as a function of the scores.
+    """What is averaged over a cell, as a function of the scores."""
 
-    Attributes
-    ----------
-    is_rate : bool
-        Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so
-        that a temperature and a shift of all scores apply.
-    is_quadratic : bool
-        Whether it is a quadratic function of the score.
-    """
-
+    # Whether the strict value of a row is 0 or 1 and depends on the sign of its score only, so that
+    # a temperature and a shift of all scores apply.
     is_rate = False
     unit: Literal["rate", "loss", "score"] = "rate"  # the unit of the moment, and of bounds on it
-    is_quadratic = False
+    is_quadratic = False  # whether it is a quadratic function of the score
 
     @abstractmethod
     def parts(

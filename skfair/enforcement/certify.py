@@ -87,16 +87,8 @@ class RowRates:
     def part(self, rows: IntArray) -> RowRates:
         """Return the rates of some of the rows."""
         refused, step = (sparse.csr_array(one[:, rows]) for one in self.counted)
-        return RowRates(
-            sparse.csr_array(self.members[:, rows]),
-            (refused, step),
-            self.groups,
-            self.names,
-            self.blocks,
-            self.weights[rows],
-            self.precision,
-            self.shift,
-        )
+        members = sparse.csr_array(self.members[:, rows])
+        return replace(self, members=members, counted=(refused, step), weights=self.weights[rows])
 
     def totals(self) -> FloatArray:
         """Return the weight that each rate is divided by."""

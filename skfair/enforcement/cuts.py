@@ -47,13 +47,7 @@ def score_blocks(
     weights: FloatArray | None = None,  # (n_samples,): weights of the rows
     min_gap: float = 0.0,  # scores that are not further apart count as tied
 ) -> list[Blocks]:
-    """Sort the scores of each group and merge those that are closer than ``min_gap``.
-
-    Returns
-    -------
-    blocks : list of Blocks
-        One per group. O(n log n).
-    """
+    """Sort the scores of each group and merge those closer than ``min_gap``, O(n log n)."""
     order = np.lexsort((-scores, codes))
     bounds = np.searchsorted(codes[order], np.arange(n_groups + 1))
     total = float(scores.size if weights is None else weights.sum())
@@ -119,10 +113,7 @@ def choose_cuts(
 ) -> Cuts:
     """Return the most accurate cuts whose levels are within the tolerance of each other.
 
-    Returns
-    -------
-    cuts : Cuts
-        Exact for one rule, O(n G) after sorting; near the best on a grid of windows for two.
+    Exact for one rule, O(n G) after sorting; near the best on a grid of windows for two.
     """
     if threshold is not None:
         cuts = natural_cuts(blocks, threshold)

@@ -291,13 +291,7 @@ def make_promise(
     behind: WeightedRows | None = None,
     rank_within: RankWithin = "class",
 ) -> Promise:
-    """Read the promise of a fit from parameters and groups; raise or warn where it makes no sense.
-
-    Returns
-    -------
-    promise : Promise
-        With a bound that the numbers of rows allow.
-    """
+    """Read the promise of a fit from parameters and groups; raise or warn where it is senseless."""
     groups.check_nonempty(sample_weight=weights)
     rule = PARTIAL_RULES[name]
     if rule.by_class:

@@ -100,13 +100,8 @@ def band_maps(
 ) -> tuple[GroupMaps, float]:
     """Move scores as little as needed for the shares of all groups to agree at every score.
 
-    Returns
-    -------
-    maps : GroupMaps
-        The maps.
-    tolerance : float
-        What is kept at least: the tolerance, or the largest block of ties if that is more.
-        O(n log n + n G).
+    Returned besides is the tolerance that is kept, or the largest block of ties if that is more.
+    O(n log n + n G).
     """
     owned = [
         _owned(one, intervals.share(one.ends, g), t)

@@ -38,13 +38,7 @@ def repair_scores(
     min_gap: float = 0.0,  # scores that are closer count as tied
     n_knots: int | None = None,  # largest number of knots of a map
 ) -> Repaired:
-    """Return monotone maps of the groups after which the promise is kept.
-
-    Returns
-    -------
-    repaired : Repaired
-        The maps, and the bound that they keep. O(n log n + n G).
-    """
+    """Return monotone maps of the groups after which the promise is kept, O(n log n + n G)."""
     groups, codes = promise.groups, promise.groups.codes[0]
     blocks = score_blocks(scores, codes, groups.n_groups, promise.targets, promise.weights, min_gap)
     levels = _levels(promise, blocks)

@@ -132,13 +132,7 @@ def build_problem(
     *,
     n_earlier: int = 0,  # rows of a stream before these, which count in the default of ``alpha``
 ) -> Problem:
-    """Build the problem of rows in memory or in blocks.
-
-    Returns
-    -------
-    problem : RuledProblem
-        What solvers may ask.
-    """
+    """Build the problem of rows in memory or in blocks."""
     rows = _rows_of(data, task)
     bound = [one for rule in rules for one in prepare_rule(rule, rows, max_disparity)]
     bound = unique_names([*bound, *_other_limits(rules, rows, limits)])

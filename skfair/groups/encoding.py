@@ -221,11 +221,6 @@ def encode_groups(
 ) -> GroupEncoding:
     """Read sensitive features of any accepted kind.
 
-    Returns
-    -------
-    encoding : GroupEncoding
-        Codes, names and counts.
-
     Examples
     --------
     >>> from skfair.groups.encoding import encode_groups

@@ -21,21 +21,10 @@ from skfair._typing import FloatArray, IntArray
 class SortedScores:
     """Rows sorted by cell, and by descending score within each cell.
 
-    Attributes
-    ----------
-    starts : ndarray of shape (n_cells + 1,)
-        Cell ``c`` occupies the positions ``starts[c]:starts[c + 1]``.
-    order : ndarray or None
-        The row at each position; None without weights, when the rows need not be told apart.
-    scores : ndarray
-        Sorted scores.
-    mass : ndarray
-        Share of its cell's weight that each position carries.
-    rank : ndarray
-        Share of the cell at or above each position: the rank just below the position. At the end
-        of a block of ties it is the rank just below their score.
-    totals : ndarray of shape (n_cells,)
-        Total weight of each cell.
+    Cell ``c`` occupies the positions ``starts[c]:starts[c + 1]``. ``order`` is the row at each
+    position (None without weights, when the rows need not be told apart), ``mass`` the share of
+    its cell's weight that it carries, and ``rank`` the share at or above it: the rank just below
+    the position. At the end of a block of ties it is the rank just below their score.
     """
 
     def __init__(

@@ -121,11 +121,6 @@ def curvature_bounds(
 
     Power iteration on differences of gradients and of values: about 20 times two evaluations and
     two pull-backs. They hold near one point and may be too small elsewhere.
-
-    Returns
-    -------
-    bounds : CurvatureBounds
-        L_F and M_G.
     """
     constraints = OneSided(problem)
     gradient, values = at.gradient(), constraints.values(at)

@@ -63,13 +63,7 @@ def get_response(
     sensitive_features: ColumnsLike | None = None,  # passed on if the method takes it
     pos_label: ClassLabel = None,  # the positive class of a classifier; by default the second one
 ) -> Any:
-    """Return labels or 1-d scores of the positive class for X.
-
-    Returns
-    -------
-    response : ndarray of shape (n_samples,)
-        Predicted labels, or scores that are larger for the positive class.
-    """
+    """Return labels, or 1-d scores that are larger for the positive class, for X."""
     estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
     extra = {}

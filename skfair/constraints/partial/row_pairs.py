@@ -35,13 +35,7 @@ class Spline(NamedTuple):
 
 
 class RankedRows:
-    """Rows sorted by score, and the masses that their ranks give them.
-
-    Attributes
-    ----------
-    rows, scores, shares : ndarray of shape (n,)
-        Numbers, scores and weights, by ascending score; the weights add up to 1.
-    """
+    """Rows sorted by ascending score, and the masses that their ranks give them."""
 
     def __init__(
         self,
@@ -54,7 +48,7 @@ class RankedRows:
         self.scores = scores[self.rows]
         below = np.concatenate([[0.0], np.cumsum(weights)])
         starts = np.flatnonzero(np.diff(self.scores, prepend=np.nan) != 0)  # of blocks of ties
-        self.shares = weights / below[-1]
+        self.shares = weights / below[-1]  # they add up to 1
         ranks = (below[-1] - np.append(below[starts], below[-1])) / below[-1]
         self._low, self._high = ranks[1:], ranks[:-1]
         self._sizes = np.diff(np.append(starts, rows.size))

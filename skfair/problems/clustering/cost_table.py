@@ -78,15 +78,9 @@ class Moves:
 
 
 class CostTable(ABC):
-    """What rows pay in each cluster.
+    """What rows pay in each cluster."""
 
-    Attributes
-    ----------
-    step : int
-        Rows per block: those that are computed at a time, by one thread.
-    """
-
-    step = BLOCK
+    step = BLOCK  # rows per block: those that are computed at a time, by one thread
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows

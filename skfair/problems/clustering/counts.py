@@ -111,22 +111,8 @@ def share_rules(
 class GroupedRows:
     """Rows, their cells, and the rules that the counts of each cluster have to satisfy.
 
-    Attributes
-    ----------
-    cells : ndarray of shape (n_samples,)
-        Cell of each row.
-    rules : Rules
-        Rules in terms of cells, one slack per cluster and rule.
-    group_rules : ndarray of shape (n_rules, n_groups)
-        The same rules in terms of groups.
-    rule_order : ndarray of shape (n_rules,)
-        Which of the rules given each of them is.
-    membership : ndarray of shape (n_groups, n_cells)
-        1 where a group contains a cell.
-    n_attributes : int
-        Number of attributes.
-    largest_weight : float
-        The largest weight of a row: rules are met up to it.
+    ``rules`` are in terms of cells, with one slack per cluster and rule, ``group_rules`` the same
+    in terms of groups; ``rule_order`` says which of the rules given each of them is.
     """
 
     def __init__(
@@ -152,11 +138,11 @@ class GroupedRows:
         order = np.lexsort((first_rows(codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
-        self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]
-        self.membership = cells.membership.toarray()[:, order]
+        self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]  # of each row
+        self.membership = cells.membership.toarray()[:, order]  # (n_groups, n_cells)
         self._set_rules(rules, before)
         self.total_weight = float(self.weights.sum())
-        self.largest_weight = float(self.weights.max())
+        self.largest_weight = float(self.weights.max())  # rules are met up to it
 
     @cached_property
     def sparse_rules(self) -> sparse.csr_array:

@@ -100,17 +100,7 @@ class Spread(NamedTuple):
 
 
 class RepresentationProblem(CostedRows):
-    """Points, their cells, and the rules that each cluster has to satisfy.
-
-    Attributes
-    ----------
-    units : Units
-        Origin and unit of the scaled coordinates.
-    is_large : bool
-        Whether there are so many numbers that distances are computed in single precision.
-    buffers : dict or None
-        Arrays that the pieces of a block share.
-    """
+    """Points, their cells, and the rules that each cluster has to satisfy."""
 
     def __init__(
         self,
@@ -128,7 +118,9 @@ class RepresentationProblem(CostedRows):
     ) -> None:
         super().__init__(groups, rules, n_clusters, weights, before, first)
         self.X = X
+        # Arrays that the pieces of a block share.
         self.buffers: dict[str, NDArray[Any]] | None = None
+        # Of so many numbers distances are computed in single precision.
         self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64

@@ -228,15 +228,7 @@ class _Last:
 
 
 class RuledProblem(TwoSidedProblem, ABC):
-    """A loss, rules with bounds, and a model: what solvers may ask, whatever holds the rows.
-
-    Attributes
-    ----------
-    temperature : float
-        Steepness of the smooth rates.
-    n_centers : int
-        Number of centres, which are the last parameters.
-    """
+    """A loss, rules with bounds, and a model: what solvers may ask, whatever holds the rows."""
 
     model: ScoreModel
     loss: Loss
@@ -244,9 +236,9 @@ class RuledProblem(TwoSidedProblem, ABC):
 
     def _set_rules(self, rules: Sequence[BoundConstraint]) -> None:
         self.constraint_rows = ConstraintRows(rules)
-        self.temperature = 1.0
+        self.temperature = 1.0  # steepness of the smooth rates
         self.n_constraints = self.constraint_rows.n
-        self.n_centers = self.constraint_rows.n_centers
+        self.n_centers = self.constraint_rows.n_centers  # they are the last parameters
         self.n_parameters = self.model.n_parameters + self.n_centers
         self.lower = self.constraint_rows.joined([rule.lower for rule in rules])
         self.upper = self.constraint_rows.joined([rule.upper for rule in rules])

@@ -82,13 +82,7 @@ class PartialEvaluation:
 
 
 class PartialParityProblem(TwoSidedProblem):
-    """The problem of one fit.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (n_constraints,)
-        Bounds.
-    """
+    """The problem of one fit."""
 
     _rows: IntArray | None = None  # those that an evaluation sees; all if None
 

@@ -130,14 +130,8 @@ class Linearised:
 
     .. math:: g_i(v) = f_i^+(v) - f_i^-(w) - s_i^T (v - w) + \tfrac{\mu}{2} |v - w|^2
 
-    The last term is what is left of mu/2 |.|^2 in both parts, which Assumption 6.3A asks for.
-
-    Attributes
-    ----------
-    n : int
-        Number of constraints.
-    center : Point
-        The values at w, where they are those of the problem.
+    The last term is what is left of mu/2 |.|^2 in both parts, which Assumption 6.3A asks for. At w
+    the values, ``center``, are those of the problem.
 
     Notes
     -----
