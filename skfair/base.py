@@ -43,6 +43,12 @@ from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+# What the rows of estimators that fit a model of their own must be.
+ROW_CHECKS: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
 _NOTHING_LEFT = (
     "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
 )

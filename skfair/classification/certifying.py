@@ -8,6 +8,7 @@ its rules is certified as a whole.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import indexable
 
-from skfair._typing import ColumnLike, ColumnsLike, MatrixLike
+from skfair._typing import ColumnsLike, MatrixLike
 from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
+from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
 from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
 from skfair.estimators.inner_scores import as_rows
@@ -34,20 +36,14 @@ def certified(
     estimator: Any,
     data: TrainingData,
     X: MatrixLike,
-    sensitive_features: ColumnsLike | None,
-    control_features: ColumnsLike | None,
-    sample_weight: ColumnLike | None,
+    given: Mapping[str, Any],  # groups, strata and weights, as the user passed them
 ) -> dict[str, Any]:
     """Return the fitted attributes of decisions that can be shown to keep limits for new people.
 
     There are none if no rule is active.
     """
     in_memory(data)
-    if estimator.min_rate is not None or estimator.selection_rate is not None:
-        raise ValueError(
-            "confidence= does not go together with min_rate or selection_rate: these hold on the "
-            "training rows only. Set them to None."
-        )
+    check_no_floors(estimator.min_rate, estimator.selection_rate)
     rules = active_rules(estimator.constraint, "classification", data)
     if not rules:
         return {}
@@ -68,13 +64,8 @@ def certified(
         )
     if estimator.certify == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
-        given = {
-            "sensitive_features": sensitive_features,
-            "control_features": control_features,
-            "sample_weight": sample_weight,
-        }
         return certified_decisions(estimator, data, rules, estimator.classes_, rows, given)
-    groups = sensitive_features
+    groups = given["sensitive_features"]
     if estimator.sensitive_columns is not None:
         groups = take_columns(X, estimator.sensitive_columns)
     decisions = _priced(estimator, data, groups)

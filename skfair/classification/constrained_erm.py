@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Rows, Seed
-from skfair.base import fit_method
+from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, refuse_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
@@ -29,7 +29,7 @@ from skfair.estimators.classes import (
     has_probabilities,
     read_classes,
 )
-from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
+from skfair.estimators.erm import ConstrainedERMBase
 from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.availability import available_if
@@ -291,18 +291,15 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
             Weights of the rows, in the loss and in the rates.
         """
         self.__dict__.pop("_stream", None)
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            **self._row_checks(X),
-        )
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+            "sample_weight": sample_weight,
+        }
+        data = self._read(X, y, **given, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
         self._begin_certificate()
-        given = (sensitive_features, control_features, sample_weight)
-        if self.confidence is not None and (found := certified(self, data, X, *given)):
+        if self.confidence is not None and (found := certified(self, data, X, given)):
             return self._store_certified(found)
         task = classification_task(data, self.classes_, self.loss, self.class_weight)
         problem = self._build(data, task)
@@ -342,13 +339,11 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
             data = self._read_part(X, y, sensitive_features, sample_weight, **ROW_CHECKS)
         else:
             self._refuse_lazy(X, y, sensitive_features, sample_weight)
-            data = self._read(
-                X,
-                y,
-                sensitive_features=sensitive_features,
-                sample_weight=sample_weight,
-                **ROW_CHECKS,
-            )
+            given: dict[str, Any] = {
+                "sensitive_features": sensitive_features,
+                "sample_weight": sample_weight,
+            }
+            data = self._read(X, y, **given, **ROW_CHECKS)
             self.classes_ = read_classes(data.y if classes is None else np.asarray(classes))
         strangers = np.setdiff1d(data.y, self.classes_)
         if strangers.size:

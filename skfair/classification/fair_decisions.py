@@ -258,16 +258,12 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         """
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            skip_check_array=True,
-        )
+        others: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+        }
+        data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rows = self._labelled(data)
-        others = {"sensitive_features": sensitive_features, "control_features": control_features}
         params = self._inner_params(data, fit_params, others)
         self._read_strata(X, control_features, data)
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)

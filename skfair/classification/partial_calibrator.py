@@ -32,9 +32,8 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
-from skfair.blocks.weighted_rows import LazyRows, WeightedRows
+from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
-from skfair.enforcement.promise import Promise, make_promise
 from skfair.estimators.certified_judges import NOT_LAZY, certified_interval
 from skfair.estimators.classes import read_classes
 from skfair.estimators.inner_scores import (
@@ -343,21 +342,6 @@ class PartialParityCalibrator(
             )
         self.classes_ = read_classes(y)
         self.is_group_aware_ = True
-
-    def _promise(
-        self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
-    ) -> Promise:
-        return make_promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self.max_disparity,
-            groups,
-            np.where(y == self.classes_[1], 1.0, -1.0),
-            weights,
-            tuple(self.classes_.tolist()),
-            behind=behind,
-        )
 
     def _inner(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator

@@ -28,7 +28,7 @@ from skfair._typing import (
     Rows,
     Seed,
 )
-from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import RankWithin, Surrogate
 from skfair.estimators.certified_judges import certified_interval
 from skfair.estimators.classes import has_probabilities, read_classes
@@ -45,12 +45,6 @@ from skfair.solvers.base import Solver
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
-
-_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
 
 
 @documented
@@ -331,22 +325,18 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the ranks.
         """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            **_CHECKS,
-        )
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "sample_weight": sample_weight,
+        }
+        data = self._read(X, y, **given, **ROW_CHECKS)
         self.classes_ = read_classes(data.y)
         self._begin_certificate("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
-            given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
             rows, _ = indexable(as_rows(X), data.y)
             self.__dict__.update(certified_interval(self, data, rows, given, self.random_state))
             return self
-        targets = np.where(data.y == self.classes_[1], 1.0, -1.0)
-        promise = self._promise(data, targets)
+        promise = self._promise(data.y, data.groups, data.sample_weight)
         self.is_group_aware_ = self._decide_awareness(promise)
         model = self._make_model(data)
         with report_iterations(
@@ -365,7 +355,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
 
     def _raw_scores(self, X: MatrixLike, codes: IntArray | None) -> FloatArray:
         """Return the scores of rows before they are repaired."""
-        return self._scores_of(self._read_features(X, **_CHECKS), codes)
+        return self._scores_of(self._read_features(X, **ROW_CHECKS), codes)
 
     def _scores_of(self, X: Rows, codes: IntArray | None) -> FloatArray:
         if hasattr(self, "parameters_"):

@@ -73,7 +73,11 @@ class OfClasses:
 
     def parts(self, rows: TrainingRows) -> Parts:
         """Return one part per class."""
-        _check_cells(rows, self.classes)
+        if rows.class_names is None:
+            rows.groups.check_nonempty(sample_weight=rows.sample_weight)
+        else:
+            named = (rows.classes, rows.class_names, rows.sample_weight, self.classes)
+            rows.groups.check_nonempty(*named)
         part_of_class = np.full(2, len(self.classes))
         part_of_class[list(self.classes)] = np.arange(len(self.classes))
         names = rows.class_names
@@ -278,11 +282,3 @@ def _quotients(
         expected = np.where(positive > 0, positive, share or 1.0)
         linear.append(one.linear(expected, precision))
     return (rates, overall), (linear[0], linear[1])
-
-
-def _check_cells(rows: TrainingRows, classes: tuple[int, ...]) -> None:
-    """Raise if one of the group-class cells that count is empty."""
-    if rows.class_names is None:
-        rows.groups.check_nonempty(sample_weight=rows.sample_weight)
-        return
-    rows.groups.check_nonempty(rows.classes, rows.class_names, rows.sample_weight, classes)

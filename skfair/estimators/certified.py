@@ -82,13 +82,18 @@ def check_certifiable(classes: Any, min_rate: Any, selection_rate: Any, method: 
         raise ValueError(
             f"confidence= needs two classes, got {len(classes)}. Fit each class against the rest."
         )
+    check_no_floors(min_rate, selection_rate)
+    if method != "auto":
+        raise ValueError(f"confidence= walks a path of its own: use method='auto', not {method!r}.")
+
+
+def check_no_floors(min_rate: Any, selection_rate: Any) -> None:
+    """Raise for limits that hold on the training rows only."""
     if min_rate is not None or selection_rate is not None:
         raise ValueError(
             "confidence= does not go together with min_rate or selection_rate: these hold on the "
             "training rows only. Set them to None."
         )
-    if method != "auto":
-        raise ValueError(f"confidence= walks a path of its own: use method='auto', not {method!r}.")
 
 
 def certified_fit(

@@ -176,12 +176,7 @@ def certified_means(
                 f"confidence= has no test of {rule!r} for regressors: use 'mean_score_parity', "
                 "which compares the groups with each other."
             )
-        if isinstance(value, Mapping):
-            raise ValueError(
-                "confidence= needs one max_disparity for all attributes here, got "
-                f"{value!r}. Use the smallest one."
-            )
-        limits.append(MeanLimit(float(value), rule.within_strata))
+        limits.append(MeanLimit(_one_limit(value), rule.within_strata))
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
     sensitive, strata = given["sensitive_features"], given["control_features"]
@@ -298,11 +293,7 @@ def certified_interval(
             f"{estimator.rank_within!r}. Use rank_within='class' and a rule on scores or decisions "
             "within an interval, such as 'statistical_parity'."
         )
-    if isinstance(estimator.max_disparity, Mapping):
-        raise ValueError(
-            "confidence= needs one max_disparity for all attributes here, got "
-            f"{estimator.max_disparity!r}. Use the smallest one."
-        )
+    limit = _one_limit(estimator.max_disparity)
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
     halves = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
@@ -311,6 +302,16 @@ def certified_interval(
         halves,
         IntervalJudge(estimator, halves, given["sensitive_features"]),
         {"max_disparity": estimator.max_disparity, "shift": 0.0},
-        float(estimator.max_disparity),
+        limit,
         estimator.confidence,
     )
+
+
+def _one_limit(limit: Any) -> float:
+    """Return a limit; raise if there is one for each attribute."""
+    if isinstance(limit, Mapping):
+        raise ValueError(
+            "confidence= needs one max_disparity for all attributes here, got "
+            f"{limit!r}. Use the smallest one."
+        )
+    return float(limit)

@@ -34,12 +34,17 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
             "each class against the rest would not bound that of the predictions; compare "
             "y == label instead."
         )
+    check_several(classes)
+    return classes
+
+
+def check_several(classes: NDArray[Any]) -> None:
+    """Raise if there is a single class."""
     if classes.size < 2:
         raise ValueError(
             "This classifier needs samples of at least 2 classes in the data, but the data "
             f"contains only one class: {classes.tolist()[0]!r}."
         )
-    return classes
 
 
 class HasLoss(Protocol):

@@ -26,6 +26,7 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import Models, certified_fit, check_certifiable
 from skfair.estimators.certified_split import CertifiedDecisions
 from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
+from skfair.estimators.classes import check_several
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.group_chances import GroupModels, fit_group_models
@@ -61,11 +62,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                "This classifier needs samples of at least 2 classes in the data, but the data "
-                f"contains only one class: {self.classes_.tolist()[0]!r}."
-            )
+        check_several(self.classes_)
         aware = self.group_aware
         self.is_group_aware_ = bool(
             self.sensitive_columns is not None if aware == "auto" else aware

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike, Rows
-from skfair.base import SensitiveFeaturesMixin, report_iterations
+from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.enforcement.judge import StrictResult
 from skfair.estimators import erm_report
@@ -43,13 +43,6 @@ from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver
 from skfair.utils.older import CallbackSupportMixin
-
-# What rows must be.
-ROW_CHECKS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):

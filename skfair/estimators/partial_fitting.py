@@ -19,7 +19,7 @@ from skfair._typing import Callback, FloatArray
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.partial import PARTIAL_RULES, Surrogate
-from skfair.enforcement.promise import Promise, make_promise
+from skfair.enforcement.promise import Promise
 from skfair.enforcement.rounds import SolveOptions
 from skfair.enforcement.strict_partial import ROUNDS, PartialResult, Target, solve_partially
 from skfair.estimators.partial_options import make_objective, make_surrogate, solver_of_name
@@ -57,19 +57,6 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
     model: ScoreFunction | None
 
     # --- what is promised and by which model ----------------------------------------------------
-
-    def _promise(self, data: TrainingData, targets: FloatArray) -> Promise:
-        return make_promise(
-            self.constraint,
-            self.interval,
-            self.scale,
-            self.max_disparity,
-            data.groups,
-            targets,
-            data.sample_weight,
-            tuple(self.classes_.tolist()),
-            rank_within=self.rank_within,
-        )
 
     def _decide_awareness(self, promise: Promise) -> bool:
         aware = self.group_aware

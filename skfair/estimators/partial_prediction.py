@@ -15,11 +15,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.blocks.weighted_rows import LazyRows
+from skfair.blocks.weighted_rows import LazyRows, WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES, RankWithin
 from skfair.enforcement.cuts import choose_cuts, score_blocks
 from skfair.enforcement.promise import (
     Promise,
+    make_promise,
     simulated_floor,
     upper_bound,
     warn_below_noise,
@@ -60,6 +61,7 @@ class PartialPrediction(Certified, ClassifierMixin):
     interval: IntervalLike
     constraint: str
     scale: str
+    max_disparity: Limit
     threshold: Any
     n_knots: int | None
     is_group_aware_: bool
@@ -287,6 +289,23 @@ class PartialPrediction(Certified, ClassifierMixin):
         given = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=given)
         return upper_bound(promise, scores, confidence)
+
+    def _promise(
+        self, y: ColumnLike, groups: GroupEncoding, weights: Any, behind: WeightedRows | None = None
+    ) -> Promise:
+        """Return the promise of a fit, from its rows or from those they stand ``behind``."""
+        return make_promise(
+            self.constraint,
+            self.interval,
+            self.scale,
+            self.max_disparity,
+            groups,
+            np.where(y == self.classes_[1], 1.0, -1.0),
+            weights,
+            tuple(self.classes_.tolist()),
+            behind=behind,
+            rank_within=self.rank_within,
+        )
 
     def _promise_on(
         self, groups: GroupEncoding, targets: FloatArray, weights: FloatArray | None

@@ -27,6 +27,10 @@ response_method : str or sequence of str, default=("decision_function", "predict
     Name of the model, put in front of the names in the legend.""",
     "ax": """ax : matplotlib Axes, default=None
     Axes to draw on; None makes a new figure.""",
+    "Attributes": """ax_ : matplotlib Axes
+    The axes drawn on.
+figure_ : matplotlib Figure
+    Their figure.""",
     "Returns": """display : {owner}
     The numbers and the artists.""",
     "plot.Returns": """display : {owner}

@@ -81,10 +81,6 @@ class CCDFCurveDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     lines_ : list of matplotlib Line2D
         The curves.
     diagonal_ : matplotlib Line2D or None

@@ -42,10 +42,6 @@ class CertificateDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     lines_ : list of matplotlib Line2D
         Disparity and bound.
     accuracy_ : matplotlib Line2D

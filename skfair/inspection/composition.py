@@ -64,10 +64,6 @@ class ClusterCompositionDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     bars_ : list of matplotlib BarContainer
         One per group, with one piece per cluster.
     overall_lines_ : list of matplotlib LineCollection

@@ -72,8 +72,6 @@ class ConvergenceDisplay:
     ----------
     ax_ : matplotlib Axes, or ndarray of them
         The panels drawn on, from the top; the Axes itself if there is one.
-    figure_ : matplotlib Figure
-        Their figure.
     columns_ : list of str
         The column of each panel.
     lines_ : list of matplotlib Line2D

@@ -80,10 +80,6 @@ class FairnessFrontDisplay:
     knee : int or None
         Position of the point of the front that is farthest from the line between its ends, after
         scaling both criteria to the same range. None if no point lies above that line.
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     line_ : matplotlib Line2D
         The staircase.
     points_ : matplotlib Line2D

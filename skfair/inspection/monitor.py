@@ -40,10 +40,6 @@ class MonitorDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     line_ : matplotlib Line2D
         The disparity.
 

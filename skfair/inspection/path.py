@@ -61,10 +61,6 @@ class FairnessPathDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     train_line_ : matplotlib Line2D
         The models on the training sample.
     test_line_ : matplotlib Line2D or None

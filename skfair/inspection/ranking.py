@@ -70,10 +70,6 @@ class RankingGapDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     line_ : matplotlib Line2D
         The curve.
     limit_ : matplotlib Line2D or None

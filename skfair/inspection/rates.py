@@ -88,10 +88,6 @@ class GroupRatesDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     artists_ : list of matplotlib ErrorbarContainer or BarContainer
         One per rate; the last row in each is the whole sample.
     overall_lines_ : list of matplotlib Line2D

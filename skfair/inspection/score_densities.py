@@ -86,10 +86,6 @@ class GroupScoreDisplay:
     score_ranges : list of ndarray of shape (n_intervals, 2), or None
         The lowest and the highest score of each group inside its interval; infinite where the
         interval has no end.
-    ax_ : matplotlib Axes
-        The axes drawn on.
-    figure_ : matplotlib Figure
-        Their figure.
     curves_ : list of matplotlib Line2D or StepPatch
         The density of each group. Scores that are all equal have none; they are drawn as a
         vertical line.

@@ -187,15 +187,8 @@ def disparity_test(
     if limit is None:
         raise ValueError("max_disparity is None, and the rule has none of its own. Pass a limit.")
     check_number(limit, "max_disparity", 0)
-    sample = Sample(
-        y_true,
-        y_pred,
-        sensitive_features,
-        control_features,
-        sample_weight,
-        intersectional,
-        pos_label,
-    )
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    sample = Sample(y_true, y_pred, *groups, pos_label)
     found = _evidence(asked, sample, method, reference, interval)
     p_values = found.p_values(_before_shift(asked, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
@@ -250,15 +243,8 @@ def disparity_upper_bound(
     0.05
     """
     check_probability(confidence, "confidence")
-    sample = Sample(
-        y_true,
-        y_pred,
-        sensitive_features,
-        control_features,
-        sample_weight,
-        intersectional,
-        pos_label,
-    )
+    groups = (sensitive_features, control_features, sample_weight, intersectional)
+    sample = Sample(y_true, y_pred, *groups, pos_label)
     asked = _asked(metric, comparison)
     found = _evidence(asked, sample, method, reference, interval)
     most = 1.0

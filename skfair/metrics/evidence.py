@@ -41,6 +41,10 @@ class Sample(NamedTuple):
     intersectional: bool
     pos_label: Any
 
+    def groups(self, weights: FloatArray | None) -> tuple[Any, Any, Any, bool]:
+        """Return groups and strata with other weights, in the order that metrics take them."""
+        return self.sensitive_features, self.control_features, weights, self.intersectional
+
 
 class Evidence(NamedTuple):
     """Comparisons, what was measured of each, and how unlikely that is if it exceeds a limit."""
@@ -227,7 +231,7 @@ def _in_memory(
 
 
 def _table(sample: Sample, spec: LabelSpec, weights: FloatArray | None) -> LabelTable:
-    rows = (sample.sensitive_features, sample.control_features, weights, sample.intersectional)
+    rows = sample.groups(weights)
     if spec.rates == ("accuracy",):
         return correct_table(sample.y_true, sample.y_pred, *rows)
     y_true = sample.y_true if spec.uses_y_true else None

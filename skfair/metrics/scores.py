@@ -65,14 +65,9 @@ def scored_rows(
 ) -> ScoredRows:
     """Check scores, groups, strata and weights together."""
     scores = check_scores(y_score)
-    groups, weights = checked_rows(
-        sensitive_features,
-        control_features,
-        sample_weight,
-        intersectional,
-        n_samples=scores.size,
-        like=like if hasattr(like, "index") else y_score,
-    )
+    given = (sensitive_features, control_features, sample_weight, intersectional)
+    like = like if hasattr(like, "index") else y_score
+    groups, weights = checked_rows(*given, n_samples=scores.size, like=like)
     if weights is not None and groups.strata is None:
         groups.cells.check_nonempty(sample_weight=weights)
     return ScoredRows(scores, groups, weights)

@@ -65,15 +65,7 @@ class CurvedEvaluation(Evaluation, Protocol):
 
 
 class Problem(Protocol):
-    """An objective and constraints between bounds.
-
-    Attributes
-    ----------
-    n_parameters, n_constraints : int
-        Sizes.
-    offers : frozenset of str
-        What it has besides values and first derivatives.
-    """
+    """An objective and constraints between bounds."""
 
     # (n_constraints,): bounds, which may be infinite
     lower: FloatArray

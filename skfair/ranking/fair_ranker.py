@@ -28,7 +28,7 @@ from skfair._typing import (
     MatrixLike,
     Seed,
 )
-from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.groups.limits import Limit
 from skfair.losses import Loss, make_loss
@@ -47,11 +47,6 @@ from skfair.utils.warn import warn_user
 
 # Steps of each round of the default solver; what is left is for the next round.
 AUTO_STEPS = 100
-_ROWS: dict[str, Any] = {
-    "accept_sparse": "csr",
-    "dtype": [np.float64, np.float32],
-    "order": "C",
-}
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
@@ -266,14 +261,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
 
         """
         X, query_id = split_query(X, query_id, self.query_column)
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            y_numeric=True,
-            ensure_min_samples=2,
-            **_ROWS,
-        )
+        checks = {"y_numeric": True, "ensure_min_samples": 2, **ROW_CHECKS}
+        data = self._read(X, y, sensitive_features=sensitive_features, **checks)
         rng = check_random_state(self.random_state)
         task = self._make_task(data, query_id, rng)
         with report_iterations(self, X, y, max_iter=None, attributes=task.fitted) as callback:
@@ -294,7 +283,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, _ = split_query(X, None, self.query_column)
-        rows = self._read_features(X, **_ROWS)
+        rows = self._read_features(X, **ROW_CHECKS)
         if hasattr(self, "coefs_"):
             return np.asarray(mlp_scores(self.coefs_, self.intercepts_, rows), dtype=np.float64)
         return product(rows, self.coef_)

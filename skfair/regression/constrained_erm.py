@@ -15,10 +15,10 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
-from skfair.base import fit_method
+from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.certified_judges import certified_means
-from skfair.estimators.erm import ROW_CHECKS, ConstrainedERMBase
+from skfair.estimators.erm import ConstrainedERMBase
 from skfair.estimators.erm_problem import (
     LossChoice,
     RuleChoice,
@@ -215,29 +215,21 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the loss and in the rules.
         """
-        data = self._read(
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            y_numeric=True,
-            **ROW_CHECKS,
-        )
+        given: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+            "sample_weight": sample_weight,
+        }
+        data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
         self._begin_certificate()
         task = self._regression(data)
-        if self.confidence is not None:
-            given = {
-                "sensitive_features": sensitive_features,
-                "control_features": control_features,
-                "sample_weight": sample_weight,
-            }
-            if rules := active_rules(self.constraint, self._task, data):
-                rows, _ = indexable(as_rows(X), data.y)
-                certified = certified_means(self, data, rules, rows, given)
-                self._store_model({})
-                self.__dict__.update(certified)
-                return self
+        is_certified = self.confidence is not None
+        if is_certified and (rules := active_rules(self.constraint, self._task, data)):
+            rows, _ = indexable(as_rows(X), data.y)
+            certified = certified_means(self, data, rules, rows, given)
+            self._store_model({})
+            self.__dict__.update(certified)
+            return self
         problem = self._build(data, task)
         solver = self._choose(problem)
         found = self._solve(problem, solver, task, X, y)

@@ -101,7 +101,8 @@ def measure_gaps(
     drawn = {}
     for name in dict.fromkeys(measure for gap in gaps for measure in gap.measures):
         one = moments[name]
-        overall, centre = _of_blocks(one, groups), one.smoothed_means
+        overall = Moments.of_sums(map(groups.block_sums, one[:4]), one.is_share)
+        centre = one.smoothed_means
         variances = centre * (1 - centre) if one.is_share else one.variances
         drawn[name] = _Drawn(
             centre,
@@ -109,11 +110,6 @@ def measure_gaps(
             one.drawn(rng, n_draws, overall.means, overall.variances),
         )
     return {gap.name: _measured(gap, moments, drawn, groups, names, confidence) for gap in gaps}
-
-
-def _of_blocks(moments: Moments, groups: ComparedGroups) -> Moments:
-    """Return for each cell the moments of all cells that it is compared with."""
-    return Moments.of_sums((groups.block_sums(one) for one in moments[:4]), moments.is_share)
 
 
 def _measured(

@@ -98,7 +98,8 @@ class Binary(Task):
             if predicted is not None:
                 for name, values, counted in _rates(rows.true, predicted):
                     yield prefix + name, values, counted
-        yield from _mean_score(rows)
+        if rows.score is not None:
+            yield "mean_score", rows.score, None
         if rows.before is not None and rows.predicted is not None:
             yield "moved_up", (rows.predicted == 1) & (rows.before == 0), None
             yield "moved_down", (rows.predicted == 0) & (rows.before == 1), None
@@ -257,11 +258,6 @@ def _rates(true: IntArray | FloatArray | None, predicted: IntArray | FloatArray)
         yield "positive_predictive_value", positive, selected
         yield "false_omission_rate", positive, ~selected
         yield "accuracy", selected == positive, None
-
-
-def _mean_score(rows: Rows) -> Iterator[Value]:
-    if rows.score is not None:
-        yield "mean_score", rows.score, None
 
 
 def _change_of_accuracy(rows: Rows) -> Iterator[Value]:

@@ -40,16 +40,6 @@ class OneSided:
     Rows of G are the finite upper bounds and then the finite lower ones. Bounds are read at each
     call, so they may be moved; which of them are finite may not change.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem with two-sided constraints.
-
-    Attributes
-    ----------
-    n : int
-        Number of rows of G.
-
     Examples
     --------
     >>> import numpy as np

@@ -49,7 +49,7 @@ def documenter(shared: Mapping[str, str] = PARAGRAPHS) -> Callable[[_Thing], _Th
 
     ``shared`` holds the paragraph of each parameter. Its key may also be the name of a section,
     such as "Returns", that is added to functions where there is none; "fit.Returns" is for those
-    called fit, and ``{owner}`` stands for the class.
+    called fit, and ``{owner}`` stands for the class. "Attributes" are those of all classes.
 
     Examples
     --------
@@ -91,6 +91,7 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
         _complete(method, known, _ends_of(method, shared))
     own, of_bases = _described(cls, "Attributes"), _all_described(bases, "Attributes")
     fitted = {name: text for name, text in of_bases.items() if name.endswith("_")}
+    fitted = _by_name(shared.get("Attributes", "")) | fitted
     attributes = "\n".join(dict.fromkeys([*own.values(), *(fitted | own).values()]))
     _complete(cls, {**shared} | _all_described(bases), {"Attributes": attributes})
 
@@ -129,8 +130,13 @@ def _sections(doc: str) -> dict[str, str]:
 
 def _described(thing: Any, section: str = "Parameters") -> dict[str, str]:
     """Return the paragraph of each parameter, or attribute, that a docstring describes."""
+    return _by_name(_sections(thing.__doc__ or "").get(section, ""))
+
+
+def _by_name(body: str) -> dict[str, str]:
+    """Return the paragraphs of a section by the names that they describe."""
     found = {}
-    for paragraph in re.split(r"\n(?=\S)", _sections(thing.__doc__ or "").get(section, "")):
+    for paragraph in filter(None, re.split(r"\n(?=\S)", body)):
         for name in paragraph.split("\n")[0].split(" :")[0].split(", "):
             found[name.lstrip("*")] = paragraph
     return found

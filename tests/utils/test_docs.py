@@ -128,3 +128,23 @@ def test_fitted_attributes_of_base_classes_come_last():
     listed = "coef_ : list\n    Weights.\ngroups_ : list\n    Names."
     notes = "Notes\n-----\nShort."
     assert getdoc(Model) == f"Model.\n\nAttributes\n----------\n{listed}\n\n{notes}"
+
+
+def test_attributes_of_all_classes_come_last_unless_a_class_says_its_own():
+    shared = documenter(
+        {"Attributes": "axes_ : Axes\n    Drawn on.\nfigure_ : Figure\n    Theirs."}
+    )
+
+    @shared
+    class Display:
+        """Display.
+
+        Attributes
+        ----------
+        axes_ : list of Axes
+            The panels.
+        """
+
+    own = "axes_ : list of Axes\n    The panels."
+    listed = f"{own}\nfigure_ : Figure\n    Theirs."
+    assert getdoc(Display) == f"Display.\n\nAttributes\n----------\n{listed}"

@@ -148,19 +148,10 @@ class _BoundRates(BoundPartialRule):
         scores, shares, part, parts, factors = at.tape
         total = np.zeros(scores.size)
         slopes, ignored = np.empty(scores.size), np.zeros(1)
+        steps = (scores, self._cells, shares, self._thetas, *self.surrogate.codes)
         for one, factor in zip(parts, factors, strict=True):
             pull = np.append(multipliers * factor, 0.0)[None, :]
-            soft_rate_slopes(
-                scores,
-                self._cells,
-                shares,
-                self._thetas,
-                *self.surrogate.codes,
-                PARTS[one],
-                pull,
-                slopes,
-                ignored,
-            )
+            soft_rate_slopes(*steps, PARTS[one], pull, slopes, ignored)
             total += slopes
         of_aux = np.zeros(self.n_aux)
         if self._has_centers and part != "minus":
@@ -184,15 +175,8 @@ class _BoundRates(BoundPartialRule):
         from skfair._kernels.soft_steps import soft_rates
 
         out = np.zeros((1, self._n_cells + 1))
-        soft_rates(
-            scores,
-            self._cells,
-            shares,
-            self._thetas,
-            *self.surrogate.codes,
-            PARTS[part],
-            out,
-        )
+        steps = (scores, self._cells, shares, self._thetas, *self.surrogate.codes)
+        soft_rates(*steps, PARTS[part], out)
         return out[0, : self._n_cells]
 
 

@@ -89,17 +89,8 @@ class _BoundStatisticalParity(BoundPartialRule):
         scores, aux, part = at.tape
         slopes, of_aux = np.empty(scores.size), np.zeros(self.n_aux)
         pull = np.ascontiguousarray(multipliers.reshape(self.n_aux, self._n_groups))
-        soft_rate_slopes(
-            scores,
-            self.cells,
-            self._shares,
-            aux,
-            *self.surrogate.codes,
-            PARTS[part],
-            pull,
-            slopes,
-            of_aux,
-        )
+        steps = (scores, self.cells, self._shares, aux, *self.surrogate.codes)
+        soft_rate_slopes(*steps, PARTS[part], pull, slopes, of_aux)
         return slopes, of_aux
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:

@@ -40,10 +40,7 @@ class BoundObjective(ABC):
     def share_right(self, scores: FloatArray) -> float:
         """Return the share of what is compared that scores get right, by which models are chosen.
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_samples,)
-            The scores, with the decision threshold at 0.
+        The decision threshold is at 0.
         """
 
 
