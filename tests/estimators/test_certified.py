@@ -1,8 +1,11 @@
 """Cross-fitting for a certificate: who has seen which rows, and how many models it takes."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
@@ -64,3 +67,30 @@ def test_a_certificate_takes_as_many_fits_as_cross_fitting(aware):
     )
     model.fit(rows, y, sensitive_features=groups)
     assert Counting.fits == (4 if aware else 8)  # besides, one of groups for each fold
+
+
+def uneven(n, seed):
+    """Two groups whose positives are rare and hard to tell, as trees see them."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(n, 8)), rng.random(n) < 0.33
+    score = 0.9 * X[:, 0] + 0.6 * X[:, 1] * X[:, 2] + 0.3 * ~groups + 0.7 * rng.logistic(size=n)
+    return X, (score > 1.3).astype(int), groups
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_what_predicts_selects_as_many_as_what_was_tested(seed):
+    """Each of the trees' models is certain of other people, and their mean of hardly anybody."""
+    X, y, groups = uneven(3000, seed)
+    trees = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=15, random_state=0)
+    model = FairDecisionClassifier(
+        trees, "equal_opportunity", max_disparity=0.05, confidence=0.95, group_aware=False
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y, sensitive_features=groups)
+    if model.status_ == "certified":
+        tested = model.path_["selection_rate"][model.path_["is_certified"]][-1]
+        assert model.predict(uneven(20_000, 99)[0]).mean() > 0.6 * tested
+    else:
+        assert any("the models of the folds disagree" in str(one.message) for one in caught)
+        assert not model.path_["is_certified"].any()
