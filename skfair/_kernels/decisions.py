@@ -9,6 +9,8 @@ from skfair._kernels.declaring import njit
 
 # exp(-_CERTAIN) is nothing beside 1.
 _CERTAIN = 38.0
+# Decisions that are this certain add nothing to speak of to a curvature.
+_SETTLED = 1e-6
 
 
 @njit(cache=True)
@@ -43,14 +45,25 @@ def _soften(leads, weight, temperature):
 
 
 @njit(cache=True)
-def soft_table_dense(values, shares, prices, weights, temperature, table):
+def _is_settled(chosen, weight):
+    """Whether nearly all of a row goes to one decision."""
+    for c in range(chosen.size):
+        if chosen[c] > _SETTLED * weight and weight - chosen[c] > _SETTLED * weight:
+            return False
+    return True
+
+
+@njit(cache=True)
+def soft_table_dense(values, shares, prices, weights, temperature, table, curvature):
     """Return the sum of the soft maxima of 0 and of values minus priced shares.
 
     Values (n, n_classes - 1) and prices (n_classes - 1, n_features) are relative to class 0. Writes
-    to ``table`` how much of each feature goes to each other class.
+    to ``table`` how much of each feature goes to each other class, which is minus the slope of the
+    sum, and to ``curvature`` (twice the shape of prices; or empty) the second derivatives.
     """
     n_others, n_features = prices.shape
     table[:] = 0.0
+    curvature[:] = 0.0
     leads = np.empty(n_others)
     total = 0.0
     for i in range(values.shape[0]):
@@ -64,26 +77,48 @@ def soft_table_dense(values, shares, prices, weights, temperature, table):
             if leads[c] != 0.0:
                 for f in range(n_features):
                     table[c, f] += shares[i, f] * leads[c]
+        if curvature.size == 0 or _is_settled(leads, weights[i]):
+            continue
+        for c in range(n_others):
+            for d in range(n_others):
+                both = leads[c] * ((c == d) - leads[d] / weights[i]) / temperature
+                for f in range(n_features):
+                    part = both * shares[i, f]
+                    for g in range(n_features):
+                        curvature[c, f, d, g] += part * shares[i, g]
     return total
 
 
 @njit(cache=True)
-def soft_table_sparse(values, indptr, indices, shares, prices, weights, temperature, table):
-    """Return the same for shares that are sparse by rows; writes to ``table``."""
+def soft_table_sparse(
+    values, indptr, indices, shares, prices, weights, temperature, table, curvature
+):
+    """Return the same for shares that are sparse by rows; writes to the same arrays."""
     n_others = prices.shape[0]
     table[:] = 0.0
+    curvature[:] = 0.0
     leads = np.empty(n_others)
     total = 0.0
     for i in range(values.shape[0]):
+        first, end = indptr[i], indptr[i + 1]
         for c in range(n_others):
             leads[c] = values[i, c]
-            for a in range(indptr[i], indptr[i + 1]):
+            for a in range(first, end):
                 leads[c] -= shares[a] * prices[c, indices[a]]
         total += _soften(leads, weights[i], temperature)
         for c in range(n_others):
             if leads[c] != 0.0:
-                for a in range(indptr[i], indptr[i + 1]):
+                for a in range(first, end):
                     table[c, indices[a]] += shares[a] * leads[c]
+        if curvature.size == 0 or _is_settled(leads, weights[i]):
+            continue
+        for c in range(n_others):
+            for d in range(n_others):
+                both = leads[c] * ((c == d) - leads[d] / weights[i]) / temperature
+                for a in range(first, end):
+                    part = both * shares[a]
+                    for b in range(first, end):
+                        curvature[c, indices[a], d, indices[b]] += part * shares[b]
     return total
 
 

@@ -1,27 +1,44 @@
 r"""Prices that keep rules in expectation: the dual of the best soft decisions.
 
-With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for free centres r in
-[0, 1], the prices ``L = C' lam`` minimise
+With expected worth V, shares Phi and rows C, ``lower <= C m - Z r <= upper`` for free centres r,
+the prices ``L = C' lam`` minimise
 
 .. math:: \sum_i w_i \, T \log \sum_c \exp((V - \Phi L)_{ic} / T)
-          + u' \lambda^+ - l' \lambda^- + T \sum \log(1 + \exp(Z' \lambda / T))
+          + u' \lambda^+ - l' \lambda^- + \tfrac12 1' Z' \lambda + \|Z' \lambda\|^2 / (2 \kappa)
 
-over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0. One evaluation is a pass
-over the rows.
+over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0. The centres are then
+``1/2 + Z' lam / kappa``; for small kappa that is nearly as good as free ones. One evaluation is a
+pass over the rows. For known groups it gives the curvature, too, and steps are those of Newton's
+method. For estimated groups, and for very many prices, steps are those of L-BFGS-B, and the last
+two terms make way for ``T sum log(1 + exp(Z' lam / T))``: centres between 0 and 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
+
+# How much centres are drawn to 1/2, per squared distance.
+_KAPPA = 0.004
+# With more prices the curvature costs more than it saves.
+_MOST_PRICES = 500
+# Fewest iterations of L-BFGS-B for known groups. Estimated ones are less exact, and prices that
+# follow tight limits on them closely lose more accuracy than prices that are not found quite.
+_LBFGS = 60
+# Newton's method ends at smaller slopes or gains, and moves multipliers by at most this much.
+_FLAT, _SMALL_GAIN, _LARGEST_STEP = 1e-6, 1e-7, 0.5
+_RIDGES = (1e-4, 1e-2, 1e6)  # smallest, first, and largest
+_NOTHING = np.empty((0, 0, 0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,27 +55,31 @@ class SoftRows:
         return np.ascontiguousarray(self.values[:, 1:] - self.values[:, :1])
 
     @cached_property
-    def _totals(self) -> FloatArray:
+    def totals(self) -> FloatArray:
         """Total share of each feature."""
         return np.asarray(self.shares.T @ self.weights)
 
-    def soft_table(self, prices: FloatArray, temperature: float) -> tuple[float, FloatArray]:
+    def soft_table(
+        self, prices: FloatArray, temperature: float, curvature: FloatArray = _NOTHING
+    ) -> tuple[float, FloatArray]:
         """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
 
-        Prices and table have the shape (n_features, n_classes).
+        Prices and table have the shape (n_features, n_classes). Second derivatives for prices of
+        classes after the first, by class and then feature, are written to ``curvature``.
         """
         from skfair._kernels.decisions import soft_table_dense, soft_table_sparse
 
         shares, first = self.shares, prices[:, 0]
         relative = np.ascontiguousarray((prices[:, 1:] - first[:, None]).T)
-        table, rest = np.empty(relative.shape), (relative, self.weights, temperature)
+        table = np.empty(relative.shape)
+        rest = relative, self.weights, temperature, table, curvature
         if isinstance(shares, np.ndarray):
-            total = soft_table_dense(self._leads, shares, *rest, table)
+            total = soft_table_dense(self._leads, shares, *rest)
         else:
             parts = shares.indptr, shares.indices, shares.data
-            total = soft_table_sparse(self._leads, *parts, *rest, table)
-        total += float(self.weights @ self.values[:, 0] - self._totals @ first)
-        return total, np.column_stack([self._totals - table.sum(axis=0), table.T])
+            total = soft_table_sparse(self._leads, *parts, *rest)
+        total += float(self.weights @ self.values[:, 0] - self.totals @ first)
+        return total, np.column_stack([self.totals - table.sum(axis=0), table.T])
 
     def sample(
         self, size: int, strata: IntArray, rng: np.random.RandomState
@@ -81,6 +102,71 @@ class SoftRows:
         return SoftRows(self.values[chosen], self.shares[chosen], weights / weights.sum()), own
 
 
+class _Evaluated(NamedTuple):
+    """The dual at a point: value, slope and curvature, which is empty if it does not pay."""
+
+    value: float
+    slope: FloatArray
+    curvature: FloatArray
+
+
+class _Dual:
+    """The dual as a function of multipliers at upper and at lower bounds, one after the other.
+
+    Multipliers are in units of prices: the largest effect of each row is 1.
+    """
+
+    def __init__(self, data: SoftRows, rows: LinearRows, temperature: float) -> None:
+        self.data, self.temperature = data, temperature
+        self.scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
+        above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
+        self.which = np.concatenate([above, below])
+        self.signs = np.repeat([1.0, -1.0], [above.size, below.size])
+        self.units = self.signs / self.scale[self.which]
+        self.costs = np.concatenate([rows.upper[above], rows.lower[below]]) * self.units
+        self.effects = sparse.diags_array(self.units) @ rows.matrix[self.which]
+        self.pulled = (sparse.diags_array(self.units) @ rows.centers[self.which]).toarray()
+        self.shape = (data.shares.shape[1], data.values.shape[1])
+        n_features, n_classes = self.shape
+        is_known = not isinstance(data.shares, np.ndarray)
+        self.is_curved = is_known and n_features * (n_classes - 1) <= _MOST_PRICES
+        if self.is_curved:
+            # Effects on prices relative to those of the first class, by class and then feature.
+            both = self.effects.toarray().reshape(-1, n_features, n_classes).transpose(0, 2, 1)
+            relative = (both[:, 1:] - both[:, :1]).reshape(self.which.size, -1)
+            self.relative = sparse.csr_array(relative)
+
+    def point(self, multipliers: FloatArray) -> FloatArray:
+        """Return the point of multipliers."""
+        return np.asarray(np.maximum((multipliers * self.scale)[self.which] * self.signs, 0.0))
+
+    def multipliers(self, point: FloatArray) -> FloatArray:
+        """Return the multipliers of a point."""
+        found = np.zeros(self.scale.size)
+        np.add.at(found, self.which, point * self.units)
+        return np.asarray(found)
+
+    def evaluate(self, point: FloatArray) -> _Evaluated:
+        """Return the dual at a point."""
+        n_features, n_classes = self.shape
+        sides = (n_classes - 1, n_features) if self.is_curved else (0, 0)
+        curvature = np.empty((*sides, *sides))
+        prices = (self.effects.T @ point).reshape(self.shape)
+        value, table = self.data.soft_table(prices, self.temperature, curvature)
+        pulls = self.pulled.T @ point
+        value += float(self.costs @ point)
+        slope = self.costs - self.effects @ table.ravel()
+        if not self.is_curved:
+            value += self.temperature * np.logaddexp(0.0, pulls / self.temperature).sum()
+            slope = slope + self.pulled @ expit(pulls / self.temperature)
+            return _Evaluated(value, slope, _NOTHING)
+        value += 0.5 * float(pulls.sum() + pulls @ pulls / _KAPPA)
+        slope = slope + self.pulled @ (0.5 + pulls / _KAPPA)
+        size = self.relative.shape[1]
+        own = self.relative @ (self.relative @ curvature.reshape(size, size)).T
+        return _Evaluated(value, slope, own + self.pulled @ self.pulled.T / _KAPPA)
+
+
 def solve_dual(
     data: SoftRows,
     rows: LinearRows,
@@ -101,53 +187,80 @@ def solve_dual(
     temperature : float
         The softer the decisions, the larger.
     max_iter : int
-        Most iterations of L-BFGS-B.
+        Most steps.
 
     Returns
     -------
     multipliers : ndarray of shape (n_rows,)
         Positive at an upper bound, negative at a lower one.
     """
-    # Multipliers in units of prices: the largest effect of each row is 1.
-    scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
-    above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
-    costs = np.concatenate([rows.upper[above] / scale[above], -rows.lower[below] / scale[below]])
-    transposed, pulled = rows.matrix.T.tocsr(), rows.centers.T.tocsr()
-    shape = (data.shares.shape[1], data.values.shape[1])
+    dual = _Dual(data, rows, temperature)
+    point = dual.point(start)
+    if dual.is_curved:
+        return dual.multipliers(_newton(dual, point, max_iter))
 
-    def evaluate(point: FloatArray) -> tuple[float, FloatArray]:
-        multipliers = _signed(point, above, below, scale)
-        prices = (transposed @ multipliers).reshape(shape)
-        value, table = data.soft_table(prices, temperature)
-        value += float(costs @ point)
-        slope = -(rows.matrix @ table.ravel())
-        if rows.centers.shape[1]:
-            pulls = pulled @ multipliers
-            value += temperature * np.logaddexp(0.0, pulls / temperature).sum()
-            slope += rows.centers @ expit(pulls / temperature)
-        slope /= scale
-        return value, costs + np.concatenate([slope[above], -slope[below]])
+    def slope_at(one: FloatArray) -> tuple[float, FloatArray]:
+        there = dual.evaluate(one)
+        return there.value, there.slope
 
-    scaled = start * scale
-    point = np.concatenate([np.maximum(scaled[above], 0), np.maximum(-scaled[below], 0)])
+    is_dense = isinstance(data.shares, np.ndarray)
     found = minimize(
-        evaluate,
+        slope_at,
         point,
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, None)] * point.size,
-        options={"maxiter": max_iter, "ftol": 1e-9, "gtol": 1e-6},
+        options={
+            "maxiter": max_iter if is_dense else max(max_iter, _LBFGS),
+            "ftol": 1e-9,
+            "gtol": 1e-6,
+        },
     )
-    return _signed(found.x, above, below, scale)
+    return dual.multipliers(found.x)
 
 
-def _signed(
-    point: FloatArray, above: np.ndarray, below: np.ndarray, scale: FloatArray
-) -> FloatArray:
-    multipliers = np.zeros(scale.size)
-    multipliers[above] += point[: above.size]
-    multipliers[below] -= point[above.size :]
-    return np.asarray(multipliers / scale)
+def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:
+    """Return where the dual is least over points that are at least 0.
+
+    A ridge keeps steps short where the last one was too long: there the curvature changes.
+    """
+    least, ridge, most = _RIDGES
+    now = dual.evaluate(point)
+    for _ in range(max_iter):
+        slope = now.slope[(point > 0) | (now.slope < 0)]
+        if ridge > most or abs(slope).max(initial=0.0) < _FLAT:
+            break
+        step = _step(now, point, ridge)
+        step *= min(1.0, _LARGEST_STEP / max(abs(step).max(), 1e-12))
+        other = np.maximum(point + step, 0.0)
+        there = dual.evaluate(other)
+        expected = -float(now.slope @ step + 0.5 * step @ now.curvature @ step)
+        gain = now.value - there.value
+        if gain < max(0.1 * expected, 0.0):
+            ridge *= 10.0
+        elif gain > 0.5 * expected:
+            ridge = max(ridge / 10.0, least)
+        if gain > 0:
+            point, now = other, there
+            if gain < _SMALL_GAIN:
+                break
+    return point
+
+
+def _step(now: _Evaluated, point: FloatArray, ridge: float) -> FloatArray:
+    """Return the step to where the quadratic at a point is least, about, and no point below 0."""
+    curvature = now.curvature + ridge * np.eye(point.size)
+    is_free = (point > 0) | (now.slope < 0)
+    step = np.where(is_free, 0.0, -point)
+    while is_free.any():
+        rest = now.slope[is_free] + curvature[np.ix_(is_free, ~is_free)] @ step[~is_free]
+        step[is_free] = -np.linalg.solve(curvature[np.ix_(is_free, is_free)], rest)
+        is_out = is_free & (point + step < 0)
+        if not is_out.any():
+            break
+        step[is_out] = -point[is_out]
+        is_free &= ~is_out
+    return step
 
 
 def soft_values(

@@ -30,9 +30,8 @@ N_ROUNDS = 8
 PATIENCE = 2
 # A search that begins at the multipliers of another needs fewer rounds.
 AGAIN_PATIENCE, AGAIN_ROUNDS = 1, 6
-# Steps of L-BFGS in a round, for few bounds and for more. With known groups prices that are not
-# found quite lose rounds and accuracy; with estimated ones, which are less exact, they do not.
-STEPS, MORE_STEPS, FEW_BOUNDS = 15, 60, 6
+# Steps at each temperature, and in a round: for known groups, and for estimated ones.
+FIRST_STEPS, STEPS = (20, 60), (8, 15)
 # Rows that line searches between rounds sort, once limits are kept.
 _NEAR = 8_000
 DAMPING = 0.7
@@ -123,19 +122,21 @@ class PriceSearch:
         if self.start is not None:
             rows, data, multipliers = self.start
             return rows, data, self._resolved(data, rows, multipliers)
-        means = self.free().decisions.means
-        rows = linear_rows(self.judge, self.features, self.kinds, means)
         few, data = self._samples()
-        multipliers = np.zeros(rows.upper.size)
+        rows = self._rows_near(self.free(), data)
+        multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self._is_estimated]
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, 60)
+            multipliers = solve_dual(some, rows, multipliers, temperature, first)
         return rows, data, multipliers
 
     def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the multipliers of other bounds, begun at given ones."""
-        is_easy = isinstance(self.shares, np.ndarray) or rows.upper.size <= FEW_BOUNDS
-        steps = STEPS if is_easy else MORE_STEPS
+        steps = STEPS[self._is_estimated]
         return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
+
+    @property
+    def _is_estimated(self) -> bool:
+        return isinstance(self.shares, np.ndarray)
 
     def run(self) -> Candidate:
         """Return the best prices found."""
@@ -163,7 +164,7 @@ class PriceSearch:
             if n_done > 0 and excess > 0:
                 margin += min(1.1 * excess, _LARGEST_MARGIN)
             if any(bound.quotients is not None for bound in self.judge.bounds):
-                rows = linear_rows(self.judge, self.features, self.kinds, found.decisions.means)
+                rows = self._rows_near(found, data)
             multipliers = self._resolved(data, _shifted(rows, shift, margin), multipliers)
         return self.polished(best)
 
@@ -177,6 +178,10 @@ class PriceSearch:
         if strata.size > 1.25 * FEW:
             return data.sample(FEW, strata, self.rng)[0], data
         return data, data
+
+    def _rows_near(self, found: Candidate, data: SoftRows) -> LinearRows:
+        means, totals = found.decisions.means, None if self._is_estimated else data.totals
+        return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         return np.asarray(rows.matrix.T @ multipliers).reshape(

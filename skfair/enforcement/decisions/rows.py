@@ -18,6 +18,9 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import ROUNDING
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 
+# Expected weights are believed if they are off by no more than this factor.
+_MOST_OFF = 3.0
+
 
 class Features(NamedTuple):
     """How features are numbered.
@@ -69,7 +72,11 @@ class LinearRows(NamedTuple):
 
 
 def linear_rows(
-    judge: Judge, features: Features, kinds: IntArray, means: Sequence[FloatArray]
+    judge: Judge,
+    features: Features,
+    kinds: IntArray,
+    means: Sequence[FloatArray],
+    expected: FloatArray | None,
 ) -> LinearRows:
     """Return the rows of all rules.
 
@@ -83,13 +90,18 @@ def linear_rows(
         Stratum and true class of each row, as one number.
     means : sequence of ndarray
         Cell means near which rates that are quotients are made linear.
+    expected : ndarray of shape (n_features,) or None
+        Weight that is expected of each feature. If it is not what was counted, effects make up for
+        it, so that what everybody gets has its effect as counted.
 
     Returns
     -------
     rows : LinearRows
         They hold in expectation if the rules do.
     """
-    parts = [_rows_of_rule(judge, k, features, kinds, near) for k, near in enumerate(means)]
+    parts = [
+        _rows_of_rule(judge, k, features, kinds, near, expected) for k, near in enumerate(means)
+    ]
     n_centers = sum(part.centers.shape[1] for part in parts)
     if not parts:
         n_columns = features.size * features.n_classes
@@ -107,7 +119,12 @@ def linear_rows(
 
 
 def _rows_of_rule(
-    judge: Judge, k: int, features: Features, kinds: IntArray, near: FloatArray
+    judge: Judge,
+    k: int,
+    features: Features,
+    kinds: IntArray,
+    near: FloatArray,
+    expected: FloatArray | None,
 ) -> LinearRows:
     rule: ClassRule = judge.rules[k]
     bound = rule.bound
@@ -121,9 +138,9 @@ def _rows_of_rule(
     start = judge.starts[k]
     fixed = compared.of_rates @ (rates @ start) + compared.of_overall @ (overall @ start)
     fixed = fixed + values - exact
-    own = _effects(judge, k, rates, bound.rate_groups, features, kinds)
+    own = _effects(judge, k, rates, bound.rate_groups, features, kinds, expected)
     nobody = np.full(bound.rate_groups.size, -1)
-    of_all = _effects(judge, k, overall, nobody, features, kinds)
+    of_all = _effects(judge, k, overall, nobody, features, kinds, expected)
     effects = sparse.coo_array(compared.of_rates @ own + compared.of_overall @ of_all)
     row, feature = effects.coords
     label = feature % features.n_classes if rule.counted is None else rule.counted
@@ -149,6 +166,7 @@ def _effects(
     groups: IntArray,
     features: Features,
     kinds: IntArray,
+    expected: FloatArray | None,
 ) -> sparse.csr_array:
     """Return what a row with a feature adds to each rate per unit of weight, if it is selected."""
     n_kinds, n_cells = features.n_kinds, rates.shape[1]
@@ -157,8 +175,14 @@ def _effects(
     counted = judge.weights * (judge.steps[k] != 0)
     weights = np.bincount(joint, counted, n_cells * n_kinds).reshape(n_cells, n_kinds)
     members = sparse.csr_array((np.ones(rates.nnz), rates.indices, rates.indptr), rates.shape)
-    total = members @ weights
-    effect = (rates @ steps) / np.where(total > 0, total, 1.0)  # (n_rates, n_kinds)
+    total = members @ weights  # (n_rates, n_kinds)
+    # Quotients are linear near given decisions only.
+    if expected is not None and judge.bounds[k].quotients is None:
+        by_group = expected.reshape(features.n_groups, n_kinds)
+        of_everyone = by_group[features.everyone].sum(axis=0)
+        likely = np.where((groups >= 0)[:, None], by_group[groups], of_everyone)
+        total = np.clip(likely, total / _MOST_OFF, total * _MOST_OFF)
+    effect = (rates @ steps) / np.where(total > 0, total, 1.0)
     rate, kind = np.nonzero(effect)
     one_group = groups[rate] >= 0
     of_group = (rate[one_group], groups[rate[one_group]], kind[one_group])
