@@ -50,7 +50,7 @@ STRENGTHS = (0.5, 1.0, 1.5, 2.0)
 # The smallest data set needs the most splits.
 N_SPLITS = {"compas": 10, "loans": 5, "adult": 5, "bank": 5}
 # ExponentiatedGradient fits tens of boosters for each limit: it runs on the first splits only.
-N_REDUCED = {"loans": 2, "compas": 2, "adult": 1}
+N_REDUCED = {"loans": 4, "compas": 10, "adult": 2}
 # Two cells in which few splits say little: on splits of their own, ways without the group.
 MORE = {
     "compas": ("demographic_parity", (0.1, 0.05, 0.03), range(5001, 5041)),
