@@ -9,7 +9,7 @@ that for three times as many fits; failures stay within 5 % without.
 The test speaks of each model with its path; what predicts is their mean. Where few people are
 selected these may differ: of boosted trees each is certain of other people, and the mean is so of
 few (Adult, n=5000: .4 % of the people in place of .9 %, and a gap of .06 in place of .01). So a
-step is taken only if the mean selects about as many people as the models do.
+step is taken only if the mean selects about as many of each group as the models do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -49,9 +50,9 @@ from skfair.utils.warn import warn_user
 
 # Paths are found on at most so many rows.
 MOST_ROWS = 20_000
-# The mean of the models may select so much more or less than they do, relative to the smaller of
-# the shares of both decisions; so many rows tell.
-_ALIKE, _ENOUGH_ROWS = 0.2, 5_000
+# The mean of the models may select so much more or less of a group than they do, relative to the
+# smaller of the shares of both decisions, and so many rows; so many rows tell.
+_ALIKE, _FEW_ROWS, _ENOUGH_ROWS = 0.2, 2.0, 5_000
 
 
 class Task(NamedTuple):
@@ -224,7 +225,7 @@ def _mean_selects_alike(
     path: FloatArray,
     selected: BoolArray,
 ) -> BoolArray:
-    """Whether the mean of models and paths selects about as many rows as they do, for each step.
+    """Whether the mean of models and paths selects about as many of each group as they do, by step.
 
     Models have seen these rows, but not in a way that makes up for what they disagree on.
     """
@@ -239,9 +240,14 @@ def _mean_selects_alike(
     else:
         shares = estimated_shares(groups.joint(X, chances), strata, task.n_strata)
     by_mean = _gains(task, chances)[:, None] - np.asarray(shares @ path.T) > 0
-    weights = task.rates.weights[rows]
-    share, of_mean = ((weights @ one) / weights.sum() for one in (selected[rows], by_mean))
-    return np.asarray(np.abs(of_mean - share) <= _ALIKE * np.minimum(share, 1 - share))
+    n_attributes, n_rows = of_rows.codes.shape[0], rows.size
+    places = of_rows.codes[:, rows].ravel(), np.tile(np.arange(n_rows), n_attributes)
+    ones = np.ones(n_rows * n_attributes)
+    members = sparse.csr_array((ones, places), shape=(int(of_rows.offsets[-1]), n_rows))
+    size = np.maximum(members.sum(axis=1), 1.0)[:, None]
+    share, of_mean = (members @ one / size for one in (selected[rows], by_mean))
+    allowed = _ALIKE * np.minimum(share, 1 - share) + _FEW_ROWS / size
+    return np.asarray((np.abs(of_mean - share) <= allowed).all(axis=0))
 
 
 def _walked(
