@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks._guarantee_rivals import RIVALS, fits_on_half
-from benchmarks.harness import OUTPUT, RECORDS, data_folder, quiet, read, write
+from benchmarks.harness import OUTPUT, RECORDS, Table, data_folder, quiet, read, write
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.metrics import (
     demographic_parity_difference,
@@ -348,6 +348,39 @@ def show(results: list[dict[str, Any]]) -> None:
             f"{one['solved']:.2f} accuracy {one['accuracy']:.4f} +- {one['accuracy_error']:.4f} "
             f"selected {one['selected']:.3f}"
         )
+
+
+def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
+    """Show failures, accuracy and solutions of ``confidence=``: linear models, and all others."""
+    cells = {Cell(*(one.get(name) for name in Cell._fields)): one for one in results}
+    ours = [cell for cell in cells if cell.way == "folds"]
+    kinds = sorted({(c.model, c.groups, c.n, c.rule, c.limit) for c in ours})
+    columns = [(name, aware) for name in POPULATIONS for aware in (False, True)]
+    lines: dict[bool, list[list[Any]]] = {True: [], False: []}
+    for model, groups, n, rule, limit in kinds:
+        row = [
+            cells.get(Cell(name, groups, rule, limit, n, aware, 0.95, model))
+            for name, aware in columns
+        ]
+        is_usual = model == "linear" and groups == "sex"
+        about = [] if is_usual else [f"{model}, {'two' if groups == 'sex' else 'four'} groups"]
+        samples = min(one["repetitions"] for one in row if one)
+        names = [*about, rule.replace("_", " "), limit, n, *([] if is_usual else [samples])]
+        lines[is_usual].append([*names, *("-" if one is None else _entry(one) for one in row)])
+    heads = [f"{name}, {'with' if aware else 'without'} the group" for name, aware in columns]
+    usual, others = (
+        ["rule", "limit", "n", *heads],
+        ["models", "rule", "limit", "n", "samples", *heads],
+    )
+    return {
+        "linear": Table("Linear models, two groups", usual, lines[True]),
+        "others": Table("Other models, more groups", others, lines[False]),
+    }
+
+
+def _entry(one: dict[str, Any]) -> str:
+    text = f"{one['failures']:.1%}; {one['accuracy']:.3f}"
+    return text if one["solved"] > 0.995 else f"{text}; {one['solved']:.0%}"
 
 
 def cost(repetitions: int = 3) -> None:
