@@ -12,18 +12,43 @@ among threads (``utils/threads.py``). It has no threads of its own.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache as once
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
-import numba
-
 from skfair.utils.warn import warn_user
+
+
+@contextmanager
+def _nothing_is_garbage() -> Iterator[None]:
+    """Look for garbage afterwards: while modules are imported none is made.
+
+    Otherwise everything that is in memory is searched through twice, which takes as long as
+    importing numba.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+with _nothing_is_garbage():
+    import numba
+    from numba.core.registry import cpu_target
+
+    # What numba would import when a kernel is first called.
+    cpu_target.target_context.refresh()
+    cpu_target.typing_context.refresh()
 
 _KERNELS = Path(__file__).parent
 _CONFIG: Any = numba.config  # its fields are set when numba is imported
