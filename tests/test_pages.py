@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,28 @@ def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
 def test_headings_have_lines_of_their_own(page):
     assert not re.findall(r"^.*\w [-=~]{4,} [\w`].*$", page.read_text(), re.MULTILINE)
     assert not re.findall(r"^# [-=~]{4,} \w.*$", page.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_directives_end_with_a_blank_line(page):
+    is_inside, last, breaches = False, "", []
+    for number, line in enumerate(page.read_text().splitlines(), start=1):
+        if is_inside and line and not line.startswith((" ", "..")):
+            is_inside = False
+            if last:
+                breaches.append(f"line {number}: {line}")
+        is_inside = is_inside or re.match(r"\.\. [\w-]+::", line) is not None
+        last = line
+    assert breaches == []
+
+
+def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.syspath_prepend(ROOT / "doc" / "developer")
+    figure = import_module("house_picture").draw()
+    words = " ".join(text.get_text() for text in figure.axes[0].texts)
+    plt.close(figure)
+    assert {"cluster", "metrics", "solvers"} <= set(re.findall(r"\w+", words))
 
 
 def test_a_release_says_where_its_code_is():

@@ -7,11 +7,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 import skfair
-from tests.house import MAY_IMPORT, imported_modules, room_of
+from tests.house import HAND_NAMES_ON, MAY_IMPORT, imported_modules, room_of
 
 ROOT = Path(skfair.__file__).parent
 # Rooms that nearly every other one imports: their arrows would hide the rest.
 GROUND = {"_version", "exceptions", "_typing", "utils", "_kernels", "groups", "blocks"}
+HALF = 0.28  # of the height of a room
 COLORS = {
     "what users fit": "#4c78a8",
     "how promises are kept": "#b07aa1",
@@ -45,17 +46,24 @@ def side_of(room):
     return 1 if room.endswith(("cluster", "clustering", "cut", "eigen")) else 0
 
 
+def drawn_room(module):
+    """Return the room of a module; rooms of the ground are not divided."""
+    room = room_of(module) if module.startswith("skfair.") else None
+    family = (room or "").split(".")[0]
+    return family if family in GROUND else room
+
+
 def read_house():
     """Return the lines of each room and the rooms that it imports."""
     lines, imports = defaultdict(int), defaultdict(set)
     for path in ROOT.rglob("*.py"):
-        room = room_of(".".join(("skfair", *path.relative_to(ROOT).with_suffix("").parts)))
-        if room is None or path.name == "__init__.py":
+        room = drawn_room(".".join(("skfair", *path.relative_to(ROOT).with_suffix("").parts)))
+        if room is None or path.name in HAND_NAMES_ON:
             continue
         text = path.read_text()
         lines[room] += text.count("\n")
         for module in imported_modules(ast.parse(text)):
-            target = room_of(module) if module.startswith("skfair.") else None
+            target = drawn_room(module)
             if target not in (None, room):
                 imports[room].add(target)
     return lines, imports
@@ -85,13 +93,13 @@ def draw():
     floors = defaultdict(list)
     for room in lines:
         floors[-1 if room in GROUND else floor_of(room, imports)].append(room)
-    figure, axes = plt.subplots(figsize=(9.5, 7.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.5, 8), layout="constrained")
     place = {}
     for height, floor in enumerate(sorted(floors)):
         sides = [sorted(r for r in floors[floor] if side_of(r) == side) for side in range(3)]
         if floor < 0:
             sides = [sorted(floors[floor])]
-        starts, widths = ((0, 0.5, 0.82), (0.5, 0.32, 0.18)) if floor >= 0 else ((0,), (1,))
+        starts, widths = ((0, 0.42, 0.7), (0.42, 0.28, 0.3)) if floor >= 0 else ((0,), (1,))
         for start, width, rooms in zip(starts, widths, sides, strict=True):
             for k, room in enumerate(rooms):
                 place[room] = (start + width * (k + 0.5) / len(rooms), height)
@@ -109,16 +117,18 @@ def draw():
     upper = {room: below - GROUND for room, below in imports.items() if room not in GROUND}
     for room, below in without_shortcuts(defaultdict(set, upper)).items():
         for target in below:
+            (x, y), (below_x, below_y) = place[room], place[target]
             axes.annotate(
                 "",
-                place[target],
-                place[room],
-                arrowprops={"arrowstyle": "-|>", "color": "0.6", "shrinkA": 18, "shrinkB": 18},
+                (below_x, below_y + HALF),
+                (x, y - HALF),
+                arrowprops={"arrowstyle": "-|>", "color": "0.6", "shrinkA": 0, "shrinkB": 0},
+                zorder=1,
             )
     axes.set(xlim=(0, 1), ylim=(-0.5, len(floors) - 0.5))
     axes.axis("off")
     handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in COLORS.values()]
-    axes.legend(handles, COLORS, loc="upper right", fontsize=8, frameon=False)
+    axes.legend(handles, COLORS, loc="upper left", fontsize=8, frameon=False)
     return figure
 
 
