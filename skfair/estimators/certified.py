@@ -46,6 +46,7 @@ from skfair.estimators.chances import (
 )
 from skfair.estimators.decisions import LabelledRows
 from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
 # Paths are found on at most so many rows.
@@ -164,6 +165,7 @@ def certified_fit(
     return attributes, decided
 
 
+@one_blas_thread
 def paths_and_decisions(
     task: Task,
     chances: FloatArray,

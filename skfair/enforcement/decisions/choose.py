@@ -13,6 +13,7 @@ from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.starts import can_restart, restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
+from skfair.utils.threads import one_blas_thread
 
 # Weights of v log v for expected worth v that are tried; the first one last, if many are tied.
 _TIE_WEIGHTS, _MOST_TIED = (0.0, 0.1, 0.2), 0.1
@@ -34,6 +35,7 @@ class Chosen(NamedTuple):
         return np.asarray(np.exp(-((self.leads / width) ** 2)))
 
 
+@one_blas_thread
 def choose(
     search: PriceSearch, groups: IntArray | None, method: str, guessed: IntArray | None = None
 ) -> Chosen:

@@ -118,7 +118,9 @@ class _Dual:
 
     def __init__(self, data: SoftRows, rows: LinearRows, temperature: float) -> None:
         self.data, self.temperature = data, temperature
-        self.scale = np.maximum(abs(rows.matrix).max(axis=1).toarray().ravel(), 1e-12)
+        # A rate of a cell that is expected to be empty depends on its centre only.
+        both = abs(sparse.hstack([rows.matrix, rows.centers], format="csr"))
+        self.scale = np.maximum(both.max(axis=1).toarray().ravel(), 1e-12)
         above, below = (np.flatnonzero(np.isfinite(b)) for b in (rows.upper, rows.lower))
         self.which = np.concatenate([above, below])
         self.signs = np.repeat([1.0, -1.0], [above.size, below.size])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import softmax
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skfair._kernels.decisions import Counted, exchanged, passing_points
 from skfair.constraints import DemographicParity, EqualizedOdds
@@ -203,6 +204,40 @@ def test_newton_ends_where_the_dual_is_least(rule):
     slope = whole.evaluate(point).slope
     assert slope.min() > -1e-4
     assert abs(slope[point > 1e-9]).max() < 1e-4
+
+
+def test_a_cell_that_is_expected_to_be_empty_leaves_prices_finite():
+    """Only the centre, which its rate may not be far from, depends on its multipliers."""
+    judge, features, _, chances, shares = small(EqualizedOdds(), 0.0, n_classes=3)
+    data = SoftRows(chances, shares, judge.weights)
+    means = judge.means(chances.argmax(axis=1))
+    rows = linear_rows(judge, features, judge.classes, means, data.totals)
+    size = rows.upper.size
+    keep = sparse.diags_array(np.append(np.zeros(4), np.ones(size - 4)))
+    centers = sparse.csr_array(np.eye(size)[:, :1] - np.eye(size)[:, 1:2])
+    rows = rows._replace(matrix=sparse.csr_array(keep @ rows.matrix), centers=centers)
+    assert abs(dual._Dual(data, rows, 0.01).pulled).max() == 1.0
+    found = solve_dual(data, rows, np.zeros(rows.upper.size), 0.01, 50)
+    assert np.isfinite(found).all()
+    assert abs(found).max() > 0
+
+
+def test_the_search_uses_one_thread_of_the_linear_algebra_library(monkeypatch):
+    """Threads of its many small products would wait for other programs."""
+    judge, features, _, chances, shares = small(DemographicParity(), 0.05)
+    used = set()
+
+    class Seen(PriceSearch):
+        def run(self):
+            pools = [one for one in threadpool_info() if one["user_api"] == "blas"]
+            used.update(pool["num_threads"] for pool in pools)
+            return super().run()
+
+    rng = np.random.RandomState(0)
+    search = Seen(judge, features, judge.classes, chances, shares, rng)
+    with threadpool_limits(2, user_api="blas"):
+        choose(search, None, "prices")
+    assert used == {1}
 
 
 def test_what_everybody_gets_has_the_effect_that_was_counted():
