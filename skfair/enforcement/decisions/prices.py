@@ -22,8 +22,9 @@ from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
 
 TEMPERATURES = (0.05, 0.01, 0.002)
-# Larger data sets are sampled for the soft prices; few rows will do for the first ones.
-SAMPLE, FEW = 12_000, 4_000
+# Larger data sets are sampled for the soft prices (of known groups, and of estimated ones, which
+# are less exact); few rows will do for the first prices.
+SAMPLE, FEW = (12_000, 8_000), 4_000
 N_ROUNDS = 8
 # Of sampled data the search ends after so many rounds that keep the limits without gain; with few
 # rows, late rounds may still find much.
@@ -31,7 +32,7 @@ PATIENCE = 2
 # A search that begins at the multipliers of another needs fewer rounds.
 AGAIN_PATIENCE, AGAIN_ROUNDS = 1, 6
 # Steps at each temperature, and in a round: for known groups, and for estimated ones.
-FIRST_STEPS, STEPS = (20, 60), (8, 15)
+FIRST_STEPS, STEPS = (20, 40), (8, 15)
 # Rows that line searches between rounds sort, once limits are kept.
 _NEAR = 8_000
 DAMPING = 0.7
@@ -94,7 +95,7 @@ class PriceSearch:
 
     def polished(self, best: Candidate) -> Candidate:
         """Return what exact line searches make of a candidate."""
-        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE else 2
+        n_sweeps = 1 if self.start is not None and self.kinds.size > SAMPLE[0] else 2
         return polish(best, self.features, n_sweeps=n_sweeps, max_rows=SEARCHED_ROWS)
 
     def parted(self, weight: float) -> PriceSearch:
@@ -173,8 +174,9 @@ class PriceSearch:
         data = SoftRows(self.values, self.shares, self.judge.weights)
         cells = max(self.judge.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        if strata.size > 1.25 * SAMPLE:
-            data, strata = data.sample(SAMPLE, strata, self.rng)
+        size = SAMPLE[self._is_estimated]
+        if strata.size > 1.25 * size:
+            data, strata = data.sample(size, strata, self.rng)
         if strata.size > 1.25 * FEW:
             return data.sample(FEW, strata, self.rng)[0], data
         return data, data
