@@ -90,14 +90,17 @@ class StreamMixin(PricePredictionMixin):
             before=self.group_counts_,
             units=self._units,
         )
-        placed = place(problem, self._scaled_centers, self._multipliers)
+        multipliers = self._multipliers
+        if multipliers.shape != problem.no_multipliers().shape:  # the solver of fit kept no limits
+            multipliers = problem.no_multipliers()
+        placed = place(problem, self._scaled_centers, multipliers)
         attributes = stream_attributes(
             problem,
             groups,
             placed,
             counts_before=self.group_counts_,
             centers_before=self._scaled_centers,
-            multipliers_before=self._multipliers,
+            multipliers_before=multipliers,
         )
         self.__dict__.update(attributes, n_iter_=self.n_iter_ + 1)
         return self

@@ -30,6 +30,7 @@ from skfair.estimators.inner_scores import as_rows
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.docs import documented
+from skfair.utils.validation import check_weights
 
 
 @documented
@@ -228,7 +229,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         predicted = self.predict(
             X, sensitive_features=sensitive_features, control_features=control_features
         )
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+        weights = check_weights(sample_weight, predicted.size)
         return float(np.average(predicted == np.asarray(y), weights=weights))
 
     def to_thresholds(self) -> Any:

@@ -43,6 +43,7 @@ from skfair.models.units import MANY_ROWS, product
 from skfair.problems.erm.in_blocks import LinearScores
 from skfair.solvers.base import Solver
 from skfair.utils.older import CallbackSupportMixin
+from skfair.utils.validation import check_layers
 
 
 class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
@@ -91,18 +92,13 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     # --- options -------------------------------------------------------------------------------
 
     def _layers(self) -> tuple[int, ...]:
-        sizes = self.hidden_layer_sizes
-        layers = (sizes,) if isinstance(sizes, Integral) else tuple(sizes)
-        if any(not isinstance(size, Integral) or size < 1 for size in layers):
-            raise ValueError(
-                f"hidden_layer_sizes must be positive integers, got {self.hidden_layer_sizes!r}."
-            )
+        layers = check_layers(self.hidden_layer_sizes)
         if layers and self.model is not None:
             raise ValueError(
                 f"model and hidden_layer_sizes={self.hidden_layer_sizes!r} were both given. A "
                 "model has its own layers: leave hidden_layer_sizes empty."
             )
-        return tuple(int(size) for size in layers)
+        return layers
 
     def _temperatures(self) -> tuple[float, ...]:
         try:

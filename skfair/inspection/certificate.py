@@ -11,7 +11,7 @@ from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
 from skfair.utils.docs import documenter
-from skfair.utils.validation import check_scores
+from skfair.utils.validation import check_number, check_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,6 +121,8 @@ class CertificateDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
+        if self.max_disparity is not None:
+            check_number(self.max_disparity, "max_disparity", 0.0)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         self.ax_, self.figure_ = ax, ax.figure
         steps, start = np.arange(1, self.disparities.size + 1), n_series(ax)

@@ -12,7 +12,7 @@ from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
 from skfair.utils.docs import documenter
-from skfair.utils.validation import check_numbers
+from skfair.utils.validation import check_number, check_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,6 +111,7 @@ class MonitorDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
+        check_number(self.max_disparity, "max_disparity", 0.0)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         self.ax_, self.figure_ = ax, ax.figure
         style, batches = look(n_series(ax)), np.arange(self.disparities.size)

@@ -107,7 +107,13 @@ def _values_of(
     """Evaluate a loss that was passed as a function, and check what it returns."""
     if not scores.size:  # a block may have no rows
         return scores
-    values = loss(targets, scores) if is_of_targets_first else loss(scores, targets)
+    given = (targets, scores) if is_of_targets_first else (scores, targets)
+    try:
+        values = loss(*given)
+    except TypeError as error:
+        raise TypeError(
+            f"loss={loss!r} cannot be called with scores and targets: {error}"
+        ) from error
     if np.shape(values) != scores.shape:
         raise ValueError(
             f"loss must return one number for each of {scores.size} rows, got a result of shape "

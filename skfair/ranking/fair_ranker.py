@@ -35,14 +35,14 @@ from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.units import product
-from skfair.ranking.inputs import check_layers, check_temperatures, or_one, split_query
+from skfair.ranking.inputs import check_temperatures, or_one, split_query
 from skfair.ranking.strict import Found, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_labels, check_numbers
+from skfair.utils.validation import check_labels, check_layers, check_numbers
 from skfair.utils.warn import warn_user
 
 # Steps of each round of the default solver; what is left is for the next round.

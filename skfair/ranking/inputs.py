@@ -34,16 +34,6 @@ def or_one(query_id: ColumnLike | None, n_samples: int) -> Any:
     return np.zeros(n_samples, np.int64) if query_id is None else query_id
 
 
-def check_layers(hidden_layer_sizes: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes of hidden layers, or raise an error that names them."""
-    sizes = np.atleast_1d(np.asarray(hidden_layer_sizes))
-    if sizes.size and (sizes.dtype.kind not in "iu" or sizes.ndim > 1 or sizes.min() < 1):
-        raise ValueError(
-            f"hidden_layer_sizes must be positive integers, got {hidden_layer_sizes!r}."
-        )
-    return tuple(int(size) for size in sizes)
-
-
 def check_temperatures(temperatures: float | Sequence[float]) -> tuple[float, ...]:
     """Return the temperatures, or raise an error that names them."""
     values = np.atleast_1d(check_numbers(temperatures, "temperatures"))

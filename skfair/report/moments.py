@@ -156,6 +156,8 @@ def binomials(
     the distribution, which takes a third of the time of drawing each by itself.
     """
     counts = np.empty((n_draws, sizes.size))
+    if not sizes.size:
+        return counts
     pairs, kinds = np.unique(np.stack([sizes, shares]), axis=1, return_inverse=True)
     order = np.argsort(kinds.ravel(), kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(kinds.ravel()))[:-1])

@@ -212,3 +212,11 @@ def check_names(values: Any, name: str) -> list[str]:
     if isinstance(values, str) or not hasattr(values, "__len__"):
         raise TypeError(f"{name} must be a list of names, got {values!r}.")
     return [str(value) for value in values]
+
+
+def check_layers(sizes: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes of the hidden layers of a network, of which there may be none."""
+    layers = np.atleast_1d(np.asarray(sizes))
+    if layers.size and (layers.dtype.kind not in "iu" or layers.ndim > 1 or layers.min() < 1):
+        raise ValueError(f"hidden_layer_sizes must be positive integers, got {sizes!r}.")
+    return tuple(layers.tolist())

@@ -276,3 +276,14 @@ def test_the_front_by_swaps():
         ParetoFairKMeans(4, solver="swap", intersectional=False).fit(
             X, sensitive_features=np.column_stack((groups, np.tile(["o", "y"], 200)))
         )
+
+
+def test_a_stream_after_a_solver_without_limits_keeps_those_of_the_estimator():
+    X, groups = segregated()
+    model = FairKMeans(2, min_balance=0.8, solver=Smooth(5, 5), max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it ignores min_balance, or has not converged
+        model.fit(X, sensitive_features=groups)
+    model.partial_fit(X, sensitive_features=groups)
+    model.partial_fit(X, sensitive_features=groups)
+    assert balance_score(model.labels_, sensitive_features=groups) >= 0.8

@@ -72,3 +72,14 @@ def test_a_monitor_is_drawn_over_time():
     display = MonitorDisplay.from_monitor(both)
     assert display.max_disparity == 0.1  # the loosest
     assert display.line_.get_ydata() == pytest.approx([2.0])  # a difference of 1, twice
+
+
+def test_one_limit_is_drawn():
+    given = {"sex": 0.1}
+    certificate = CertificateDisplay(
+        disparities=[0.1], bounds=[0.2], accuracies=[0.8], n_certified=1, max_disparity=given
+    )
+    stream = MonitorDisplay(disparities=[0.1], standard_errors=[0.1], max_disparity=given)
+    for display in (certificate, stream):
+        with pytest.raises(ValueError, match="max_disparity must be a number"):
+            display.plot()

@@ -334,6 +334,11 @@ def test_bad_targets_and_options(metric, y, options, message):
         metric(y, [1.0, 2.0], sensitive_features=["a", "b"], **options)
 
 
+def test_a_loss_that_takes_something_else():
+    with pytest.raises(TypeError, match="cannot be called with scores and targets"):
+        excess_loss([0, 1], [0.2, 0.7], sensitive_features=["a", "b"], loss=len)
+
+
 def test_bad_comparisons():
     for metric in (loss_parity_difference, mean_score_difference):
         for option, message in (({"agg": "max"}, "agg must"), ({"reference": "best"}, "reference")):

@@ -30,3 +30,8 @@ def test_counts_of_cells_without_rows_and_of_certain_outcomes():
     shares = np.array([0.5, 0, 1, 0, 1, 0])
     counts = binomials(np.random.RandomState(0), 50, sizes, shares)
     assert_array_equal(counts, np.tile([0, 0, 5, 0, 3_000_000, 0], (50, 1)))
+
+
+def test_no_cells_have_no_draws():
+    nothing = np.zeros(0)
+    assert binomials(np.random.RandomState(0), 5, nothing, nothing).shape == (5, 0)

@@ -128,7 +128,7 @@ class GroupedRows:
         # for
         first: IntArray | None = None,
     ) -> None:
-        self.n_clusters, self.n_attributes = n_clusters, groups.n_attributes
+        self.n_clusters, self.n_attributes = int(n_clusters), groups.n_attributes
         self.weights = np.ones(groups.n_samples) if weights is None else weights
         cells = groups.cells(sample_weight=weights)
         # Cells and rules are put into an order that does not depend on the names of the groups, so

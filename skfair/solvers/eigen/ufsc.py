@@ -131,6 +131,11 @@ class UFSC(EigenSolver):
             last, momentum = new, next_momentum
             if np.linalg.norm(w - before) < _FDPG_TOL * np.linalg.norm(before):
                 break
+        if w.max(initial=0.0) < _NO_WEIGHT:
+            raise ValueError(
+                f"UFSC(alpha={self.alpha:g}, beta={self.beta:g}) gives no edge a weight. Pass a "
+                "larger alpha."
+            )
         return np.where(w < _NO_WEIGHT, 0.0, w), last
 
     def _power_steps(

@@ -39,6 +39,7 @@ from skfair.solvers.base import SOLVERS
 from skfair.solvers.erm.stochastic import StochasticSolver, TrainingState
 from skfair.solvers.one_sided import OneSided
 from skfair.solvers.parameters import Positive
+from skfair.utils.validation import check_layers
 
 # Sum of squares that Adagrad starts from, as in the library of the authors' code.
 _FIRST_SQUARES = 0.1
@@ -252,7 +253,8 @@ class MultiplierModel(StochasticSolver[GameState]):
             state.mover.step(state.point, at.gradient(), self.learning_rate)
             return
         if state.rival is None:
-            state.rival = _Rival(self._described(problem), self.hidden_layer_sizes, rng)
+            layers = check_layers(self.hidden_layer_sizes)
+            state.rival = _Rival(self._described(problem), layers, rng)
         row = rng.randint(constraints.n)
         unit = constraints.unit(row)  # 1 or -1 for the constraint that is drawn
         drawn = int(np.flatnonzero(unit)[0])

@@ -107,3 +107,10 @@ def test_a_real_network(solver):
     is_balanced = solver == "ffsc"
     assert (model.average_balance_ > 0.25) == is_balanced
     assert (model.average_balance_ < 0.03) == (not is_balanced)
+
+
+def test_a_graph_without_edges_is_refused():
+    W, codes = clustered(0)
+    problem = GroupCut(weights_of(W), encode_groups(codes))
+    with pytest.raises(ValueError, match="gives no edge a weight. Pass a larger alpha"):
+        UFSC(alpha=1e-9).solve(problem, 3, rng=np.random.RandomState(0))

@@ -182,3 +182,6 @@ def test_what_cannot_be_used_is_named(problem):
         ValueError, match=r"descriptions has the shape \(3, 1\), and the problem has 2"
     ):
         MultiplierModel(descriptions=np.ones((3, 1))).solve(problem, problem.start(None))
+    for layers in (1e-9, (0,), "ab"):
+        with pytest.raises(ValueError, match="hidden_layer_sizes must be positive integers"):
+            MultiplierModel(hidden_layer_sizes=layers).solve(problem, problem.start(None))
