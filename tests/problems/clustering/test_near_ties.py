@@ -65,6 +65,23 @@ def test_sums_are_those_of_all_rows_wherever_prices_go(weighted):
     assert len(seen) > 1, "rows were told apart once, although prices went far"
 
 
+def test_prices_that_wander_get_more_room(monkeypatch):
+    problem, centers, price = drawn()
+    tellings = []
+    for more in (1.0, 2.0):
+        monkeypatch.setattr(near_ties, "_MORE_ROOM", more)
+        monkeypatch.setattr(near_ties, "_FEW", 0.2)
+        table, seen = problem.distances(centers), []
+        for step in np.linspace(0, 1, 200):
+            value, _ = table.soft_counts(price * (1 + step), 1e-5)
+            if not seen or seen[-1] is not table._near:
+                seen.append(table._near)
+        wanted, _, _ = plain_sums(problem, centers, 2 * price, 1e-5)
+        assert_allclose(value, wanted, rtol=1e-9)
+        tellings.append(len(seen))
+    assert 1 < tellings[1] < tellings[0] / 2
+
+
 def test_moves_near_a_tie_are_the_first_of_all_moves():
     problem, centers, price = drawn(n=8000)
     table = problem.distances(centers)
