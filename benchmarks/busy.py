@@ -74,6 +74,7 @@ def models(n: int) -> dict[str, tuple[Fit, Fit]]:
     X[:, 0] += groups / 3
     score = X[:, :5].sum(axis=1) + rng.logistic(size=n)
     y, given = (score > 0).astype(int), {"sensitive_features": groups}
+    classes = np.digitize(score, (-2, 2))
     logistic = LogisticRegression()
     rows, relevance, query_id, sides = make_ranking_queries(n // 400, random_state=0)
     return {
@@ -84,6 +85,12 @@ def models(n: int) -> dict[str, tuple[Fit, Fit]]:
         "FairDecisionClassifier / LogisticRegression": (
             lambda: FairDecisionClassifier(logistic).fit(X, y, **given),
             lambda: logistic.fit(X, y),
+        ),
+        "FairDecisionClassifier, 3 classes / LogisticRegression": (
+            lambda: FairDecisionClassifier(logistic, "equalized_odds", group_aware=False).fit(
+                X, classes, **given
+            ),
+            lambda: logistic.fit(X, classes),
         ),
         "PartialParityClassifier / LogisticRegression": (
             lambda: PartialParityClassifier(group_aware=True).fit(X, y, **given),
