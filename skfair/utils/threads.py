@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import math
 import os
 import sys
 import threading
@@ -27,6 +28,8 @@ R = TypeVar("R")
 BLOCK = 1 << 16
 # Fewer blocks than this for each thread are not worth its start, about 0.1 ms.
 LEAST_BLOCKS = 3
+# Other people's models are fitted to so many values with one thread of linear algebra, too.
+FEW_VALUES = 4_000_000
 # How many threads were allowed before the library was limited to one, in the thread that limits it.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
 
@@ -167,3 +170,22 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
             _allowed.reset(token)
 
     return limited
+
+
+def one_blas_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
+    """Decorate the ``fit`` of an estimator around another one: a small table gets one thread.
+
+    The models inside make as many products as their makers like. On two idle cores, one thread was
+    never slower up to 10 million values (logistic regressions by L-BFGS and Newton, networks,
+    discriminants), and up to 4 times faster; beside two spinning processes it was up to 20 times
+    faster. Larger tables get the threads that the user allows.
+    """
+    limited = one_blas_thread(fit)
+
+    @functools.wraps(fit)
+    def either(*args: P.args, **kwargs: P.kwargs) -> R:
+        X = args[1] if len(args) > 1 else kwargs.get("X")
+        is_few = math.prod(getattr(X, "shape", ())) <= FEW_VALUES
+        return (limited if is_few else fit)(*args, **kwargs)
+
+    return either

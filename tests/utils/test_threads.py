@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
-from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
 from skfair.models import units
@@ -39,6 +46,41 @@ def test_one_thread_inside_and_as_many_as_before_outside(two_threads):
     assert threads() == {2}
     with pytest.raises(ZeroDivisionError):
         one_blas_thread(lambda: 1 / 0)()
+    assert threads() == {2}
+
+
+class Watched:
+    """A model that notes the threads that it is fitted with."""
+
+    seen = []
+
+    def fit(self, X, *args, **kwargs):
+        self.seen.append(threads())
+        return super().fit(X, *args, **kwargs)
+
+
+class WatchedRegression(Watched, LogisticRegression):
+    pass
+
+
+class WatchedKMeans(Watched, KMeans):
+    pass
+
+
+@pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator, FairAssignment])
+@pytest.mark.parametrize(("few_values", "expected"), [(400, {1}), (399, {2})])
+def test_a_model_inside_uses_one_thread_where_the_table_is_small(
+    outer, few_values, expected, two_threads, monkeypatch
+):
+    monkeypatch.setattr(module, "FEW_VALUES", few_values)
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    inner = WatchedKMeans(2) if outer is FairAssignment else WatchedRegression()
+    Watched.seen.clear()
+    outer(inner).fit(X, y, sensitive_features=sex)
+    assert Watched.seen
+    assert all(found == expected for found in Watched.seen)
     assert threads() == {2}
 
 
