@@ -6,20 +6,22 @@ that was fitted on it, or by a path that was found on it; all paths know at whic
 other folds are scored by models that have seen this one. A model for each pair of folds would avoid
 that for three times as many fits; failures stay within 5 % without.
 
-The test speaks of each model with its path; what predicts is their mean. Where few people are
-selected these may differ: of boosted trees each is certain of other people, and the mean is so of
-few (Adult, n=5000: .4 % of the people in place of .9 %, and a gap of .06 in place of .01). So a
-step is taken only if the mean selects about as many of each group as the models do.
+The test speaks of each model with its path; what predicts is their mean. These may differ: of
+boosted trees each is certain of other people, and where few are selected the mean selects fewer
+(Adult, n=5000: .4 % of the people in place of .9 %, and a gap of .06 in place of .01); elsewhere
+its gaps are larger by half a standard error. So what the mean changes is measured on rows that all
+models decide about, and added to the rates of the folds. These rows were seen by most models, but
+what they disagree on there is nearly what they disagree on elsewhere: the correlation of measured
+and true changes was .9 (40 samples, n=20,000).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
@@ -28,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import RowRates, people_needed, row_rates, walk
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.shares import estimated_shares, known_shares
+from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
     full_step,
@@ -42,18 +44,14 @@ from skfair.estimators.chances import (
     chances_of,
     cross_fit,
     make_splits,
-    mean_chances,
 )
 from skfair.estimators.decisions import LabelledRows
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
-# Paths are found on at most so many rows.
+# Paths are found, and the mean is compared with the models of folds, on at most so many rows.
 MOST_ROWS = 20_000
-# The mean of the models may select so much more or less of a group than they do, relative to the
-# smaller of the shares of both decisions, and so many rows; so many rows tell.
-_ALIKE, _FEW_ROWS, _ENOUGH_ROWS = 0.2, 2.0, 5_000
 
 
 class Task(NamedTuple):
@@ -140,11 +138,10 @@ def certified_fit(
     if models.group_estimator is not None:
         given = (models.group_row_params, splits, models.n_jobs)
         groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *given)
-    path, selected = paths_and_decisions(task, found.chances, groups, confidence, rng)
-    is_alike = np.ones(len(path), dtype=bool)
-    if len(found.models) > 1:
-        is_alike = _mean_selects_alike(task, found.models, groups, path, selected)
-    attributes, step = _walked(task, selected, confidence, is_alike)
+    paths, selected = paths_and_decisions(task, found.chances, groups, confidence, rng)
+    of_mean = _changes_by_mean(task, found.models, groups, paths)
+    attributes, step = _walked(task, selected, confidence, of_mean)
+    path = paths.mean(axis=0)
     decided = selected[:, step].astype(np.int64)
     shape = (rows.groups.n_groups, n_strata, 2, 2)
     prices = np.stack([np.zeros(path.shape[1]), path[step]], axis=1)
@@ -173,9 +170,9 @@ def paths_and_decisions(
     confidence: float,
     rng: np.random.RandomState,
 ) -> tuple[FloatArray, BoolArray]:
-    """Find the paths of the folds; return their mean, and the decisions of each row by its fold.
+    """Find the paths of the folds; return them, and the decisions of each row by its fold.
 
-    They have the shapes (n_steps, n_features) and (n_samples, n_steps).
+    They have the shapes (n_folds, n_steps, n_features) and (n_samples, n_steps).
     """
     n, n_classes, of_rows = task.rows.codes.size, task.rows.classes.size, task.rows.groups
     strata = None if task.rows.strata is None else task.rows.strata.codes
@@ -211,7 +208,7 @@ def paths_and_decisions(
     selected = np.zeros((n, paths.shape[1]), dtype=bool)
     for (_, test), path in zip(task.splits, paths, strict=True):
         selected[test] = gains[test, None] - np.asarray(shares[test] @ path.T) > 0
-    return paths.mean(axis=0), selected
+    return paths, selected
 
 
 def _gains(task: Task, chances: FloatArray) -> FloatArray:
@@ -220,59 +217,53 @@ def _gains(task: Task, chances: FloatArray) -> FloatArray:
     return np.asarray(values[:, 1] - values[:, 0])
 
 
-def _mean_selects_alike(
-    task: Task,
-    models: Sequence[Any],
-    groups: GroupModels | None,
-    path: FloatArray,
-    selected: BoolArray,
-) -> BoolArray:
-    """Whether the mean of models and paths selects about as many of each group as they do, by step.
+@one_blas_thread
+def _changes_by_mean(
+    task: Task, models: Sequence[Any], groups: GroupModels | None, paths: FloatArray
+) -> FloatArray:
+    """Return by how much rates are larger if the mean decides, not the folds, (n_rates, n_steps).
 
-    Models have seen these rows, but not in a way that makes up for what they disagree on.
+    The mean of the models with the mean of the paths is compared with each fold's model and path.
     """
     n = task.rows.codes.size
-    rows = np.unique(np.linspace(0, n - 1, min(n, _ENOUGH_ROWS)).astype(np.int64))
+    rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64))
     X, of_rows = _safe_indexing(task.X, rows), task.rows.groups
-    chances = mean_chances(models, X, task.rows.classes)
     strata = None if task.rows.strata is None else task.rows.strata.codes[rows]
+    chances = [chances_of(model, X, task.rows.classes) for model in models]
+    if len(chances) < len(paths):  # one model that was fitted before
+        chances *= len(paths)
+    chances.append(np.mean(chances, axis=0))
+    shares: Iterable[Shares]  # made one after the other: with many groups each is large
     if groups is None:
-        codes = of_rows.codes[:, rows]
-        shares = known_shares(codes, of_rows.n_groups, strata, task.n_strata, chances)
+        args = of_rows.codes[:, rows], of_rows.n_groups, strata, task.n_strata
+        shares = (known_shares(*args, one) for one in chances)
     else:
-        shares = estimated_shares(groups.joint(X, chances), strata, task.n_strata)
-    by_mean = _gains(task, chances)[:, None] - np.asarray(shares @ path.T) > 0
-    n_attributes, n_rows = of_rows.codes.shape[0], rows.size
-    places = of_rows.codes[:, rows].ravel(), np.tile(np.arange(n_rows), n_attributes)
-    ones = np.ones(n_rows * n_attributes)
-    members = sparse.csr_array((ones, places), shape=(int(of_rows.offsets[-1]), n_rows))
-    size = np.maximum(members.sum(axis=1), 1.0)[:, None]
-    share, of_mean = (members @ one / size for one in (selected[rows], by_mean))
-    allowed = _ALIKE * np.minimum(share, 1 - share) + _FEW_ROWS / size
-    return np.asarray((np.abs(of_mean - share) <= allowed).all(axis=0))
+        joints = groups.joints(X, chances)
+        shares = (estimated_shares(joint, strata, task.n_strata) for joint in joints)
+    selected = [
+        _gains(task, one)[:, None] - np.asarray(share @ path.T) > 0
+        for one, share, path in zip(chances, shares, [*paths, paths.mean(axis=0)], strict=True)
+    ]
+    more = selected[-1] - np.mean(selected[:-1], axis=0)
+    return task.rates.part(rows).changes(more)
 
 
 def _walked(
-    task: Task, selected: BoolArray, confidence: float, is_alike: BoolArray
+    task: Task, selected: BoolArray, confidence: float, of_mean: FloatArray
 ) -> tuple[dict[str, Any], int]:
-    """Walk the path, and return what is reported and the step that is taken.
-
-    All steps up to the last one that passes are certified together, so any of them may be taken.
-    """
-    walked = walk(task.rates, selected, confidence)
+    """Walk the path, and return what is reported and the step that is taken."""
+    walked = walk(task.rates, selected, confidence, of_mean)
     weights, codes = task.rates.weights, task.rows.codes
     refused, gained = task.worth[codes, 0], task.worth[codes, 1] - task.worth[codes, 0]
     rates, gains = np.stack([weights, weights * gained]) @ selected
     worth = float(weights @ refused) + gains
-    usable = np.flatnonzero(is_alike[: walked.step + 1])
-    chosen = int(usable[-1]) if usable.size else -1
+    chosen = walked.step
     constant = max(float(weights @ task.worth[codes, label]) for label in (0, 1))
     is_certified = chosen >= 0 and not _is_constant(selected[:, chosen], worth, chosen, constant)
     step = chosen if is_certified else full_step(selected.shape[1])
     decided = selected[:, step]
     if not is_certified:
-        differ = walked.step > chosen
-        _warn(task, decided, confidence, float(walked.bounds[step]), differ)
+        _warn(task, decided, confidence, float(walked.bounds[step]))
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": float(walked.p_values[step]),
@@ -295,20 +286,9 @@ def _is_constant(decided: BoolArray, worth: FloatArray, step: int, constant: flo
     return is_one_sided or bool(worth[step] <= constant < worth.max())
 
 
-def _warn(
-    task: Task, decided: BoolArray, confidence: float, bound: float, models_differ: bool
-) -> None:
+def _warn(task: Task, decided: BoolArray, confidence: float, bound: float) -> None:
     """Say that nothing was certified, and how many more people it would take."""
     n = decided.size
-    if models_differ:
-        warn_user(
-            f"With {n} people decisions were found that keep max_disparity at a confidence of "
-            f"{confidence:g}, but the models of the folds disagree on whom these select, and their "
-            "mean, which predicts, would select more or fewer. More people, or a smoother model, "
-            "may help. predict() uses the fairest decisions, and status_ is 'no_solution'.",
-            ConvergenceWarning,
-        )
-        return
     asked = {float(task.rates.after_shift(block.limit)) for block in task.rates.blocks}
     limits = " and ".join(f"{limit:g}" for limit in sorted(asked))
     needed = people_needed(task.rates, decided, confidence)

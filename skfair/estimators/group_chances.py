@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
-from skfair.estimators.chances import cross_fit, make_splits, mean_chances
+from skfair.estimators.chances import chances_of, cross_fit, make_splits, mean_chances
 from skfair.groups.encoding import GroupEncoding
 
 # With more pairs of group and class than this, the group is estimated by itself.
@@ -41,6 +42,16 @@ class GroupModels:
             for models, labels in zip(self.models, self.labels, strict=True)
         ]
         return self._together(found, chances)
+
+    def joints(self, X: MatrixLike, chances: Sequence[FloatArray]) -> Iterator[FloatArray]:
+        """Yield the same by the models of each fold, with its own chances; by their mean last."""
+        found = [
+            [chances_of(model, X, labels) for model in models]
+            for models, labels in zip(self.models, self.labels, strict=True)
+        ]
+        by_fold = [*zip(*found, strict=True), [np.mean(one, axis=0) for one in found]]
+        for one, of_classes in zip(by_fold, chances, strict=True):
+            yield self._together(list(one), of_classes)
 
     def joint_of_rows(self, chances: FloatArray) -> FloatArray:
         """Return the same of the training rows, by models that have not seen them."""

@@ -65,11 +65,10 @@ def test_a_walk_ends_at_the_first_step_that_fails():
     assert walk(rates_of(GROUPS), selected[:, 2:], 0.95).step == -1
 
 
-def test_disparities_are_measured_ones_whatever_the_limits():
-    """Two attributes with limits of .1 and .4: the first differs by .05, the second by .3."""
-    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
-    one, other = rates_of(first, 0.1), rates_of(second, 0.4)
-    both = RowRates(
+def two_attributes(first, second, limits=(0.1, 0.4)):
+    """Selection rates of the groups of two attributes, in a block each."""
+    one, other = rates_of(first, limits[0]), rates_of(second, limits[1])
+    return RowRates(
         sparse.csr_array(sparse.vstack([one.members, other.members])),
         tuple(
             sparse.csr_array(sparse.vstack(parts))
@@ -80,10 +79,66 @@ def test_disparities_are_measured_ones_whatever_the_limits():
         (one.blocks[0], other.blocks[0]._replace(rates=np.array([2, 3]))),
         one.weights,
     )
+
+
+def test_disparities_are_measured_ones_whatever_the_limits():
+    """Two attributes with limits of .1 and .4: the first differs by .05, the second by .3."""
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    both = two_attributes(first, second)
     chance = 0.3 + 0.05 * first + 0.3 * second
     selected = np.random.default_rng(5).random(GROUPS.size) < chance
     measured = [abs(selected[g == 1].mean() - selected[g == 0].mean()) for g in (first, second)]
     assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
+
+
+@pytest.mark.parametrize("limits", [(0.1, 0.1), (0.08, 0.16)])
+def test_p_values_of_blocks_add_up_where_the_rows_laid_out_the_paths_of_others(limits):
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    both = two_attributes(first, second, limits)
+    chances = [[0.3, 0.36, 0.36], [0.3, 0.33, 0.33], [0.3, 0.3, 0.3]]
+    selected = np.concatenate([decisions(first + second, one) for one in chances], axis=1)
+    of_blocks, least = np.zeros((2, 3)), np.zeros((2, 3))
+    for b, (groups, limit) in enumerate(zip((first, second), limits, strict=True)):
+        for step in range(3):
+            given = {"sensitive_features": groups, "method": "melded"}
+            args = "demographic_parity", None, selected[:, step].astype(int)
+            of_blocks[b, step] = metrics.disparity_test(*args, max_disparity=limit, **given).p_value
+            least[b, step] = metrics.disparity_upper_bound(*args, **given) / limit
+    apart = walk(both, selected, 0.95)
+    together = walk(both, selected, 0.95, of_mean=np.zeros((4, 1)))
+    assert apart.p_values == pytest.approx(of_blocks.max(axis=0), abs=1e-6)
+    assert together.p_values == pytest.approx(np.minimum(of_blocks.sum(axis=0), 1), abs=2e-6)
+    # What can be shown of both is at least what can be shown of each, and what is asked where the
+    # level is reached.
+    assert (together.bounds >= max(limits) * least.max(axis=0) - 1e-5).all()
+    for step in range(3):
+        level = 1 - together.p_values[step]
+        if level > 0.5:
+            again = walk(both, selected[:, [step]], level, of_mean=np.zeros((4, 1)))
+            assert again.bounds[0] == pytest.approx(max(limits), abs=1e-4)
+
+
+def test_two_gaps_that_a_path_brings_to_their_limits_at_once_fail_rarely_enough():
+    """What a path does that is laid out on the rows that judge: gaps there are what they should be.
+
+    The gaps of all people differ from them by an error for each attribute.
+    """
+    n, limit, gaps = 20_000, 0.1, np.linspace(0.07, 0.1, 61)
+    first, second = np.arange(n) % 2, np.arange(n) // 2 % 2
+    rates = two_attributes(first, second, (limit, limit))
+    selected = np.zeros((n, gaps.size), dtype=bool)
+    for a, b in np.ndindex(2, 2):
+        rows = np.flatnonzero((first == a) & (second == b))
+        for step, gap in enumerate(gaps):
+            selected[rows[: round(rows.size * (0.3 + gap * (a + b)))], step] = True
+    variance = (0.35 * 0.65 + 0.45 * 0.55) / (n / 2)  # of a gap of .1
+    error = np.random.default_rng(3).normal(scale=np.sqrt(variance), size=(4000, 2))
+    fails = []
+    for of_mean in (None, np.zeros((4, 1))):
+        step = walk(rates, selected, 0.95, of_mean).step
+        fails.append(np.mean((gaps[step] - error).max(axis=1) > limit))
+    assert fails[0] > 0.08
+    assert fails[1] < 0.055
 
 
 def test_likely_p_values_are_those_of_equal_rates():
