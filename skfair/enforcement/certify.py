@@ -4,14 +4,8 @@ Prices that keep a limit on the training rows exceed it for new people about hal
 path of decisions is laid out, from certainly fair to free, and walked in that order on rows that
 had no part in laying it out; the last step before the first one that fails the test is taken. As
 the order is fixed beforehand, each step may be tested at the full level (a fixed sequence), and as
-every pair of groups must pass, nothing is shared out over pairs.
-
-What is compared in blocks, as true and false positive rates are, needs no sharing out either if the
-path comes from other rows: the largest p-value counts. With cross-fitting the rows that judge one
-fold have laid out the paths of the others. Such a path brings true and false positive rates to
-their limits at once, as these rows see them, and each may err on its own: under equalized odds at
-.05 (boosted trees, n=20,000, half positive) 20 of 196 fits failed. There the p-values of blocks add
-up. Those of limits that do not bind are next to nothing, so it costs little elsewhere.
+every pair of groups must pass, nothing is shared out over pairs, rates or rules. Where the rows are
+cross-fitted, models and paths of all folds are judged; their mean, which decides, has to pass, too.
 """
 
 from __future__ import annotations
@@ -194,9 +188,8 @@ class Walked(NamedTuple):
     """What judging the steps of a path found."""
 
     step: int  # the last step that was certified; -1 if there is none
-    # (n_steps,): of each step: the p-value, the largest disparity of all blocks, and the smallest
-    # limit that can be shown (the largest of all blocks; if p-values add up, all limits shrink
-    # by the same factor)
+    # (n_steps,): of each step: the largest p-value and the largest disparity of all blocks, and the
+    # smallest limit (the largest of all blocks) that can be shown
     p_values: FloatArray
     disparities: FloatArray
     bounds: FloatArray
@@ -207,29 +200,41 @@ def walk(
     # (n_samples, n_steps): the decisions of each step on rows that had no part in it
     selected: BoolArray,
     confidence: float,
-    # (n_rates, n_steps): if decisions are cross-fitted, by how much the rates of the mean of the
-    # models, which will decide, are expected to be larger
-    of_mean: FloatArray | None = None,
 ) -> Walked:
     """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(selected)
-    together: Sequence[Sequence[Block]] = [(block,) for block in rates.blocks]
-    if of_mean is not None:
-        share, together = np.clip(share + of_mean, 0.0, 1.0), [rates.blocks]
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
-    for blocks in together:
-        limits = [block.limit for block in blocks]
-        found = _sum_of_p_values(blocks, share, size, limits, quick=True)
+    for block in rates.blocks:
+        found = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
         near = np.flatnonzero(np.abs(found - (1 - confidence)) < _ROUGH)
-        found[near] = _sum_of_p_values(blocks, share[:, near], size[:, near], limits)
+        found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
         p_values = np.maximum(p_values, found)
-        bounds = np.maximum(bounds, _smallest_limits(blocks, share, size, 1 - confidence, found))
-    for block in rates.blocks:
         disparities = np.maximum(disparities, _disparities(block, share, size))
+        bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence, found))
     failed = np.flatnonzero(p_values > 1 - confidence)
     last = int(failed[0]) - 1 if failed.size else selected.shape[1] - 1
     return Walked(last, p_values, disparities, rates.after_shift(bounds))
+
+
+def mean_keeps(
+    rates: RowRates,
+    selected: BoolArray,  # (n_samples, n_steps): decisions of each row by the model of its fold
+    changes: FloatArray,  # (n_rates, n_steps): what rates gain if the mean of the models decides
+    confidence: float,
+) -> BoolArray:
+    """Return at which steps the mean of the models may be expected to keep the limits, too.
+
+    Its rates are those of the folds and what the mean changes, which is measured on rows that most
+    models have seen, and less exact: the level is twice that of the folds. What is compared in
+    blocks, as true and false positive rates, comes to its limits at once on a path that these rows
+    helped to lay out, and each may err on its own: there the p-values add up.
+    """
+    share, size = rates.counts(selected)
+    share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(selected.shape[1])
+    for block in rates.blocks:
+        total += _p_values(block, share, size, block.limit, quick=True)
+    return np.asarray(total <= 2 * (1 - confidence))
 
 
 def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
@@ -243,54 +248,28 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
         rows = size[block.rates]
         pooled = share.copy()
         pooled[block.rates] = np.average(share[block.rates], axis=0, weights=rows + 1e-12)
-        p_values += _p_values(block, pooled, size, block.limit, quick=True)
-    return np.minimum(p_values, 1.0)
-
-
-def _sum_of_p_values(
-    blocks: Sequence[Block],
-    share: FloatArray,
-    size: FloatArray,
-    limits: Sequence[FloatArray | float],
-    *,
-    quick: bool = False,
-) -> FloatArray:
-    found = np.zeros(share.shape[1])
-    for block, limit in zip(blocks, limits, strict=True):
-        found += _p_values(block, share, size, limit, quick=quick)
-    return np.minimum(found, 1.0)
+        p_values = np.maximum(p_values, _p_values(block, pooled, size, block.limit, quick=True))
+    return p_values
 
 
 def _smallest_limits(
-    blocks: Sequence[Block],
-    share: FloatArray,
-    size: FloatArray,
-    alpha: float,
-    at_limit: FloatArray,
+    block: Block, share: FloatArray, size: FloatArray, alpha: float, at_limit: FloatArray
 ) -> FloatArray:
-    """Return the smallest limit that is shown at a level, for each step.
+    """Return the smallest limit of a block that is shown at a level, for each step.
 
-    Other limits are as much smaller as the largest one. The normal quantile of a p-value is nearly
-    a straight line in the limit, so secants find it. The p-values at the limits that are asked for
-    are known.
+    The normal quantile of a p-value is nearly a straight line in the limit, so secants find it.
+    The p-values at the limit that is asked for are known.
     """
-    largest = max(block.limit for block in blocks)
-    scales = [max(block.limit, 1e-9) / max(largest, 1e-9) for block in blocks]
-    step, start = np.zeros((2, share.shape[1]))
-    for block, scale in zip(blocks, scales, strict=True):
-        variances = (share * (1 - share) / np.maximum(size, 1.0))[block.rates]
-        of_block = np.sqrt(np.sort(variances, axis=0)[-2:].sum(axis=0)) + 1e-4
-        expected = _disparities(block, share, size) - special.ndtri(alpha) * of_block
-        step, start = np.maximum(step, of_block / scale), np.maximum(start, expected / scale)
+    variances = (share * (1 - share) / np.maximum(size, 1.0))[block.rates]
+    step = np.sqrt(np.sort(variances, axis=0)[-2:].sum(axis=0)) + 1e-4
     low, high = np.zeros_like(step), np.ones_like(step)  # not shown, shown
-    point = np.clip(start, 0.001, 0.999)
-    last, todo = np.full_like(step, largest), np.arange(step.size)
+    point = np.clip(_disparities(block, share, size) - special.ndtri(alpha) * step, 0.001, 0.999)
+    last, todo = np.full_like(step, block.limit), np.arange(step.size)
     height_there = _height(at_limit, alpha)
     height_there[np.abs(height_there) > _STEEP] = np.nan  # too far off for a straight line
     for trial in range(_N_TRIALS):
         here = point[todo]
-        limits = [scale * here for scale in scales]
-        p_values = _sum_of_p_values(blocks, share[:, todo], size[:, todo], limits, quick=True)
+        p_values = _p_values(block, share[:, todo], size[:, todo], here, quick=True)
         height = _height(p_values, alpha)
         low[todo], high[todo] = (
             np.where(height > 0, here, low[todo]),

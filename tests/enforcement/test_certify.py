@@ -9,6 +9,7 @@ from skfair.enforcement.certify import (
     Block,
     RowRates,
     likely_p_values,
+    mean_keeps,
     people_needed,
     walk,
 )
@@ -91,54 +92,40 @@ def test_disparities_are_measured_ones_whatever_the_limits():
     assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
 
 
-@pytest.mark.parametrize("limits", [(0.1, 0.1), (0.08, 0.16)])
-def test_p_values_of_blocks_add_up_where_the_rows_laid_out_the_paths_of_others(limits):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_changes_of_rates_are_those_of_counting(weighted):
+    weights = np.random.default_rng(1).random(3000) + 0.5 if weighted else np.ones(3000)
+    rates = rates_of(GROUPS, weights=weights)
+    before, after = (decisions(GROUPS, [0.3, 0.4, 0.5], seed)[:, 0] for seed in (1, 2))
+    found = rates.changes((after * 1.0 - before)[:, None])[:, 0]
+    assert found == pytest.approx(rates.of(after) - rates.of(before))
+
+
+@pytest.mark.parametrize("change", [0.0, 0.02, 0.04, 0.06])
+def test_the_mean_keeps_limits_whose_p_values_add_up_to_twice_the_level(change):
     first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
-    both = two_attributes(first, second, limits)
-    chances = [[0.3, 0.36, 0.36], [0.3, 0.33, 0.33], [0.3, 0.3, 0.3]]
-    selected = np.concatenate([decisions(first + second, one) for one in chances], axis=1)
-    of_blocks, least = np.zeros((2, 3)), np.zeros((2, 3))
-    for b, (groups, limit) in enumerate(zip((first, second), limits, strict=True)):
-        for step in range(3):
-            given = {"sensitive_features": groups, "method": "melded"}
-            args = "demographic_parity", None, selected[:, step].astype(int)
-            of_blocks[b, step] = metrics.disparity_test(*args, max_disparity=limit, **given).p_value
-            least[b, step] = metrics.disparity_upper_bound(*args, **given) / limit
-    apart = walk(both, selected, 0.95)
-    together = walk(both, selected, 0.95, of_mean=np.zeros((4, 1)))
-    assert apart.p_values == pytest.approx(of_blocks.max(axis=0), abs=1e-6)
-    assert together.p_values == pytest.approx(np.minimum(of_blocks.sum(axis=0), 1), abs=2e-6)
-    # What can be shown of both is at least what can be shown of each, and what is asked where the
-    # level is reached.
-    assert (together.bounds >= max(limits) * least.max(axis=0) - 1e-5).all()
-    for step in range(3):
-        level = 1 - together.p_values[step]
-        if level > 0.5:
-            again = walk(both, selected[:, [step]], level, of_mean=np.zeros((4, 1)))
-            assert again.bounds[0] == pytest.approx(max(limits), abs=1e-4)
-
-
-def test_two_gaps_that_a_path_brings_to_their_limits_at_once_fail_rarely_enough():
-    """What a path does that is laid out on the rows that judge: gaps there are what they should be.
-
-    The gaps of all people differ from them by an error for each attribute.
-    """
-    n, limit, gaps = 20_000, 0.1, np.linspace(0.07, 0.1, 61)
-    first, second = np.arange(n) % 2, np.arange(n) // 2 % 2
-    rates = two_attributes(first, second, (limit, limit))
-    selected = np.zeros((n, gaps.size), dtype=bool)
-    for a, b in np.ndindex(2, 2):
-        rows = np.flatnonzero((first == a) & (second == b))
-        for step, gap in enumerate(gaps):
-            selected[rows[: round(rows.size * (0.3 + gap * (a + b)))], step] = True
-    variance = (0.35 * 0.65 + 0.45 * 0.55) / (n / 2)  # of a gap of .1
-    error = np.random.default_rng(3).normal(scale=np.sqrt(variance), size=(4000, 2))
-    fails = []
-    for of_mean in (None, np.zeros((4, 1))):
-        step = walk(rates, selected, 0.95, of_mean).step
-        fails.append(np.mean((gaps[step] - error).max(axis=1) > limit))
-    assert fails[0] > 0.08
-    assert fails[1] < 0.055
+    both = two_attributes(first, second, (0.1, 0.1))
+    selected = decisions(first + second, [0.3, 0.33, 0.36])
+    # As if more of both groups with number 1 were selected.
+    changes = change * np.array([0.0, 1.0, 0.0, 1.0])[:, None]
+    share = both.of(selected[:, 0]) + changes[:, 0]
+    p_value = 0.0
+    for start, groups in ((0, first), (2, second)):
+        hits = [round(share[start + g] * (groups == g).sum()) for g in (0, 1)]
+        labels = [np.arange((groups == g).sum()) < hits[g] for g in (0, 1)]
+        sides = np.repeat([0, 1], [one.size for one in labels])
+        p_value += metrics.disparity_test(
+            "demographic_parity",
+            None,
+            np.concatenate(labels).astype(int),
+            sensitive_features=sides,
+            max_disparity=0.1,
+            method="melded",
+        ).p_value
+    for level in (0.4 * p_value, 0.6 * p_value):
+        if level < 0.5:
+            found = mean_keeps(both, selected, changes, 1 - level)
+            assert found[0] == (2 * level > p_value)
 
 
 def test_likely_p_values_are_those_of_equal_rates():
