@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
 import joblib
@@ -184,8 +185,10 @@ def one_blas_thread_if_few(fit: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(fit)
     def either(*args: P.args, **kwargs: P.kwargs) -> R:
-        X = args[1] if len(args) > 1 else kwargs.get("X")
-        is_few = math.prod(getattr(X, "shape", ())) <= FEW_VALUES
+        shape = getattr(args[1] if len(args) > 1 else kwargs.get("X"), "shape", ())
+        # Tables that are read in blocks may not know their number of rows.
+        is_known = isinstance(shape, tuple) and all(isinstance(n, Integral) for n in shape)
+        is_few = is_known and math.prod(shape) <= FEW_VALUES
         return (limited if is_few else fit)(*args, **kwargs)
 
     return either

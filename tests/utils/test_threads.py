@@ -84,6 +84,21 @@ def test_a_model_inside_uses_one_thread_where_the_table_is_small(
     assert threads() == {2}
 
 
+@pytest.mark.parametrize("shape", [(None, 2), (float("nan"), 2), "tall", (100, object()), None, 5])
+def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads):
+    class Table:
+        pass
+
+    @module.one_blas_thread_if_few
+    def fit(self, X):
+        return threads()
+
+    table = Table()
+    table.shape = shape
+    assert fit(None, table) == fit(None, X=table) == {2}
+    assert fit(None, np.zeros((3, 2))) == fit(None, [[0.0, 1.0]]) == {1}
+
+
 @pytest.mark.parametrize("kind", [FairKMeans, ParetoFairKMeans])
 def test_clustering_is_done_on_one_thread(kind, two_threads, monkeypatch):
     rng = np.random.default_rng(0)
