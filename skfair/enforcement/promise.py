@@ -202,9 +202,10 @@ class Promise(NamedTuple):
 
     def _surrogate_value(self, scores: FloatArray) -> float:
         """Return what a rule without a metric limits: the largest of its values."""
-        rows = self.rows(0, np.empty(0), 0.0)
-        bound = self.rule.prepare(rows, Surrogate("ramp", 0.5))[0]
-        return float(bound.evaluate(scores, np.empty(0)).values.max())
+        surrogate, nothing = Surrogate("ramp", 0.5), np.empty(0)
+        parts = [self.rows(a, nothing, 0.0) for a in range(self.groups.n_attributes)]
+        values = [self.rule.prepare(rows, surrogate)[0].evaluate(scores, nothing) for rows in parts]
+        return max(float(one.values.max(initial=0.0)) for one in values)
 
     def rows(self, attribute: int, percentiles: FloatArray, threshold: float) -> PartialRows:
         """Return what a rule sees: the groups of one attribute."""

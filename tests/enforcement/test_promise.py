@@ -72,6 +72,21 @@ def test_rates_of_classes_are_those_of_counting(name):
     assert in_ranks.tolerance == pytest.approx(0.2)
 
 
+@pytest.mark.parametrize("name", list(PARTIAL_RULES))
+def test_of_overlapping_attributes_the_worst_is_measured(name):
+    scores, codes, targets = people()
+    near = np.random.default_rng(1).permutation(codes)
+    for alone, columns in (
+        ((codes, near), {"far": codes, "near": near}),
+        ((near, codes), {"near": near, "far": codes}),
+        ((codes,), {"one": np.zeros_like(codes), "far": codes}),
+    ):
+        groups = encode_groups(columns, intersectional=False)
+        promise = Promise.of(name, INTERVAL, "conditional", 0.1, groups, targets)
+        each = [promise._replace(groups=encode_groups(one)).measure(scores) for one in alone]
+        assert promise.measure(scores) == pytest.approx(max(each), abs=1e-12)
+
+
 def test_only_rules_with_a_metric_for_thresholds_look_at_a_longer_interval():
     own = Intervals(INTERVAL, promise_of("group_auc").groups.levels).lengths
     for name in SHARES:
