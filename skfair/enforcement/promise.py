@@ -240,10 +240,14 @@ class Promise(NamedTuple):
         counted = None if self.weights is None else (self.weights > 0).astype(float)
         if self.behind is not None:
             counted = np.where(self.behind.weights > 0, self.behind.counts, 0.0)
+        return self.sums(counted)
+
+    def sums(self, values: FloatArray | None) -> FloatArray:
+        """Add up values by group and class that counts, (n_groups, n_classes); ones if None."""
         if not self.rule.classes:
-            return np.asarray(self.groups.sums(counted), dtype=float)[:, None]
+            return np.asarray(self.groups.sums(values), dtype=float)[:, None]
         classes = (self.targets > 0).astype(np.int64)
-        table = self.groups.cross_counts(classes, 2, counted)
+        table = self.groups.cross_counts(classes, 2, values)
         return np.asarray(table[:, list(self.rule.classes)], dtype=float)
 
     def kept_by_bins(self) -> tuple[Promise, float]:
@@ -392,10 +396,8 @@ def upper_bound(
             "the interval is not known. Use rank_within='class'."
         )
     counts = promise.counts()
-    if promise.weights is not None and counts.shape[1] == 1:
-        squares = np.asarray(promise.groups.sums(promise.weights**2), dtype=float)
-        total = np.asarray(promise.groups.sums(promise.weights), dtype=float)
-        counts = (total**2 / squares)[:, None]  # effective numbers of rows
+    if promise.weights is not None:  # effective numbers of rows
+        counts = promise.sums(promise.weights) ** 2 / promise.sums(promise.weights**2)
     epsilon = np.sqrt(np.log(2 * counts.size / (1 - confidence)) / (2 * counts)).max(axis=1)
     epsilon += shift
     if promise.is_vacuous:

@@ -285,6 +285,9 @@ class PartialPrediction(Certified, ClassifierMixin):
             positive = np.array([level == self.classes_[1] for level in levels])[codes]
         weights = check_weights(sample_weight, groups.n_samples)
         groups.check_nonempty(sample_weight=weights)
+        if rule.classes:
+            classes, names = positive.astype(np.int64), self.classes_.tolist()
+            groups.check_nonempty(classes, names, weights, list(rule.classes))
         promise = self._promise_on(groups, np.where(positive, 1.0, -1.0), weights)
         given = sensitive_features if self.is_group_aware_ else None
         scores = self.decision_function(X, sensitive_features=given)

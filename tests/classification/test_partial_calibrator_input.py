@@ -246,6 +246,11 @@ def test_an_upper_bound_needs_what_the_rule_looks_at():
         fitted(constraint="equalized_odds", max_disparity=0.1).disparity_upper_bound(
             X, sensitive_features=sex
         )
+    alone = np.where(sex == sex[0], 0, y)
+    with pytest.raises(ValueError, match="No row .* with y="):
+        fitted(constraint="equalized_odds", max_disparity=0.1).disparity_upper_bound(
+            X, alone, sensitive_features=sex
+        )
     with pytest.raises(ValueError, match="between 0 and 1"):
         fitted().disparity_upper_bound(X, y, sensitive_features=sex, confidence=95)
 

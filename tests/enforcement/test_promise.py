@@ -6,7 +6,7 @@ import pytest
 from skfair import metrics
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.enforcement.cuts import score_blocks
-from skfair.enforcement.promise import Promise, make_promise
+from skfair.enforcement.promise import Promise, make_promise, upper_bound
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
@@ -112,3 +112,29 @@ def test_a_group_alone_gets_the_most_accurate_threshold(name):
     (block,) = score_blocks(scores, np.zeros_like(codes), 1, targets)
     gains = [np.sum(targets[scores > t]) for t in (*(block.scores - 1e-9), np.inf)]
     assert np.sum(targets[scores > cut]) == max(gains)
+
+
+@pytest.mark.parametrize("name", REPAIRABLE)
+def test_weights_of_1_do_not_change_an_upper_bound_and_uneven_ones_raise_it(name):
+    scores, codes, targets = people(n=2000)
+    scores = scores - 0.7 * codes  # nearly alike: bounds stay below 1
+    targets[(np.arange(2000) % 4 > 0) & (codes == 0)] = -1.0  # few positives in one group
+    promise = Promise.of(name, (0.0, 1.0), "ccdf", 0.1, encode_groups(codes), targets)
+    if name not in SHARES:
+        promise = promise._replace(is_ccdf=False)
+
+    def margin(weights):
+        weighted = promise._replace(weights=weights)
+        return upper_bound(weighted, scores, 0.95) - weighted.measure(scores)
+
+    assert margin(np.ones(2000)) == pytest.approx(margin(None), abs=1e-12)
+    uneven = np.where(np.arange(2000) % 10 == 0, 5.0, 1.0)
+    n_cells = 2 * max(1, len(promise.rule.classes))
+    epsilon = []
+    for k in (0, 1):
+        of_group = (codes == k)[:, None] & np.column_stack(
+            [targets == 2 * c - 1 for c in promise.rule.classes] or [np.ones(2000, bool)]
+        )
+        n = (uneven @ of_group) ** 2 / (uneven**2 @ of_group)
+        epsilon.append(np.sqrt(np.log(2 * n_cells / 0.05) / (2 * n.min())))
+    assert margin(uneven) == pytest.approx(sum(epsilon), abs=1e-12)
