@@ -104,6 +104,7 @@ class Units(NamedTuple):
         taken in float64 of differences to a row of the data, so that constant columns are found
         however long they are. O(n d).
         """
+        X, sample_weight = _counted(X, sample_weight)
         n = X.shape[0]
         even = np.full(n, 1 / n)
         weights = even if sample_weight is None else sample_weight / sample_weight.sum()
@@ -136,6 +137,7 @@ class Units(NamedTuple):
         cls, X: Rows, sample_weight: FloatArray | None = None, *, centered: bool = True
     ) -> Units:
         """Return units that take the range of columns with two values for their scale, O(n d)."""
+        X, sample_weight = _counted(X, sample_weight)
         ends = X.min(axis=0), X.max(axis=0)
         low, high = (
             np.asarray(end if isinstance(X, np.ndarray) else end.toarray().ravel(), np.float64)
@@ -156,6 +158,14 @@ class Units(NamedTuple):
     def fit_single_precision(self) -> bool:
         """Whether rows of float32, centred and scaled for a Gram matrix, stay in range."""
         return bool(self.scale.min(initial=1.0) > 1e-15 and self.scale.max(initial=1.0) < 1e15)
+
+
+def _counted(X: Rows, sample_weight: FloatArray | None) -> tuple[Rows, FloatArray | None]:
+    """Return the rows of positive weight: columns may be far off, or vary, in others only."""
+    if sample_weight is None or sample_weight.all():
+        return X, sample_weight
+    rows = np.flatnonzero(sample_weight)
+    return X[rows], sample_weight[rows]
 
 
 def column_origin(X: Rows) -> FloatArray:

@@ -388,3 +388,16 @@ def test_kernels(is_compiled, storage, dtype, tol):
         (kernel if is_compiled else as_python(kernel))(*arrays, factor, out)
     assert np.allclose(product, naive.rows_times(X, SOME_ROWS, weights), atol=10 * tol)
     assert np.allclose(sums, 1 + naive.transposed_rows_times(X, SOME_ROWS, slopes), atol=10 * tol)
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("make", [LinearScore, lambda X, **more: MLPScore(X, (4,), **more)])
+def test_rows_without_weight_do_not_change_the_units(make, storage):
+    X = np.column_stack([table(), np.arange(30) % 2, np.full(30, 7.0)])
+    odd = [1e9, 0.0, -1e3, 5.0, 0.0, 5.0, -7.0]  # a third value, a constant that varies
+    weights = np.linspace(1, 2, 30)
+    alone = make(stored(X, storage), sample_weight=weights).units
+    both = stored(np.vstack([odd, X]), storage)
+    beside = make(both, sample_weight=np.append(0.0, weights)).units
+    for one, other in zip(alone, beside, strict=True):
+        np.testing.assert_array_equal(one, other)
