@@ -135,7 +135,7 @@ class SSw(StochasticSolver[SSwState]):
         multipliers0: FloatArray | None = None,
     ) -> SSwState:
         state = self._first_state(problem, theta0, None)
-        values = problem.evaluate(state.point).constraints
+        values = problem.evaluate(state.point).constraints.copy()
         return SSwState(
             **vars(state), tracked=values, pulls=np.zeros_like(values), chosen=state.point.copy()
         )

@@ -65,6 +65,16 @@ def solved(name):
     return problem, optimum(problem)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_training_leaves_the_problem_as_it_is(name):
+    problem = parity()
+    start = problem.start(None) + 0.1
+    before = problem.evaluate(start).constraints.copy()
+    solver = SOLVERS[name]()
+    solver.advance(problem, solver.begin(problem, start), 3, np.random.RandomState(0))
+    np.testing.assert_array_equal(problem.evaluate(start).constraints, before)
+
+
 # --- how near they come --------------------------------------------------------------------------
 
 
