@@ -94,6 +94,14 @@ class Target(NamedTuple):
     measure: Callable[[FloatArray], float]  # disparity of scores
     quality: Callable[[FloatArray], float]  # their accuracy, or their AUC where that is learned
     max_disparity: float  # largest disparity
+    weights: FloatArray | None = None  # weights of the rows
+
+    def spread(self, scores: FloatArray) -> float:
+        """Return the standard deviation of scores: a row of weight 2 counts as two rows."""
+        if self.weights is None or not np.ptp(self.weights):
+            return float(scores.std())
+        middle = np.average(scores, weights=self.weights)
+        return float(np.sqrt(np.average((scores - middle) ** 2, weights=self.weights)))
 
     def excess(self, disparity: float) -> float:
         """Return by how much a disparity is too large."""
@@ -169,7 +177,7 @@ def solve_partially(
     If there is none, the one of least disparity is returned.
     """
     solved: list[_Solved] = []
-    spread = _spread(problems[0].model.forward(theta_model)[0])
+    spread = target.spread(problems[0].model.forward(theta_model)[0])
     attempts = [(problem, 1.0) for problem in problems]
     attempts += [(problem, width) for problem in retries for width in RETRY_WIDTHS]
     for k, (form, width) in enumerate(attempts):
@@ -192,7 +200,7 @@ def _measured(problem: PartialParityProblem, result: SolverResult, target: Targe
     scores = problem.evaluate(result.theta).scores
     disparity = target.measure(scores)
     excess, quality = target.excess(disparity), target.quality(scores)
-    return _Solved(problem, result, excess, quality, disparity, _spread(scores))
+    return _Solved(problem, result, excess, quality, disparity, target.spread(scores))
 
 
 def _wander(solved: Sequence[_Solved], target: Target) -> list[_Solved]:
@@ -221,8 +229,8 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
 
     def move(theta: FloatArray, length: float) -> FloatArray:
         scores, step = scores_at(theta), rng.standard_normal(theta.size)
-        change = _spread(scores_at(theta + step) - scores) or 1.0
-        return theta + length * _spread(scores) / change * step
+        change = target.spread(scores_at(theta + step) - scores) or 1.0
+        return theta + length * target.spread(scores) / change * step
 
     most = MOST_ROWS // model.n_samples
     theta = problem.model_part(one.result.theta)
@@ -233,7 +241,3 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
         if excess(theta):
             break
     return _measured(problem, one.result._replace(theta=problem.start(theta)), target)
-
-
-def _spread(scores: FloatArray) -> float:
-    return float(scores.std())

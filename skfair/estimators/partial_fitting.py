@@ -131,6 +131,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
             measure=lambda scores: promise.load(scores - zero),
             quality=lambda scores: free.objective.share_right(scores - zero),
             max_disparity=promise.bound,
+            weights=data.sample_weight,
         )
         build = partial(self._problems, promise, free, solver)
         if self.enforce == "strict" and solver.can_continue:
@@ -168,7 +169,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         scores = free.model.forward(start)[0]
         if target.measure(scores) <= target.max_disparity:
             return unlimited
-        surrogate, spread = make_surrogate(self.surrogate, solver), float(scores.std())
+        surrogate, spread = make_surrogate(self.surrogate, solver), target.spread(scores)
         if not isinstance(self.surrogate, Surrogate) and spread:
             surrogate = surrogate.narrowed(spread / SPREAD)
         problems, retries = build(surrogate, self.n_percentiles), []
@@ -347,7 +348,7 @@ def _go_on(
     form = first.problem.with_objective(build(surrogate, 1)[0].objective)
     factor = _best_factor(form, first.result.theta) if can_scale else 1.0
     theta = factor * form.model_part(first.result.theta)
-    spread = float(form.model.forward(theta)[0].std())
+    spread = target.spread(form.model.forward(theta)[0])
     if not isinstance(options.surrogate, Surrogate) and spread:
         surrogate = surrogate.narrowed(spread / SPREAD)
     found = solve_partially(

@@ -153,6 +153,19 @@ def test_three_groups_and_weights(rule, aware):
     assert np.mean(model.predict(X, sensitive_features=group) == y) > 0.65
 
 
+@pytest.mark.parametrize("loss", ["log_loss", "partial_auc"])
+@pytest.mark.parametrize("rule", ["statistical_parity", "equalized_odds", "group_auc"])
+def test_rows_without_weight_are_as_if_they_were_not_there(rule, loss):
+    X, y, group = people()
+    odd = np.random.default_rng(3).normal(30, 50, (5, 3))
+    more = np.vstack([odd, X]), np.append(y[:5], y), np.append(group[:5], group)
+    alone = fit((0.1, 0.6), rule, 0.1, loss=loss, random_state=0)
+    weight = np.append(np.zeros(5), np.ones(400))
+    beside = fit((0.1, 0.6), rule, 0.1, loss=loss, random_state=0, data=more, sample_weight=weight)
+    assert beside.coef_ == pytest.approx(alone.coef_, abs=1e-5)
+    assert beside.train_disparity_ == pytest.approx(alone.train_disparity_, abs=1e-9)
+
+
 def test_what_was_not_reached_is_said():
     X, y, group = people()
     model = PartialParityClassifier((0.1, 0.6), max_disparity=0.02, max_iter=1)

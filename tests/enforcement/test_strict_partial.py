@@ -162,6 +162,14 @@ def test_steps_are_as_wide_as_scores_are_spread():
     assert widths == pytest.approx(narrowed * spreads / 2)
 
 
+@pytest.mark.parametrize("weights", [[1, 2, 0, 3], [5, 5, 5, 5], None])
+def test_a_row_spreads_scores_as_often_as_it_weighs(weights):
+    scores = np.array([1.0, -2.0, 100.0, 0.5])
+    given = None if weights is None else np.array(weights, dtype=float)
+    target = Target(lambda scores: 0.0, lambda scores: 1.0, 0.1, given)
+    assert target.spread(scores) == pytest.approx(np.repeat(scores, weights or 1).std())
+
+
 def test_each_round_starts_from_the_last_and_each_form_from_the_model():
     problems = [Problem(0.1, "first"), Problem(0.2, "second")]
     solver = Solver(scripted((0.5, 0.1), (0.09, 0.2), (0.4, 0.3), (0.08, 0.4)))
