@@ -26,7 +26,8 @@ _MOST_CUTS, _GRID = 4096, 200
 class Blocks(NamedTuple):
     """The distinct scores of one group, in descending order."""
 
-    scores: FloatArray  # (n_blocks,): the scores
+    scores: FloatArray  # (n_blocks,): the scores; of those that count as tied the lowest
+    highest: FloatArray  # (n_blocks,): and the highest
     # (n_blocks + 1,): share of the group's weight above each cut; a cut after j blocks puts j
     # of them above
     ends: FloatArray
@@ -67,6 +68,7 @@ def score_blocks(
         out.append(
             Blocks(
                 mine[is_last],
+                mine[np.append(True, is_last[:-1])],
                 _shares(all_above),
                 (positives - negatives) / total,
                 _shares(positives),
@@ -129,7 +131,7 @@ def choose_cuts(
         if len(levels) == 1
         else _best_double(levels, gains, tolerance)
     )
-    middles = [_between(one.scores, j) for one, j in zip(blocks, counts, strict=True)]
+    middles = [_between(one, j) for one, j in zip(blocks, counts, strict=True)]
     return Cuts(counts, np.array(middles))
 
 
@@ -200,14 +202,15 @@ def _range_maxima(
     return np.where(is_empty, -np.inf, values[place]), place
 
 
-def _between(scores: FloatArray, count: int) -> float:
-    """Return a threshold with exactly ``count`` of the (descending) scores above it."""
+def _between(blocks: Blocks, count: int) -> float:
+    """Return a threshold with exactly ``count`` of the (descending) blocks above it."""
+    scores, highest = blocks.scores, blocks.highest
     beyond = small_distance(scores)
     if count == 0:
-        return float(scores[0]) + beyond
+        return float(highest[0]) + beyond
     if count == scores.size:
         return float(scores[-1]) - beyond
-    return _halfway(float(scores[count]), float(scores[count - 1]))
+    return _halfway(float(highest[count]), float(scores[count - 1]))
 
 
 def _halfway(low: float, high: float) -> float:

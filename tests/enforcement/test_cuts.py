@@ -230,6 +230,21 @@ def test_no_score_lies_on_a_natural_threshold():
         assert np.array_equal(natural_cuts(blocks, 0.7).thresholds, [0.7, 0.7])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_no_threshold_cuts_scores_that_count_as_tied(seed):
+    """Steps below the gap add up: tied scores may spread further than the gap to the next ones."""
+    rng = np.random.default_rng(seed)
+    scores = np.cumsum(rng.choice([0.05, 0.11], 60, p=[0.8, 0.2]))
+    codes, targets = np.repeat([0, 1], 30), rng.choice([-1.0, 1.0], 60)
+    blocks = score_blocks(scores, codes, 2, targets, min_gap=0.1)
+    for tolerance in (0.0, 0.1, 1.0):
+        levels = [one.ends for one in blocks]
+        cuts = choose_cuts(blocks, [levels], tolerance, None)
+        for g, (level, count) in enumerate(zip(levels, cuts.counts, strict=True)):
+            share = np.mean(scores[codes == g] > cuts.thresholds[g])
+            assert share == pytest.approx(level[count], abs=1e-12)
+
+
 def neighbours(case, dtype):
     """The scores of a case, with neighbouring numbers in place of its distinct values."""
     places = np.unique(case.scores, return_inverse=True)[1]
