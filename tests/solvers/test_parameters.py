@@ -68,6 +68,7 @@ def test_what_cannot_be_used_is_named(values, message):
     [
         ("ghost", {"beta": 0}, r"Ghost\(beta=0\): beta must be a number above 0"),
         ("plada", {"beta": 7}, r"Plada\(beta=7\): beta must be a number above 0 and below 1"),
+        ("plada", {"alpha": 1}, r"Plada\(alpha=1\): alpha must be a number above 1"),
         ("plada", {"u_max": 0.0}, "u_max must be a number above 0"),
         ("ssl_alm", {"beta": 0}, "beta must be a number above 0 and at most 1"),
     ],

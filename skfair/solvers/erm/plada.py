@@ -106,7 +106,7 @@ class Plada(IterativeSolver[Problem]):
     4.0
     """
 
-    alpha: Positive = 2.0
+    alpha: Annotated[float, Interval(Real, 1, None, closed="neither")] = 2.0
     beta: Annotated[float, Interval(Real, 0, 1, closed="neither")] = 0.5
     gamma0: Share = 0.7
     kappa: Positive = 1e3
