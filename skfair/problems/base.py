@@ -30,9 +30,9 @@ class TwoSidedProblem:
         return view
 
     def violation(self, at: Evaluation) -> float:
-        """Return by how much the worst constraint is missed."""
+        """Return by how much the worst constraint is missed: nan where one is no number."""
         beyond = np.maximum(self.lower - at.constraints, at.constraints - self.upper)
-        return max(0.0, float(beyond.max(initial=0.0)))
+        return float(beyond.max(initial=0.0))
 
     def kkt_residual(self, at: Evaluation, multipliers: FloatArray) -> dict[str, float]:
         """Return how far a point is from the first-order conditions.

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skfair.problems.base import TwoSidedProblem
 from skfair.solvers import Answer, IterativeSolver, Step, check_needs
 from skfair.solvers.base import Average, Best
 
@@ -131,6 +132,17 @@ def test_the_best_has_the_lowest_objective_within_the_tolerance():
     for x, violation in ((1.0, 0.5), (2.0, 0.3), (0.0, 0.4)):
         none_within.offer(at(x), violation)
     assert none_within.at.objective == 2.0
+
+
+def test_what_is_no_number_is_never_the_best():
+    class Plain(TwoSidedProblem):
+        lower, upper = np.array([-np.inf]), np.array([0.0])
+
+    best, problem = Best(0.1), Plain()
+    assert np.isnan(problem.violation(at(np.nan)))
+    for x in (3.0, np.nan, 2.0, np.nan):
+        best.offer(at(x), problem.violation(at(x)))
+    assert best.at.objective == 2.0
 
 
 def test_an_average_weighs():

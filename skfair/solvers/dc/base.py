@@ -91,7 +91,7 @@ class Point(Generic[T]):
     @property
     def violation(self) -> float:
         """By how much the worst constraint is missed."""
-        return max(0.0, self.excess)
+        return max(self.excess, 0.0)  # nan stays nan
 
 
 class Functions(Protocol[T]):

@@ -130,5 +130,5 @@ class IDCA(DCSolver):
                 yield at
 
         # The lowest within the tolerance, or the one of least violation.
-        best = min(points(), key=lambda at: (max(0.0, at.excess - self.eps), at.objective))
+        best = min(points(), key=lambda at: (max(at.excess - self.eps, 0.0), at.objective))
         return best, lengths

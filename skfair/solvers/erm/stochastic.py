@@ -240,8 +240,8 @@ class StochasticSolver(IterativeSolver[StochasticProblem], Generic[S]):
         while state.n_steps < max_iter:
             self.advance(problem, state, min(every, max_iter - state.n_steps), rng)
             at = problem.evaluate(self._candidate(state))
-            is_early = 2 * state.n_steps <= max_iter
-            rank = (np.inf, np.inf) if is_early else self._rank(problem, at)
+            is_late = 2 * state.n_steps > max_iter and np.isfinite(at.objective)
+            rank = self._rank(problem, at) if is_late else (np.inf, np.inf)
             if self.output != "best" or rank <= best_rank:
                 best, best_rank = Answer(at, state.solution_multipliers), rank
             yield Step(at, state.multipliers, state.n_steps, answer=answer)

@@ -75,6 +75,21 @@ def test_training_leaves_the_problem_as_it_is(name):
     np.testing.assert_array_equal(problem.evaluate(start).constraints, before)
 
 
+def test_a_check_that_is_no_number_is_not_returned():
+    @dataclass
+    class Lost(SGD):
+        def _candidate(self, state):
+            return state.solution * (np.nan if state.n_steps == 6 else 1.0)
+
+    problem, solver = parity(), Lost(check_every=1)
+    found = []
+    result = solver.solve(
+        problem, problem.start(None), max_iter=10, random_state=0, callback=found.append
+    )
+    assert np.isnan(found[5]).all()
+    assert any(np.array_equal(result.theta, one) for one in found[6:])
+
+
 # --- how near they come --------------------------------------------------------------------------
 
 
