@@ -102,13 +102,11 @@ def linear_rows(
     parts = [
         _rows_of_rule(judge, k, features, kinds, near, expected) for k, near in enumerate(means)
     ]
-    n_centers = sum(part.centers.shape[1] for part in parts)
     if not parts:
         n_columns = features.size * features.n_classes
         nothing = sparse.csr_array((0, n_columns))
         return LinearRows(nothing, np.empty(0), np.empty(0), np.empty(0), sparse.csr_array((0, 0)))
     centers = sparse.block_diag([part.centers for part in parts], format="csr")
-    assert centers.shape[1] == n_centers
     return LinearRows(
         sparse.csr_array(sparse.vstack([part.matrix for part in parts])),
         np.concatenate([part.lower for part in parts]),
