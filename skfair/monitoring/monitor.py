@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -14,7 +15,7 @@ from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.state import Alarm, StoredMonitor
 from skfair.utils.text import listed
-from skfair.utils.validation import check_number, check_probability, one_dimensional
+from skfair.utils.validation import check_labels, check_number, check_probability, one_dimensional
 
 # A picture over time has at most so many points, then every second one is dropped.
 _MOST_POINTS = 512
@@ -217,17 +218,18 @@ class DisparityMonitor(StoredMonitor):
                 "add_predictions takes one attribute. With a limit for each of several, collect "
                 "the rows until their labels are known, and call update."
             )
-        columns = [
-            one_dimensional(values, name).tolist()
-            for values, name in (
-                (ids, "ids"),
-                (y_pred, "y_pred"),
-                (sensitive_features, "sensitive_features"),
-            )
-        ]
-        known = [one for one in columns[0] if one in self._pending]
-        if known or len(set(columns[0])) < len(columns[0]):
-            raise ValueError(f"ids are noted already or twice: {listed(known or columns[0])}.")
+        n_rows = len(one_dimensional(ids, "ids"))
+        columns = []
+        for name, values in (
+            ("ids", ids),
+            ("y_pred", y_pred),
+            ("sensitive_features", sensitive_features),
+        ):
+            check_labels(values, name, n_rows)  # a missing value would become a group
+            columns.append(one_dimensional(values, name).tolist())
+        known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
+        if known:
+            raise ValueError(f"ids are noted already or twice: {listed(known)}.")
         self._pending |= {i: (p, g) for i, p, g in zip(*columns, strict=True)}
         return self
 
@@ -252,6 +254,9 @@ class DisparityMonitor(StoredMonitor):
         strangers = [name for name in names if name not in self._pending]
         if strangers:
             raise ValueError(f"There are no predictions of ids {listed(strangers)}.")
+        if len(set(names)) < len(names):
+            twice = [name for name, n in Counter(names).items() if n > 1]
+            raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")
         rows = [self._pending[name] for name in names]
         groups = np.array([str(group) for _, group in rows])
         alarm = self.update(y_true, np.array([one for one, _ in rows]), groups, batch=batch)

@@ -408,3 +408,31 @@ def test_attributes_of_a_batch_are_those_with_limits():
     monitor = DisparityMonitor(max_disparity={"sex": 0.1, "age": 0.1})
     with pytest.raises(ValueError, match="takes one attribute"):
         monitor.add_predictions([0], [1], ["f"])
+
+
+def test_labels_of_the_same_row_count_once():
+    monitor = DisparityMonitor("equal_opportunity", groups=["f", "m"])
+    monitor.add_predictions([1, 2, 3, 4], [1, 0, 1, 0], ["f", "m", "f", "m"])
+    with pytest.raises(ValueError, match=r"ids has 1 twice"):
+        monitor.add_labels([1, 1, 2], [1, 1, 0])
+    assert monitor.n_batches_ == monitor.n_rows_ == 0  # nothing was read
+    monitor.add_labels([1, 2], [1, 0])
+    assert monitor.n_rows_ == 2
+    with pytest.raises(ValueError, match=r"already or twice: 3, 5\."):
+        monitor.add_predictions([3, 5, 6, 5], [1, 0, 1, 0], ["f", "m", "f", "m"])
+
+
+@pytest.mark.parametrize(
+    ("ids", "y_pred", "groups", "said"),
+    [
+        ([1, 2, 3], [1, 0, 1], ["f", None, "m"], "sensitive_features has 1 missing value"),
+        ([1, 2, 3], [1, 0, 1], [0.0, np.nan, 1.0], "sensitive_features has 1 missing value"),
+        ([1, 2, 3], [1, None, 1], ["f", "f", "m"], "y_pred has 1 missing value"),
+        ([1, 2, 3], [1, 0], ["f", "f", "m"], "y_pred has 2 rows"),
+    ],
+)
+def test_incomplete_predictions_are_refused(ids, y_pred, groups, said):
+    monitor = DisparityMonitor("equal_opportunity")
+    with pytest.raises(ValueError, match=said):
+        monitor.add_predictions(ids, y_pred, groups)
+    assert not monitor._pending
