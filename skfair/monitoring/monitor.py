@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -301,9 +301,14 @@ class DisparityMonitor(StoredMonitor):
         """Return the number of a batch; raise if it has been read, or comes too late."""
         if batch is None:
             batch = self.n_batches_
+        if isinstance(batch, np.number | np.str_):
+            batch = batch.item()
+        if batch != batch:
+            raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
         if self._last_id is None:
             return batch
-        if not isinstance(batch, type(self._last_id)):
+        kind = Real if isinstance(self._last_id, Real) else type(self._last_id)
+        if not isinstance(batch, kind):
             raise TypeError(
                 f"batch={batch!r} cannot be compared with the last one, {self._last_id!r}. Use "
                 "numbers, or times of one kind."

@@ -436,3 +436,18 @@ def test_incomplete_predictions_are_refused(ids, y_pred, groups, said):
     with pytest.raises(ValueError, match=said):
         monitor.add_predictions(ids, y_pred, groups)
     assert not monitor._pending
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(np.int64(0), 1), (0, np.int64(1)), (0, 0.5), (np.float32(0), 1), (np.str_("a"), "b")],
+)
+def test_batches_are_numbers_of_any_type(first, second):
+    monitor = DisparityMonitor()
+    monitor.update(None, [0, 1], ["f", "m"], batch=first)
+    stored = DisparityMonitor.from_json(monitor.to_json())
+    for one in (monitor, stored):
+        one.update(None, [0, 1], ["f", "m"], batch=second)
+        assert one.n_batches_ == 2
+    with pytest.raises(ValueError, match="batch=nan"):
+        monitor.update(None, [0, 1], ["f", "m"], batch=np.nan)
