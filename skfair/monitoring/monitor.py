@@ -286,15 +286,23 @@ class DisparityMonitor(StoredMonitor):
                 "Only monitors with the same settings and groups can be merged: "
                 f"{self._settings()} and {other._settings()}, {self._names} and {other._names}."
             )
+        both = [one for one in self._pending if one in other._pending]
+        if both:
+            raise ValueError(
+                f"Both monitors wait for labels of ids {listed(both)}. Add them first."
+            )
         made = DisparityMonitor(**self._settings())
+        made._pending = {**other._pending, **self._pending}
+        if not self._names:  # neither has read a batch
+            return made
         made._begin(self._names, self._attributes)
         longer = max(self, other, key=lambda one: one.n_batches_)
         made._windows = self._windows.merged(other._windows)
         made._counts = self._counts + other._counts
         made.n_rows_, made.n_batches_ = self.n_rows_ + other.n_rows_, longer.n_batches_
         made._first, made._last_id = {**other._first, **self._first}, longer._last_id
-        made._pending = {**other._pending, **self._pending}
-        made._look(made._last_id)
+        if made.n_batches_:
+            made._look(made._last_id)
         return made
 
     def _check_batch(self, batch: Any) -> Any:

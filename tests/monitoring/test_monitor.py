@@ -451,3 +451,19 @@ def test_batches_are_numbers_of_any_type(first, second):
         assert one.n_batches_ == 2
     with pytest.raises(ValueError, match="batch=nan"):
         monitor.update(None, [0, 1], ["f", "m"], batch=np.nan)
+
+
+@pytest.mark.parametrize("groups", [None, ["f", "m"]])
+def test_monitors_without_batches_are_merged(groups):
+    merged = DisparityMonitor(groups=groups).merge(DisparityMonitor(groups=groups))
+    assert (merged.n_rows_, merged.n_batches_, merged.history_) == (0, 0, [])
+    assert merged.update(None, [0, 1], ["f", "m"]) is None
+    assert merged.n_rows_ == 2
+
+
+def test_rows_that_wait_in_both_monitors_are_not_lost():
+    one, other = (DisparityMonitor("equal_opportunity", groups=["f", "m"]) for _ in range(2))
+    one.add_predictions([1, 2], [1, 0], ["f", "m"])
+    other.add_predictions([2, 3], [1, 1], ["f", "m"])
+    with pytest.raises(ValueError, match="wait for labels of ids 2"):
+        one.merge(other)
