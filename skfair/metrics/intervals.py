@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +14,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
+from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
 from skfair.metrics.partial import levels_at
@@ -110,24 +112,17 @@ def noise_floor(
         generator = np.random.default_rng(rng.randint(2**31))
         dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
         return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
-    if isinstance(sensitive_features, dict):
-        import pandas as pd
-
-        try:
-            sensitive_features = pd.DataFrame(sensitive_features)
-        except ValueError as error:
-            raise ValueError(f"sensitive_features: {error}.") from error
-    if hasattr(sensitive_features, "reset_index"):
-        # Permuted labels of a pandas index would look like rows out of order.
-        sensitive_features = sensitive_features.reset_index(drop=True)
-    strata = _strata(control_features, _n_rows(sensitive_features))
-
-    def shuffled() -> Any:
-        groups = _safe_indexing(sensitive_features, _shuffled_within(strata, rng))
-        return groups.reset_index(drop=True) if hasattr(groups, "reset_index") else groups
-
+    like = y_true if hasattr(y_true, "index") else y_score
+    n_rows = encode_groups(sensitive_features, like=like).codes.shape[1]
+    strata = _strata(control_features, n_rows)
     return _floor(
-        metric(y_true, y_score, sensitive_features=shuffled(), **given, **params)
+        metric(
+            y_true,
+            y_score,
+            sensitive_features=_permuted(sensitive_features, _shuffled_within(strata, rng)),
+            **given,
+            **params,
+        )
         for _ in range(n_permutations)
     )
 
@@ -145,6 +140,16 @@ def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:
     order = np.empty_like(drawn)
     order[np.argsort(strata, kind="stable")] = drawn[np.argsort(strata[drawn], kind="stable")]
     return order
+
+
+def _permuted(groups: Any, order: IntArray) -> Any:
+    """Put the rows of sensitive features of any kind in another order; an index stays as it is."""
+    if isinstance(groups, Mapping):
+        return {name: _permuted(one, order) for name, one in groups.items()}
+    if hasattr(groups, "_from_sequence"):  # an array of pandas
+        groups = np.asarray(groups, dtype=object)
+    found = _safe_indexing(groups, order)
+    return found.set_axis(groups.index) if hasattr(groups, "set_axis") else found
 
 
 def _floor(found: Iterable[Any]) -> NoiseFloor:
@@ -222,14 +227,6 @@ def _dealt_within(
         n_kept.append(there.size)
     values = stratum[first[np.concatenate(kept)]]
     return values, stratum[np.repeat(first_owned, n_kept)], np.concatenate(weight)
-
-
-def _n_rows(values: Any) -> int:
-    if not hasattr(values, "__len__"):
-        raise TypeError(
-            f"sensitive_features must be array-like with one value per row, got {values!r}."
-        )
-    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
 @accepts_dask(binned="y_score")

@@ -361,6 +361,46 @@ def test_noise_floor_reads_every_container(convert):
     assert np.unique(floor.values).size > 3
 
 
+@pytest.mark.parametrize("intersectional", [True, False])
+def test_noise_floor_reads_shuffled_tables(intersectional):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"s": rng.random(90), "sex": rng.choice(["f", "m"], 90), "dept": rng.integers(0, 3, 90)},
+        index=rng.permutation(90),
+    )
+    options = {"n_permutations": 5, "random_state": 0, "intersectional": intersectional}
+    plain = frame.reset_index(drop=True)
+    expected, found = (
+        noise_floor(
+            statistical_parity_gap,
+            None,
+            one["s"],
+            sensitive_features=one[["sex", "dept"]],
+            **options,
+        )
+        for one in (plain, frame)
+    )
+    assert np.array_equal(expected.values, found.values)
+    with pytest.raises(ValueError, match="same index labels in a different order"):
+        noise_floor(
+            statistical_parity_gap, None, frame["s"], sensitive_features=plain["sex"], **options
+        )
+
+
+def test_noise_floor_reads_groups_without_an_index():
+    """The index of the scores does not matter where groups have none."""
+    rng = np.random.default_rng(0)
+    scores = pd.Series(rng.random(90), index=rng.permutation(90))
+    sex, options = rng.choice(["f", "m"], 90), {"n_permutations": 5, "random_state": 0}
+    values = [
+        noise_floor(statistical_parity_gap, None, scores, sensitive_features=one, **options).values
+        for one in (sex, list(sex), {"sex": sex}, pd.Series(sex).array, pd.Categorical(sex))
+    ]
+    assert np.ptp(values, axis=0).max() == 0
+    with pytest.raises(ValueError, match="rows"):
+        noise_floor(statistical_parity_gap, None, scores, sensitive_features={"sex": sex[:9]})
+
+
 def test_noise_floor_needs_a_permutation():
     with pytest.raises(ValueError, match="n_permutations must be an integer from 1"):
         noise_floor(group_auc_gap, None, [1, 2], sensitive_features=[0, 1], n_permutations=0)
