@@ -114,6 +114,8 @@ def value_of(
     if predicted is None or not cell.size:
         return np.nan
     weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
+    if weights and not weights["sample_weight"].any():  # which scikit-learn refuses
+        return np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return float(metric(rows.y_true[cell], predicted[cell], **weights))

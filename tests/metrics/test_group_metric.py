@@ -137,6 +137,27 @@ def test_one_group_and_groups_without_a_value(people):
         assert np.isnan(metric(y, scores, sensitive_features=groups, zero_division=np.nan))
 
 
+@pytest.mark.parametrize("strata", [None, "dept"])
+def test_groups_without_weight_have_no_value(people, strata):
+    """Rows of weight 0 count as if they were not there."""
+    y, scores, groups = people
+    dept = np.arange(600) % 2
+    weights = 1.0 + np.arange(600) % 3
+    weights[(groups == "c") if strata is None else (groups == "c") & (dept == 0)] = 0
+    given = {"sensitive_features": groups, "sample_weight": weights}
+    kept = weights > 0
+    if strata is not None:
+        given["control_features"] = dept
+    metric = make_group_metric(mean_absolute_error)
+    if strata is None:
+        with pytest.raises(ValueError, match="not defined for group 'c'"):
+            metric(y, scores, **given)
+        assert np.isnan(metric(y, scores, **given, zero_division=np.nan))
+    else:
+        own = {name: one[kept] for name, one in given.items()}
+        assert metric(y, scores, **given) == pytest.approx(metric(y[kept], scores[kept], **own))
+
+
 def test_wrong_arguments(people):
     y, scores, groups = people
     with pytest.raises(TypeError, match="metric must be a function"):

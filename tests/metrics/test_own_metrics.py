@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, mean_absolute_error, roc_auc_score
+from sklearn.metrics import f1_score, mean_absolute_error, mean_squared_error, roc_auc_score
 
 from skfair.metrics import group_report
 
@@ -109,6 +109,23 @@ def test_an_undefined_metric_is_nan():
     )
     assert np.isnan(report.loc["f", ["auc", "auc_low", "auc_high"]].to_numpy(float)).all()
     assert report.loc["m", "auc"] > 0
+
+
+def test_resamples_without_weight_are_left_out():
+    weights = np.where(SEX == "f", np.arange(SEX.size) % 7 == 0, 0.0)
+    report = group_report(
+        Y,
+        PRED,
+        sensitive_features=SEX,
+        sample_weight=weights,
+        metrics={"mse": mean_squared_error},
+        n_bootstrap=50,
+        random_state=0,
+    )
+    own = [report.loc["f", f"mse{end}"] for end in ("_low", "", "_high")]
+    assert own == sorted(own)
+    assert own[1] == pytest.approx(report.loc["overall", "mse"])
+    assert np.isnan(report.loc["m", ["mse", "mse_low", "mse_high"]].to_numpy(float)).all()
 
 
 def test_what_does_not_work_is_said():
