@@ -165,20 +165,22 @@ def _survey(table: Table) -> Survey | None:
         for name in columns.attributes:
             groups[name].update(block[name].unique())
             check_levels(name, groups[name])
-        ranged = columns.score or (columns.prediction if has_fractions else None)
+        ranged = columns.score or columns.prediction
         if has_fractions and False in are_numbers:
             raise ValueError(
                 f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
                 "Pass scores as --score."
             )
-        if ranged is not None and len(block):
-            ends = range_of_scores(check_scores(block[ranged], ranged))
-            low, high = min(low, ends[0]), max(high, ends[1])
+        # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
+        are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
+        if ranged is not None and are_scores and len(block):
+            scores = check_scores(block[ranged], ranged)
+            low, high = min(low, float(scores.min())), max(high, float(scores.max()))
     if not n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
     if len(are_numbers) > 1:
         return None
-    return Survey(levels, has_fractions, (low, high) if high > low else (0.0, 1.0))
+    return Survey(levels, has_fractions, range_of_scores((low, high)))
 
 
 def _task(table: Table, survey: Survey, name: TaskName, positive: str) -> Task:

@@ -206,6 +206,33 @@ def test_numbers_from_a_file(tmp_path, capsys):
     assert "mean residuals of" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("has_fractions", [False, True])
+def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fractions):
+    """The range of predictions is known after all blocks, also where some have no fraction."""
+    rng = np.random.RandomState(0)
+    y = rng.randint(50, size=400)
+    frame = pd.DataFrame(
+        {"y": y, "p": y + rng.randint(-5, 6, 400), "g": rng.choice(["a", "b"], 400)}
+    )
+    lines = frame.astype(str)
+    if has_fractions:  # in the last block alone, where predictions are small
+        frame["p"] = np.where(frame.index < 300, frame["p"], 0.5)
+        lines["p"] = np.where(frame.index < 300, lines["p"], "0.5")
+    path, out = tmp_path / "n.csv", tmp_path / "r.json"
+    lines.to_csv(path, index=False)
+    code = main(
+        ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "g", "--task",
+         "numbers", "--block-rows", "100", "--out", str(out)]
+    )  # fmt: skip
+    assert code == 0
+    expected = audit(frame["y"], frame["p"], sensitive_features=frame[["g"]], task="numbers")
+    found = json.loads(out.read_text())
+    for name in ("densities", "calibration"):
+        pd.testing.assert_frame_equal(
+            pd.DataFrame(found[name]), pd.DataFrame(expected.to_dict()[name]), rtol=1e-9
+        )
+
+
 def test_conditions():
     one = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
     assert (one.view, one.metric) == ("sex x age", "equal_opportunity_difference[a > b]")
