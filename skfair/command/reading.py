@@ -123,7 +123,7 @@ class Table(NamedTuple):
         if self._is_parquet:
             batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
             for batch in batches:
-                block = batch.to_pandas()
+                block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
                 if self.labels_are_text:
                     block[columns.labels] = block[columns.labels].astype(str)
                 yield block

@@ -206,6 +206,24 @@ def test_numbers_from_a_file(tmp_path, capsys):
     assert "mean residuals of" in capsys.readouterr().out
 
 
+def test_missing_numbers_do_not_change_the_names_of_groups(frame, tmp_path):
+    """Whole numbers with missing ones are read as fractions, and only in some blocks."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, out = tmp_path / "rows.parquet", tmp_path / "r.json"
+    codes = [None if i == 5 else one for i, one in enumerate(frame["job"].tolist())]
+    table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    pq.write_table(table.append_column("code", pa.array(codes, pa.int64())), path)
+    for rows, bins in (("100", []), ("5000", []), ("100", ["--bins", "code=1,2"])):
+        code = main(
+            ["audit", str(path), *USUAL, "--groups", "code", "--missing", "unknown", *bins,
+             "--block-rows", rows, "--out", str(out)]
+        )  # fmt: skip
+        assert code == 0
+        groups = {row["group"] for row in json.loads(out.read_text())["rates"]}
+        names = {"under 1", "1 to under 2", "2 and over"} if bins else {"0", "1", "2"}
+        assert groups == {"all", "unknown", *names}
+
+
 @pytest.mark.parametrize("has_fractions", [False, True])
 def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fractions):
     """The range of predictions is known after all blocks, also where some have no fraction."""
