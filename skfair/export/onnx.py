@@ -39,6 +39,10 @@ class _Ops:
         self._ops, self.version, self.dtype = onnx_ops, version, dtype
         self.matrix = (DoubleTensorType if dtype is np.float64 else FloatTensorType)([None, None])
 
+    def number(self, values: Any) -> Any:
+        """Return numbers of any type in the precision."""
+        return self("Cast", values, to=11 if self.dtype is np.float64 else 1)
+
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
         """Apply an operator; floating-point arrays become constants of the precision."""
         constants = [
@@ -48,22 +52,25 @@ class _Ops:
         return getattr(self._ops, f"Onnx{name}")(*constants, op_version=self.version, **attributes)
 
 
-def _model_columns(model: BaseEstimator, X: Any, ops: _Ops) -> Any:
-    """Return the columns of X that the model uses."""
+def _model_rows(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> Any:
+    """Return the columns that the model uses, of a matrix or of inputs of one column each."""
     positions = model._model_positions
+    if len(inputs) > 1:  # others may be text
+        used = inputs if positions is None else [inputs[i] for i in positions]
+        return ops("Concat", *(ops.number(one) for one in used), axis=1)
+    rows = ops.number(inputs[0])
     if positions is None:
-        return X
-    return ops("Gather", X, np.asarray(positions, dtype=np.int64), axis=1)
+        return rows
+    return ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
 
 
-def _scores(model: BaseEstimator, X: Any, ops: _Ops) -> Any:
+def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
     """Return the scores of a linear model or a network, one column."""
     if hasattr(model, "parameters_"):
         raise ValueError(
             f"{type(model).__name__}(model=...) has no ONNX converter: convert the model that was "
             "plugged in with its own library, and add the threshold of the fitted estimator."
         )
-    rows = _model_columns(model, X, ops)
     if not hasattr(model, "coefs_"):
         coef, intercept = np.ravel(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
         return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
@@ -83,28 +90,27 @@ def _labelled(model: BaseEstimator, scores: Any, ops: _Ops) -> _Outputs:
 def _classes(model: BaseEstimator) -> Any:
     """Return the classes as ONNX knows them: integers or strings."""
     classes = np.asarray(model.classes_)
-    is_number = classes.dtype.kind in "iub" or classes.dtype.kind == "f"
-    return classes.astype(np.int64 if is_number else np.str_)
+    return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)
 
 
-def _classifier(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
-    return _labelled(model, _scores(model, X, ops), ops)
+def _classifier(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
+    return _labelled(model, _scores(model, rows, ops), ops)
 
 
-def _partial(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
+def _partial(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
     _refuse_groups(model, model.is_group_aware_)
-    scores = ops("Sub", _scores(model, X, ops), np.float64(model.thresholds_[:1]))
+    scores = ops("Sub", _scores(model, rows, ops), np.float64(model.thresholds_[:1]))
     return _labelled(model, scores, ops)
 
 
-def _one_number(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
-    return (_scores(model, X, ops),)
+def _one_number(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
+    return (_scores(model, rows, ops),)
 
 
-def _clusters(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
+def _clusters(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
     """Nearest centres, as ``predict`` of rows whose groups are not known."""
     _refuse_groups(model, model.sensitive_columns is not None)
-    rows, centers = _model_columns(model, X, ops), np.float64(model.cluster_centers_)
+    centers = np.float64(model.cluster_centers_)
     # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
     middle = centers.mean(axis=0)
     rows, centers = ops("Sub", rows, middle), centers - middle
@@ -115,13 +121,12 @@ def _clusters(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
     return labels, ops("Sqrt", ops("Max", distances, np.zeros(1)))
 
 
-def _decisions(model: BaseEstimator, X: Any, ops: _Ops) -> _Outputs:
+def _decisions(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
     """The decision of largest worth minus price; the group is estimated from the row."""
     _refuse_groups(model, model.is_group_aware_)
     groups = model._group_models
     if model._strata_levels is not None or (groups is not None and len(groups.models) > 1):
         raise ValueError("Decisions with several attributes or strata have no ONNX converter.")
-    rows = _model_columns(model, X, ops)
     chances = _mean_chances(model.estimators_, model.classes_, rows, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
     if groups is not None and model.prices_.any():
@@ -204,14 +209,15 @@ def _register() -> None:
         FloatTensorType,
         Int64TensorType,
         StringTensorType,
-        guess_numpy_type,
     )
+
+    def are_double(inputs: list[Any]) -> bool:
+        return any(isinstance(one.type, DoubleTensorType) for one in inputs)
 
     def parse(scope: Any, model: BaseEstimator, inputs: Any, custom_parsers: Any = None) -> Any:
         operator = scope.declare_local_operator(f"Skfair{type(model).__name__}", model)
         operator.inputs = inputs
-        is_double = isinstance(inputs[0].type, DoubleTensorType)
-        number = DoubleTensorType if is_double else FloatTensorType
+        number = DoubleTensorType if are_double(inputs) else FloatTensorType
         for name in KINDS[type(model)].outputs:
             kind = number
             if name == "label":
@@ -225,10 +231,9 @@ def _register() -> None:
             output.type.shape = [None] if output.raw_name == "label" else [None, None]
 
     def convert(scope: Any, operator: Any, container: Any) -> None:
-        model, rows = operator.raw_operator, operator.inputs[0]
-        dtype = np.float64 if guess_numpy_type(rows.type) == np.float64 else np.float32
-        ops = _Ops(container.target_opset, dtype)
-        rows = ops("Cast", rows, to=11 if dtype is np.float64 else 1)
+        model, inputs = operator.raw_operator, operator.inputs
+        ops = _Ops(container.target_opset, np.float64 if are_double(inputs) else np.float32)
+        rows = _model_rows(model, inputs, ops)
         for output, value in zip(
             operator.outputs, KINDS[type(model)].convert(model, rows, ops), strict=True
         ):
@@ -288,4 +293,11 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
         )
     _register()
     rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
+    width = getattr(model, "n_features_in_", rows.shape[1])
+    if rows.shape[1] != width:
+        hint = "" if getattr(last, "query_column", None) is None else " without the query column"
+        raise ValueError(
+            f"X has {rows.shape[1]} columns, but the graph of {type(last).__name__} reads "
+            f"{width}. Pass X{hint} as the graph will get it."
+        )
     return skl2onnx.to_onnx(model, rows[:1])

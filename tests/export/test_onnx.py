@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
@@ -121,3 +122,40 @@ def test_what_has_no_graph_is_said():
     columns.fit(np.column_stack([X, sex == "m"]))
     with pytest.raises(ValueError, match="without sensitive_columns"):
         to_onnx(columns, np.column_stack([X, sex == "m"]))
+
+
+@pytest.mark.parametrize("kind", ["plain", "columns", "text", "regressor", "clusters"])
+def test_each_column_of_a_frame_is_an_input(kind):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame["c"] = rng.integers(0, 9, 200)  # of another type
+    sex = rng.choice(["f", "m"], 200)
+    y = (frame["a"] + (sex == "m") > 0).astype(int)
+    groups = {"sensitive_features": sex}
+    if kind in ("columns", "text"):
+        frame.insert(1, "sex", sex if kind == "text" else (sex == "m").astype(int))
+        model = ConstrainedERMClassifier(max_disparity=0.1, sensitive_columns="sex").fit(frame, y)
+    elif kind == "plain":
+        model = ConstrainedERMClassifier(max_disparity=0.1).fit(frame, y, **groups)
+    elif kind == "regressor":
+        model = ConstrainedERMRegressor(max_disparity=0.1).fit(frame, frame["a"], **groups)
+    else:
+        model = FairKMeans(3, n_init=1, random_state=0).fit(frame, **groups)
+    graph = to_onnx(model, frame)
+    session = runtime.InferenceSession(graph.SerializeToString())
+    names = [given.name for given in session.get_inputs()]
+    assert names == list(frame.columns)
+    found = session.run(None, {name: frame[[name]].to_numpy() for name in names})[0]
+    np.testing.assert_allclose(np.ravel(found), model.predict(frame), rtol=1e-5)
+
+
+def test_rows_of_another_width_are_refused():
+    rng = np.random.default_rng(0)
+    X, sex, query = rng.normal(size=(200, 3)), rng.choice(["f", "m"], 200), np.arange(200) // 50
+    rows = np.column_stack([query, X])
+    ranker = FairRanker(1.0, query_column=0, random_state=0)
+    ranker.fit(rows, rng.integers(0, 2, 200), sensitive_features=sex)
+    with pytest.raises(ValueError, match=r"X has 4 columns.*reads 3.*without the query column"):
+        to_onnx(ranker, rows)
+    session = runtime.InferenceSession(to_onnx(ranker, X).SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"X": X})[0].ravel(), ranker.predict(rows))
