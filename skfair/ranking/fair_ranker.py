@@ -30,7 +30,7 @@ from skfair._typing import (
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
-from skfair.groups.limits import Limit
+from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
@@ -351,7 +351,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             max_disparity=self.max_disparity,
             rng=rng,
         )
-        if not task.compared and groups.n_groups > groups.n_attributes:
+        has_limit = any(one is not None for one in limits_of_attributes(self.max_disparity, groups))
+        if has_limit and not task.compared and groups.n_groups > groups.n_attributes:
             warn_user(
                 "No query has pairs of documents of two groups in both directions, so no fairness "
                 "constraint is active. Check query_id and sensitive_features."
@@ -393,7 +394,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.history_, self.n_pairs_ = result.history, task.pairs.n_samples
         self.queries_ = np.asarray(task.rows.query_names)
         self.disparity_by_query_ = gaps = task.disparities(result.theta)
-        self.train_disparity_ = float(np.nanmax(gaps)) if task.compared else 0.0
+        self.train_disparity_ = float(np.nan_to_num(gaps).max(initial=0.0))
         self.share_within_ = found.share_within
         self.status_ = result.status
         if self.enforce == "strict" and result.status != "stopped":

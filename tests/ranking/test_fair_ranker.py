@@ -262,3 +262,12 @@ def test_each_attribute_has_its_own_limit(training):
     assert one.n_solves_ == alone.n_solves_
     with pytest.raises(ValueError, match="for each of the attributes"):
         FairRanker({"sex": 0.1}, intersectional=False).fit(X, y, query_id, sensitive_features=both)
+
+
+def test_without_a_limit_the_disparity_is_measured(recwarn):
+    X, y, query_id, groups = make_ranking_queries(10, 40, 30, bias=2, random_state=0)
+    model = FairRanker({"group": None}, random_state=0)
+    model.fit(X, y, query_id, sensitive_features={"group": groups})
+    assert not recwarn.list
+    assert model.multipliers_.size == 0
+    assert model.train_disparity_ == model.disparity_by_query_.max() > 0.1
