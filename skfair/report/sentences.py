@@ -49,6 +49,8 @@ def gap_sentence(gap: Any, confidence: float) -> str:
         means = LABEL_METRICS[plain].what.lower() + of_class
     if not gap.first_group and not np.isfinite(gap.value_low):
         return f"{gap.view}: {means} are known for one group only, so nothing can be compared."
+    if gap.is_ratio and not np.isfinite(gap.value):
+        return f"{gap.view}: {means} are 0 in each group that has any, so they have no ratio."
     of_groups = f" of {gap.first_group} and {gap.second_group}" if gap.first_group else ""
     apart = (
         f"have the ratio {number(gap.value)}" if gap.is_ratio else f"are {number(gap.value)} apart"
@@ -57,7 +59,8 @@ def gap_sentence(gap: Any, confidence: float) -> str:
     verdict = "beyond" if is_beyond_chance(gap) else "within"
     return (
         f"{gap.view}: {means}{of_groups} {apart} ({100 * confidence:g} % interval {ends}); "
-        f"{verdict} what chance shows (up to {number(gap.noise_upper)})."
+        f"{verdict} what chance shows ({'down' if gap.is_ratio else 'up'} to "
+        f"{number(gap.noise_upper)})."
     )
 
 

@@ -1,6 +1,7 @@
 """Audits: every number against plain pandas, scikit-learn or the metrics of the package."""
 
 import json
+import re
 from functools import partial
 from itertools import permutations
 
@@ -388,3 +389,14 @@ def test_a_path_of_certified_models_has_a_slider():
     path = fairness_path(model, X, y, max_disparities=[0.4, 0.3], **groups)
     found = Audit.from_path(path, X, y, n_simulations=50, **groups)
     assert set(found.path["limit"]) == {0.4, 0.3}
+
+
+def test_ratios_are_put_into_words():
+    rng = np.random.default_rng(0)
+    y, sex = rng.integers(0, 2, 600), rng.choice(["f", "m"], 600)
+    options = {"sensitive_features": {"sex": sex}, "metrics": ["demographic_parity_ratio"]}
+    found = audit(y, rng.integers(0, 2, 600), **options)
+    assert re.search(
+        r"have the ratio 0\.9\d+ .*; within what chance shows \(down to 0\.8", repr(found)
+    )
+    assert "sex: selection rates are 0 in each group" in repr(audit(y, 0 * y, **options))
