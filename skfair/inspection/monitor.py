@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
 from skfair.utils.docs import documenter
-from skfair.utils.validation import check_number, check_numbers
+from skfair.utils.validation import check_number, check_numbers, check_scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,8 @@ class MonitorDisplay:
         The limit.
     alarm_at : int, default=None
         Place of the batch at which the alarm was raised, from 0.
+    batches : array-like of shape (n_batches,), default=None
+        Numbers of the batches, where not all are given; None counts from 0.
 
     Attributes
     ----------
@@ -64,13 +67,20 @@ class MonitorDisplay:
         standard_errors: ArrayLike,
         max_disparity: float,
         alarm_at: int | None = None,
+        batches: ArrayLike | None = None,
     ) -> None:
         self.disparities = np.atleast_1d(check_numbers(disparities, "disparities"))
         self.standard_errors = np.atleast_1d(check_numbers(standard_errors, "standard_errors"))
         if self.disparities.ndim > 1 or self.standard_errors.ndim > 1:
             raise ValueError("disparities and standard_errors must have one number of each batch.")
+        self.batches = np.arange(self.disparities.size, dtype=np.float64)
+        if batches is not None:
+            self.batches = check_scores(batches, "batches")
         check_same_length(
-            "batch", disparities=self.disparities, standard_errors=self.standard_errors
+            "batch",
+            disparities=self.disparities,
+            standard_errors=self.standard_errors,
+            batches=self.batches,
         )
         self.max_disparity, self.alarm_at = max_disparity, alarm_at
 
@@ -94,12 +104,15 @@ class MonitorDisplay:
         batches = [point[0] for point in history]
         at = None
         if alarm is not None:
-            at = next((i for i, one in enumerate(batches) if one >= alarm.batch), None)
+            # Not every batch is kept; one after the last that is stands at the end.
+            last = len(batches) - 1
+            at = next((i for i, one in enumerate(batches) if one >= alarm.batch), last)
         display = cls(
             disparities=[point[1] for point in history],
             standard_errors=[point[2] for point in history],
             max_disparity=loosest(monitor.max_disparity),
             alarm_at=at,
+            batches=batches if all(isinstance(one, Real) for one in batches) else None,
         )
         return display.plot(ax=ax)
 
@@ -114,7 +127,7 @@ class MonitorDisplay:
         check_number(self.max_disparity, "max_disparity", 0.0)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         self.ax_, self.figure_ = ax, ax.figure
-        style, batches = look(n_series(ax)), np.arange(self.disparities.size)
+        style, batches = look(n_series(ax)), self.batches
         self.line_: Line2D
         (self.line_,) = ax.plot(
             batches, self.disparities, color=style.color, linestyle=style.linestyle, label="recent"
@@ -125,7 +138,7 @@ class MonitorDisplay:
         ax.fill_between(batches, np.maximum(low, 0), high, color=style.color, alpha=0.2, lw=0)
         ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
         if self.alarm_at is not None:
-            ax.axvline(self.alarm_at, color=look(1).color, ls="--", label="alarm")
+            ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
         ax.set_xlabel("Batch")
         ax.set_ylabel("Disparity (lower is better)")
         ax.legend()

@@ -74,6 +74,26 @@ def test_a_monitor_is_drawn_over_time():
     assert display.line_.get_ydata() == pytest.approx([2.0])  # a difference of 1, twice
 
 
+@pytest.mark.parametrize("start", [0, 7000])
+def test_a_long_stream_is_drawn_at_the_numbers_of_its_batches(start):
+    """After 512 batches every second one is kept, and the alarm may be between two of them."""
+    monitor = DisparityMonitor(horizon=20)
+    for number in range(540):
+        shift = 40 * (number >= 520)
+        selected = [1] * (50 + shift) + [0] * (50 - shift) + [1, 0] * 50
+        monitor.update(None, selected, ["f"] * 100 + ["m"] * 100, batch=start + number)
+        if monitor.alarm_ is not None:
+            break
+    monitor.history_ = monitor.history_[:-1] if number % 2 == 0 else monitor.history_
+    display = MonitorDisplay.from_monitor(monitor)
+    numbers = [point[0] for point in monitor.history_]
+    assert numbers[-1] < monitor.alarm_.batch
+    assert np.diff(numbers).max() == 2
+    assert np.array_equal(display.line_.get_xdata(), numbers)
+    (alarm,) = [line for line in display.ax_.lines if line.get_label() == "alarm"]
+    assert set(alarm.get_xdata()) == {numbers[-1]}
+
+
 def test_one_limit_is_drawn():
     given = {"sex": 0.1}
     certificate = CertificateDisplay(
