@@ -340,19 +340,19 @@ def sample_size(
         How likely the test is to succeed, if the rates are as given.
     confidence : float, default=0.95
         Of the test.
-    rates : float or sequence of float, default=0.5
+    rates : float, sequence of float or dict, default=0.5
         The rate of each group in the population, one number if it is the same; for equal
         opportunity the true positive rates.
-    shares : sequence of float, default=(0.5, 0.5)
+    shares : sequence of float or dict, default=(0.5, 0.5)
         The share of each group among the people who count, for equal opportunity among the
-        positives.
+        positives. Two dicts are matched by their groups.
     comparison : {"difference", "ratio"}, default="difference"
         What the limit is on.
 
     Returns
     -------
     sizes : ndarray of shape (n_groups,)
-        People who count, by group.
+        People who count, by group in the order of ``shares``.
 
     Notes
     -----
@@ -369,6 +369,13 @@ def sample_size(
     if comparison not in ("difference", "ratio"):
         raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
     check_number(max_disparity, "max_disparity", 1e-9, 1)
+    if isinstance(rates, Mapping) and isinstance(shares, Mapping):
+        if set(rates) != set(shares):
+            raise ValueError(
+                f"rates and shares must name the same groups, got {listed(rates)} and "
+                f"{listed(shares)}."
+            )
+        rates = {name: rates[name] for name in shares}
     parts = _numbers(shares, "shares")
     if parts.size < 2 or (parts <= 0).any():
         raise ValueError(f"shares must be positive numbers, one of each group, got {shares!r}.")

@@ -471,3 +471,11 @@ def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
         both = melded(n1 - part, n1, part, n0, limit, ratio)
         assert both >= melded(n1 - 1, n1, part, n0, limit, ratio) - 1e-9
         assert both >= melded(n1 - part, n1, 1.0, n0, limit, ratio) - 1e-9
+
+
+def test_dicts_of_rates_and_shares_are_matched_by_group():
+    rates, shares = {"f": 0.3, "m": 0.35}, {"m": 0.2, "f": 0.8}
+    expected = sample_size(0.1, rates=[0.35, 0.3], shares=[0.2, 0.8])
+    assert np.array_equal(sample_size(0.1, rates=rates, shares=shares), expected)
+    with pytest.raises(ValueError, match="same groups, got 'f', 'm' and 'f', 'x'"):
+        sample_size(0.1, rates=rates, shares={"f": 0.5, "x": 0.5})
