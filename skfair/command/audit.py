@@ -98,7 +98,7 @@ def audit_file(given: argparse.Namespace, metrics: list[str]) -> Audit:
         table = table._replace(labels_are_text=True)
         survey = _survey(table)
     assert survey is not None
-    task = _task(table, survey, given.task, given.positive)
+    task = _task(survey, given.task, given.positive)
     tallies = [_tally(table, block, task, survey, given.threshold) for block in table.blocks()]
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
@@ -183,7 +183,7 @@ def _survey(table: Table) -> Survey | None:
     return Survey(levels, has_fractions, range_of_scores((low, high)))
 
 
-def _task(table: Table, survey: Survey, name: TaskName, positive: str) -> Task:
+def _task(survey: Survey, name: TaskName, positive: str) -> Task:
     """Return the task: as named, or by the kind of the labels."""
     if name == "numbers" or (name == "auto" and survey.has_fractions):
         return Numbers()
