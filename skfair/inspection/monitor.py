@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -125,6 +125,8 @@ class MonitorDisplay:
             Axes to draw on; None makes a new figure.
         """
         check_number(self.max_disparity, "max_disparity", 0.0)
+        if self.alarm_at is not None:
+            check_number(self.alarm_at, "alarm_at", 0, self.batches.size - 1, Integral)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
         self.ax_, self.figure_ = ax, ax.figure
         style, batches = look(n_series(ax)), self.batches

@@ -212,6 +212,7 @@ ARGUMENTS = {
     "CertificateDisplay.from_estimator.estimator": (certified, MODELS),
     "standard_errors": (pairs(4), ODD_VECTORS),
     "alarm_at": ([None, 2], [-1, 99]),
+    "batches": ([None, [0, 2, 4, 6]], ODD_VECTORS),
     "monitor": (watched, MODELS),
     "random_state": SEED,
     "greater_is_better": ([None, True, False], ["yes"]),

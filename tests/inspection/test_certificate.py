@@ -94,6 +94,13 @@ def test_a_long_stream_is_drawn_at_the_numbers_of_its_batches(start):
     assert set(alarm.get_xdata()) == {numbers[-1]}
 
 
+def test_an_alarm_is_at_one_of_the_batches():
+    options = {"disparities": [0.1, 0.2], "standard_errors": [0.1, 0.1], "max_disparity": 0.1}
+    for alarm_at in (-1, 2):
+        with pytest.raises(ValueError, match="alarm_at must be an integer from 0 to 1"):
+            MonitorDisplay(**options, alarm_at=alarm_at).plot()
+
+
 def test_one_limit_is_drawn():
     given = {"sex": 0.1}
     certificate = CertificateDisplay(
