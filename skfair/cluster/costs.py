@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import _num_samples
 
 from skfair._typing import FloatArray, MatrixLike
 from skfair.problems.clustering.cost_table import CostProblem
@@ -70,9 +71,10 @@ def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> 
             f"costs must be a function of the fitted clusterer and X that returns numbers, got "
             f"{function!r}: {error}"
         ) from error
-    if costs.ndim != 2 or not np.isfinite(costs).all():
+    n_samples = _num_samples(X)
+    if costs.ndim != 2 or costs.shape[0] != n_samples or not np.isfinite(costs).all():
         raise ValueError(
-            f"The costs of {name} must be finite numbers of shape (n_samples, n_clusters), got "
+            f"The costs of {name} must be finite numbers of shape ({n_samples}, n_clusters), got "
             f"the shape {costs.shape}."
         )
     return costs

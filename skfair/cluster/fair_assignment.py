@@ -371,7 +371,10 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             raise ValueError("assign needs the groups of the rows: pass sensitive_features.")
         costs = self._costs(rows)
         groups = encode_groups(
-            sensitive_features, n_samples=costs.shape[0], intersectional=self.intersectional
+            sensitive_features,
+            n_samples=costs.shape[0],
+            intersectional=self.intersectional,
+            like=X,
         )
         weights = check_weights(sample_weight, costs.shape[0])
         problem = self._problem(groups, weights, costs.shape[1])

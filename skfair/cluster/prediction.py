@@ -198,7 +198,8 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             intersectional=self.intersectional,
             like=X,
         )
-        if before is None and min_balance and groups.counts.min() < self.n_clusters:
+        is_small = groups.counts.min() < self.n_clusters or set(groups.names) < set(self.groups_)
+        if before is None and min_balance and is_small:
             before = "fit"
         weights = check_weights(sample_weight, rows.shape[0])
         held, sums = None, groups.sums(weights)

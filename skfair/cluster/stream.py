@@ -123,7 +123,7 @@ def stream_attributes(
     centers = centers_before + share[:, None] * (means - centers_before)
     step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
     multipliers = multipliers_before + step * (placed.multipliers - multipliers_before)
-    total = problem.units.squared * problem.total_weight
+    total, bound = problem.units.squared * problem.total_weight, placed.lower_bound
     counts = counts_before + problem.counts(placed.labels) @ problem.membership.T
     return {
         **center_attributes(problem, centers),
@@ -132,5 +132,6 @@ def stream_attributes(
         "_multipliers": multipliers,
         "labels_": problem.label_rows(placed.labels),
         "inertia_": placed.cost * total,
-        "lower_bound_": placed.lower_bound * total,
+        "lower_bound_": bound * total,
+        "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
     }

@@ -12,7 +12,7 @@ from skfair.constraints.base import (
     make_constraints,
 )
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.cells import WithinStrata, make_given
+from skfair.constraints.cells import Given, WithinStrata, make_given
 from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
 from skfair.losses import Loss
@@ -52,6 +52,11 @@ class ConditionalOn(Constraint):
 
     def _rule(self) -> Constraint:
         return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
+
+    @property
+    def given(self) -> str | Given:  # type: ignore[override]
+        """Rows that count: those of the rule."""
+        return self._rule().given
 
     @property
     def counts_right(self) -> bool:  # type: ignore[override]

@@ -9,6 +9,7 @@ fitness as groups are checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -46,7 +47,7 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
             f"{argument} is a sparse matrix. Pass a dense 1-d array, or one column per attribute."
         )
     refuse_lazy_frame(given, argument)
-    given = columns_of_table(given)
+    given = _unmasked(columns_of_table(given))
     columns: Columns
     if isinstance(given, Mapping):
         columns = [(str(name), _one_column(v, argument)) for name, v in given.items()]
@@ -72,8 +73,15 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
     return columns
 
 
+def _unmasked(values: Any) -> Any:
+    """Return masked values as None, for numpy would show what is behind the mask."""
+    is_masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+    return np.where(values.mask, None, values.data) if is_masked else values
+
+
 def _one_column(values: Any, argument: str) -> Any:
     """Return a 1-d column in a form that :func:`factorize` reads without a copy."""
+    values = _unmasked(values)
     if isinstance(getattr(values, "dtype", None), np.dtype):
         return np.asarray(values)
     if hasattr(values, "array"):  # a pandas extension array
@@ -131,7 +139,10 @@ def check_discrete(found: Factorized, name: str, values: object, role: Role = SE
     """Raise if an attribute looks continuous or like an identifier."""
     kind = getattr(getattr(values, "dtype", None), "kind", "O")
     n_levels = len(found.levels)
-    if n_levels > MAX_NUMERIC_LEVELS and kind in "iufcmM":
+    is_numeric = kind in "iufcmM" or (  # a list, or a column of objects
+        isinstance(values, np.ndarray) and all(isinstance(level, Number) for level in found.levels)
+    )
+    if n_levels > MAX_NUMERIC_LEVELS and is_numeric:
         raise ValueError(
             f"{role.attribute} {name!r} has {n_levels} different numeric values, which looks "
             f"continuous (at most {MAX_NUMERIC_LEVELS} are read as groups). Bin it, for example "
@@ -151,6 +162,8 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
     can only be a mistake, and a silent one: every row would get somebody else's group.
     """
+    for column in given.values() if isinstance(given, Mapping) else ():
+        check_alignment(column, like, role)
     index, other = getattr(given, "index", None), getattr(like, "index", None)
     if index is None or other is None or callable(index) or callable(other):
         return

@@ -85,7 +85,7 @@ class GroupLevels:
                 f"sensitive_features has {len(columns)} columns but the groups were learned from "
                 f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
             )
-        if all(name is not None for name, _ in columns) and _named(self.attributes):
+        if _named(self.attributes, {name for name, _ in columns}):
             columns = _in_order(columns, self.attributes)
         codes = np.empty((len(columns), len(columns[0][1])), np.int64)
         for a, (name, values) in enumerate(columns):
@@ -158,9 +158,10 @@ def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str
     return ", ".join(f"{a}={level}" for a, level in zip(attributes, levels, strict=True))
 
 
-def _named(attributes: tuple[str, ...]) -> bool:
-    """Whether the attributes were named by the user."""
-    return not any(name.startswith("sensitive_feature") for name in attributes)
+def _named(attributes: tuple[str, ...], given: set[str | None]) -> bool:
+    """Whether columns are matched by name: they have names, and attributes had them at fit."""
+    were_numbered = all(name == f"sensitive_feature_{i}" for i, name in enumerate(attributes))
+    return None not in given and (not were_numbered or given == set(attributes))
 
 
 def _in_order(columns: Columns, attributes: tuple[str, ...]) -> Columns:

@@ -178,8 +178,8 @@ def fairness_path(
     metric : callable, default=None
         What measures the disparity on the second sample: a metric of :mod:`skfair.metrics` that is
         0 at parity, or a function called like one. Bind its options with ``functools.partial``.
-        None is the metric of the estimator's ``constraint``; of several rules, the largest
-        disparity counts. Rules within strata and rules without a metric need one here.
+        None is the metric of the estimator's ``constraint``; of several rules or classes, the
+        largest disparity counts. Rules within strata and rules without a metric need one here.
     scoring : str or callable, default="accuracy"
         What the models are scored by: the name of a scorer of scikit-learn, or a scorer.
 
@@ -316,7 +316,7 @@ def _disparity_of(
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
     # For the estimator, too, the last class is the positive one.
-    pos_label = None if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()[-1]
+    classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
     measures = [
         (
             make_fairness_scorer(
@@ -328,6 +328,8 @@ def _disparity_of(
             rule.compared(),
         )
         for rule in _measurable_rules(estimator, parameters.get("constraint"))
+        # Of several classes each is limited against the rest, unless right predictions count.
+        for pos_label in (classes[-1:] if len(classes) == 2 or rule.counts_right else classes)
     ]
 
     def disparity(*sample: Any, **groups: Any) -> float:

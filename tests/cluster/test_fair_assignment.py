@@ -1,6 +1,7 @@
 """Labels within limits for the clusters of any clusterer."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
 from sklearn.cluster import HDBSCAN, BisectingKMeans, KMeans, MiniBatchKMeans
@@ -161,3 +162,23 @@ def test_many_rows_cost_hardly_more_than_by_all_their_prices():
     batch = model.assign(X, sensitive_features=groups)  # the same problem, to the end
     costs = ((X[:, None] - inner.cluster_centers_) ** 2).sum(axis=2)
     assert model.cost_ <= 1.001 * costs[np.arange(50_000), batch].mean()
+
+
+def test_costs_have_a_row_for_each_row():
+    X, groups = people(90)
+    table = np.ones((5, 2))
+    with pytest.raises(ValueError, match=r"90, n_clusters\), got the shape \(5, 2\)"):
+        FairAssignment(KMeans(2), costs=lambda model, X: table).fit(X, sensitive_features=groups)
+    model = FairAssignment(KMeans(2, n_init=1), costs=lambda model, _: model.transform(X))
+    model.fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match=r"5, n_clusters\), got the shape \(90, 2\)"):
+        model.predict(X[:5])
+
+
+def test_a_batch_in_another_order_than_its_groups_is_an_error():
+    X, groups = people(90)
+    frame, column = pd.DataFrame(X, columns=["a", "b"]), pd.Series(groups)
+    model = FairAssignment(KMeans(2, n_init=1, random_state=0))
+    model.fit(frame, sensitive_features=column)
+    with pytest.raises(ValueError, match="different order"):
+        model.assign(frame, sensitive_features=column[::-1])

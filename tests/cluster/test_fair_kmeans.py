@@ -477,3 +477,26 @@ def test_a_fit_holds_no_second_copy_of_the_rows(model, dtype):
     finally:
         tracemalloc.stop()
     assert peak < 0.9 * X.nbytes
+
+
+def test_a_batch_without_a_group_joins_what_the_clusters_hold():
+    X, groups = segregated(300)
+    model = FairKMeans(3, min_balance=0.8, random_state=0).fit(X, sensitive_features=groups)
+    one = groups[0]
+    rows = np.flatnonzero(groups == one)
+    rows = rows[np.argsort(X[rows, 1])[:60]]
+    labels = model.assign(X[rows], sensitive_features=groups[rows])
+    of_group = np.bincount(labels, minlength=3)
+    counts = model.group_counts_ + of_group[:, None] * (model.groups_ == one)
+    balances = counts.min(axis=1) / counts.max(axis=1)
+    total = counts.sum(axis=0)
+    assert balances.min() >= 0.8 * total.min() / total.max() - 1e-9
+
+
+def test_the_gap_of_a_stream_is_that_of_its_last_part():
+    X, groups = segregated(300)
+    model = FairKMeans(3, min_balance=0.9, random_state=0)
+    for rows in (slice(None, 240), slice(240, None)):
+        model.partial_fit(X[rows], sensitive_features=groups[rows])
+    expected = (model.inertia_ - model.lower_bound_) / model.lower_bound_
+    assert model.assignment_gap_ == pytest.approx(expected, abs=1e-12)

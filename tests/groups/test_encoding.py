@@ -310,3 +310,37 @@ def test_other_data_frames_are_read_column_by_column():
             return np.array({"sex": SEX, "race": RACE}[name])
 
     assert encode_groups(Frame()).names == encode_groups({"sex": SEX, "race": RACE}).names
+
+
+def test_names_are_matched_whatever_they_begin_with():
+    columns = ["sensitive_feature_sex", "sensitive_feature_race"]
+    frame = pd.DataFrame([[0, 1], [1, 1], [0, 0], [1, 0]], columns=columns)
+    for intersectional in (True, False):
+        found = encode_groups(frame, intersectional=intersectional)
+        again = found.levels.encode(frame[columns[::-1]])
+        assert np.array_equal(again, found.codes)
+
+
+def test_columns_of_a_dict_out_of_order_are_noticed():
+    X = pd.DataFrame({"x": range(5)}, index=list("abcde"))
+    sex = pd.Series(SEX, index=list("abcde"))
+    assert encode_groups({"sex": sex}, like=X).n_groups == 2
+    with pytest.raises(ValueError, match="different order"):
+        encode_groups({"sex": sex[::-1]}, like=X)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_masked_values_are_missing(shape):
+    values = np.ma.array([1, 2, 1], mask=[False, True, False]).reshape(shape)
+    with pytest.raises(ValueError, match="1 missing value in 3 rows"):
+        encode_groups(values)
+    with pytest.raises(ValueError, match="1 missing value in 3 rows"):
+        encode_groups({"sex": values.reshape(3)})
+    assert encode_groups(np.ma.array([1, 2, 1])).names == ("1", "2")
+
+
+def test_numbers_in_a_list_may_look_continuous():
+    ages = np.arange(18, 90)
+    for numbers in (ages, ages.tolist(), ages.astype(object), (ages / 7).tolist()):
+        with pytest.raises(ValueError, match="looks continuous"):
+            encode_groups(numbers)

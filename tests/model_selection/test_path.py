@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_square
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfair.classification import FairDecisionClassifier
 from skfair.constraints import (
     ConditionalOn,
     DemographicParity,
@@ -412,3 +413,27 @@ def test_mistakes_are_explained_before_the_first_fit(data, options, error, messa
     monkeypatch.setattr(Blind, "fit", lambda *_, **__: pytest.fail("fitted first"))
     with pytest.raises(error, match=message):
         path_of(data, **options)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "accuracy_parity"])
+def test_of_several_classes_the_largest_disparity_counts(constraint):
+    rng = np.random.default_rng(0)
+    groups, y = rng.integers(0, 2, 900), rng.choice(["a", "b", "c"], 900)
+    X = rng.normal(size=(900, 3)) + (y[:, None] == ["a", "b", "z"])
+    X[:, 1] += 2 * ((y == "b") & (groups == 0))
+    path = fairness_path(
+        FairDecisionClassifier(LogisticRegression(), constraint),
+        *(X, y),
+        max_disparities=[0.6, 0.1],
+        sensitive_features=groups,
+        X_test=X,
+        y_test=y,
+        sensitive_features_test=groups,
+    )
+    for model, gap in zip(path.estimators, path.test_disparities, strict=True):
+        labels = model.predict(X, sensitive_features=groups)
+        counted = [labels == label for label in "abc"]
+        if constraint == "accuracy_parity":
+            counted = [labels == y]
+        rates = [[is_counted[groups == g].mean() for g in (0, 1)] for is_counted in counted]
+        assert gap == pytest.approx(np.ptp(rates, axis=1).max(), abs=1e-12)
