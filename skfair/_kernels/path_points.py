@@ -146,3 +146,10 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
                 trial[j] = point[j] + length * step[j]
     if lowest < decided_cost - clearer:
         point[:] = best
+
+
+@njit(cache=True)
+def points_of_sums(gains, directions, effects, wanted, temperatures, clearer, points, folds):
+    """Move the points of some ``folds``, as :func:`point_of_sums` does with their own effects."""
+    for k in folds:
+        point_of_sums(gains, directions, effects[k], wanted[k], temperatures, clearer, points[k])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,8 @@ _FOUND = 2e-7
 _STEEP = 3.0
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
+# The mean of the models is judged at so many steps at once.
+_LAST_FEW = 6
 # Of groups with so many rows, comparisons are tested whose score statistic is near the largest.
 _MANY_ROWS, _NEAR = 30.0, 1.0
 
@@ -122,9 +125,10 @@ class RowRates:
         shape = (len(self.names), selected.shape[1])
         sums = np.zeros((2, *shape))
         is_equal = bool((self.weights == self.weights[0]).all())
-        for start in range(0, selected.shape[0], _ROWS_AT_ONCE):
+        n = selected.shape[0]
+        for start in range(0, n, _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            refused, step = (one[:, part] for one in self.counted)
+            refused, step = (one if n <= _ROWS_AT_ONCE else one[:, part] for one in self.counted)
             w, chosen = self.weights[part], selected[part]
             if is_equal:
                 sums[0] += w[0] * ((refused @ np.ones(w.size))[:, None] + step @ chosen)
@@ -208,7 +212,8 @@ def walk(
         found = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
         near = np.flatnonzero(np.abs(found - (1 - confidence)) < _ROUGH)
-        found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
+        if near.size:
+            found[near] = _p_values(block, share[:, near], size[:, near], block.limit)
         p_values = np.maximum(p_values, found)
         disparities = np.maximum(disparities, _disparities(block, share, size))
         bounds = np.maximum(bounds, _smallest_limits(block, share, size, 1 - confidence, found))
@@ -217,24 +222,32 @@ def walk(
     return Walked(last, p_values, disparities, rates.after_shift(bounds))
 
 
-def mean_keeps(
+def last_kept(
     rates: RowRates,
     selected: BoolArray,  # (n_samples, n_steps): decisions of each row by the model of its fold
     changes: FloatArray,  # (n_rates, n_steps): what rates gain if the mean of the models decides
     confidence: float,
-) -> BoolArray:
-    """Return at which steps the mean of the models may be expected to keep the limits, too.
+) -> int:
+    """Return the last step at which the mean of the models keeps the limits, too; -1 if none does.
 
     Its rates are those of the folds and what the mean changes, which is measured on rows that most
     models have seen, and less exact: the level is twice that of the folds. What is compared in
     blocks, as true and false positive rates, comes to its limits at once on a path that these rows
     helped to lay out, and each may err on its own: there the p-values add up.
     """
-    share, size = rates.counts(selected)
-    share, total = np.clip(share + changes, 0.0, 1.0), np.zeros(selected.shape[1])
-    for block in rates.blocks:
-        total += _p_values(block, share, size, block.limit, quick=True)
-    return np.asarray(total <= 2 * (1 - confidence))
+    # Mostly one of the last few does.
+    n_steps = selected.shape[1]
+    for stop, start in pairwise((n_steps, max(n_steps - _LAST_FEW, 0), 0)):
+        part = slice(start, stop)
+        share, size = rates.counts(selected[:, part])
+        share, total = np.clip(share + changes[:, part], 0.0, 1.0), np.zeros(stop - start)
+        for block in rates.blocks:
+            total += _p_values(block, share, size, block.limit, quick=True)
+        kept = np.flatnonzero(total <= 2 * (1 - confidence))
+        if kept.size:
+            last: int = start + int(kept[-1])
+            return last
+    return -1
 
 
 def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:

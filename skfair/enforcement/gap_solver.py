@@ -50,13 +50,12 @@ class PathRows(NamedTuple):
         """Return what selecting a row with a feature adds to a rate, (n_rates, n_features)."""
         rates, n_features = self.rates, self.shares.shape[1]
         found = np.zeros((len(rates.names), n_features))
-        total, step = rates.totals(), rates.counted[1]
+        total, step = rates.totals(), rates.counted[1].toarray()
         for r, group in enumerate(rates.groups.tolist()):
             rows = rates.members.indices[rates.members.indptr[r] : rates.members.indptr[r + 1]]
             w = rates.weights[rows]
             mass = np.bincount(self.kinds[rows], w, self.n_kinds)
-            effect = step[[r]].toarray().ravel()[rows]
-            change = np.bincount(self.kinds[rows], w * effect, self.n_kinds)
+            change = np.bincount(self.kinds[rows], w * step[r, rows], self.n_kinds)
             columns = group * self.n_kinds + np.arange(self.n_kinds)
             mean = change / np.where(mass > 0, mass, 1.0)
             found[r, columns] = mean / (total[r] if total[r] > 0 else 1.0)
@@ -219,7 +218,7 @@ class GapSolver:
         and the decided rows have large gaps then. So the point at which decided rows miss
         least is returned if it is clearly better. Points of other than these ``folds`` stay.
         """
-        from skfair._kernels.path_points import point_of_sums
+        from skfair._kernels.path_points import points_of_sums
 
         n_gaps = self.errors.size
         wanted = np.zeros((len(start), 4, n_gaps + (share is not None)))
@@ -230,10 +229,9 @@ class GapSolver:
             wanted[:, 0, -1], wanted[:, 1, -1] = share, 1e-3
             wanted[:, 2, :n_gaps] = (_PRIOR_SEVERAL if self.has_several else _PRIOR_ALONE) ** -2
         found, warmth = start.copy(), np.array(temperatures)
-        for k in range(len(start)):
-            if folds is None or folds[k]:
-                rows = self.gains, self.directions, self.effects[k]
-                point_of_sums(*rows, wanted[k], warmth, CLEARER, found[k])
+        some = np.arange(len(start)) if folds is None else np.flatnonzero(folds)
+        rows = self.gains, self.directions, self.effects
+        points_of_sums(*rows, wanted, warmth, CLEARER, found, some)
         return found
 
     def misses(self, points: FloatArray, window: Window, share: FloatArray) -> FloatArray:

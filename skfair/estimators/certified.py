@@ -33,7 +33,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import (
     RowRates,
     Walked,
-    mean_keeps,
+    last_kept,
     people_needed,
     row_rates,
     walk,
@@ -151,8 +151,8 @@ def certified_fit(
     walked = walk(task.rates, selected, confidence)
     passed = slice(walked.step + 1)
     changes = _changes_by_mean(task, found.models, groups, paths[:, passed])
-    is_kept = mean_keeps(task.rates, selected[:, passed], changes, confidence)
-    attributes, step = _reported(task, selected, confidence, walked, is_kept)
+    last = last_kept(task.rates, selected[:, passed], changes, confidence)
+    attributes, step = _reported(task, selected, confidence, walked, last)
     decided = selected[:, step].astype(np.int64)
     shape = (rows.groups.n_groups, n_strata, 2, 2)
     prices = np.stack([np.zeros(paths.shape[2]), paths[:, step].mean(axis=0)], axis=1)
@@ -237,8 +237,11 @@ def _changes_by_mean(
     The mean of the models with the mean of the paths is compared with each fold's model and path.
     """
     n = task.rows.codes.size
-    rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64))
-    X, of_rows = _safe_indexing(task.X, rows), task.rows.groups
+    of_rows, rates, X = task.rows.groups, task.rates, task.X
+    rows: IntArray | slice = slice(None)
+    if n > MOST_ROWS:
+        rows = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
+        rates, X = rates.part(rows), _safe_indexing(X, rows)
     strata = None if task.rows.strata is None else task.rows.strata.codes[rows]
     chances = [chances_of(model, X, task.rows.classes) for model in models]
     if len(chances) < len(paths):  # one model that was fitted before
@@ -256,7 +259,7 @@ def _changes_by_mean(
         for one, share, path in zip(chances, shares, [*paths, paths.mean(axis=0)], strict=True)
     ]
     more = selected[-1] - np.mean(selected[:-1], axis=0)
-    return task.rates.part(rows).changes(more)
+    return rates.changes(more)
 
 
 def _reported(
@@ -264,7 +267,7 @@ def _reported(
     selected: BoolArray,
     confidence: float,
     walked: Walked,
-    is_kept: BoolArray,  # at which of the steps that pass the mean of the models keeps the limits
+    chosen: int,  # the last step that passes at which the mean of the models keeps the limits; -1
 ) -> tuple[dict[str, Any], int]:
     """Return what is reported and the step that is taken.
 
@@ -274,8 +277,6 @@ def _reported(
     refused, gained = task.worth[codes, 0], task.worth[codes, 1] - task.worth[codes, 0]
     rates, gains = np.stack([weights, weights * gained]) @ selected
     worth = float(weights @ refused) + gains
-    usable = np.flatnonzero(is_kept)
-    chosen = int(usable[-1]) if usable.size else -1
     constant = max(float(weights @ task.worth[codes, label]) for label in (0, 1))
     is_certified = chosen >= 0 and not _is_constant(selected[:, chosen], worth, chosen, constant)
     step = chosen if is_certified else full_step(selected.shape[1])

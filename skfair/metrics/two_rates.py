@@ -12,6 +12,7 @@ arrays of pairs at once. A small one shows that the difference is smaller. As a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Literal, TypeAlias, cast
 
@@ -38,6 +39,8 @@ def _bunched(n: int) -> tuple[FloatArray, FloatArray]:
 _MANY_NODES, _FEW_NODES = _bunched(96), _bunched(40)
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
 _ROUNDING = 1e-9
+# Between two nodes a distribution grows by an integral of so many.
+_BETWEEN, _FACTORS = 0.5 * np.stack(np.polynomial.legendre.leggauss(3)) + [[0.5], [0.0]]
 # The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
 MOST_TABLES, _N_EDGE = 250_000, 400
 
@@ -54,7 +57,7 @@ def melded(
 ) -> FloatArray:
     """Return the p-values of the melded test; counts may be broken numbers (effective sizes).
 
-    The ``quick`` ones take about half of the time and have six correct decimals.
+    The ``quick`` ones take about a third of the time and have six correct decimals.
     """
     nodes, tail = (_FEW_NODES, _ROUGH_TAIL) if quick else (_MANY_NODES, _TAIL)
     k1, n1, k0, n0, limits = _flat(k1, n1, k0, n0, limit)
@@ -78,13 +81,43 @@ def melded(
     upper = k1[rest] + 1, (n1 - k1)[rest]
     lower = k0[rest], (n0 - k0)[rest] + 1
     # Else it runs over the narrower of the two, along which the other one is smooth.
-    over_first = np.where(is_steep | is_steep_too, is_steep_too, n1 > n0)[rest]
-    for one, is_first in ((over_first, True), (~over_first, False)):
+    is_steep, is_steep_too = is_steep[rest], is_steep_too[rest]
+    is_smooth = ~(is_steep | is_steep_too)
+    over_first = np.where(is_smooth, _variance(*upper) < _variance(*lower), is_steep_too)
+    if not ratio:  # 1 minus the rates, the other way round, differ by as much
+        (a1, b1), (a0, b0) = upper, lower
+        upper = np.where(over_first, a1, b0), np.where(over_first, b1, a0)
+        lower = np.where(over_first, a0, b1), np.where(over_first, b0, a1)
+        over_first = np.ones_like(over_first)
+    adds_up = is_smooth if quick else np.zeros_like(is_smooth)
+    for is_first, is_sum in itertools.product((True, False), repeat=2):
+        one = (over_first == is_first) & (adds_up == is_sum)
         if one.any():
             at = rest[one]
             first, second = [tuple(part[one] for part in pair) for pair in (upper, lower)]
-            p[at] = _integral(first, second, limits[at][:, None], ratio, is_first, tail, *nodes)
+            parts = first, second, limits[at][:, None]
+            p[at] = _integral(*parts, ratio, is_first, is_sum, tail, *nodes)
     return np.clip(p, 0.0, 1.0)
+
+
+def _variance(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(a * b / ((a + b) ** 2 * (a + b + 1)))
+
+
+def _density(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
+    x = np.clip(x, 1e-300, 1 - 1e-16)
+    return np.asarray(np.exp((a - 1) * np.log(x) + (b - 1) * np.log(1 - x) - special.betaln(a, b)))
+
+
+def _along(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
+    """Return the distribution functions at points in order: the first, and what each adds."""
+    step = np.diff(x, axis=1)
+    between = x[:, :-1, None] + step[:, :, None] * _BETWEEN
+    found = np.empty_like(x)
+    found[:, :1] = special.betainc(a, b, x[:, :1])
+    grown = (_density(a[:, :, None], b[:, :, None], between) @ _FACTORS) * step
+    found[:, 1:] = found[:, :1] + np.cumsum(grown, axis=1)
+    return found
 
 
 def _integral(
@@ -93,6 +126,7 @@ def _integral(
     limits: FloatArray,
     ratio: bool,
     over_upper: bool,
+    adds_up: bool,
     tail: float,
     nodes: FloatArray,
     factors: FloatArray,
@@ -105,18 +139,14 @@ def _integral(
     else:
         high = np.clip(1 - limits[:, 0], low, high)
     x = low[:, None] + (high - low)[:, None] * nodes
-    with np.errstate(divide="ignore"):
-        density = np.exp(
-            special.xlogy((a - 1)[:, None], x)
-            + special.xlog1py((b - 1)[:, None], -x)
-            - special.betaln(a, b)[:, None]
-        )
+    distribution = _along if adds_up else special.betainc
     if over_upper:
         a0, b0 = (q[:, None] for q in lower)
-        other = special.betainc(a0, b0, _below(x, limits, ratio))
+        other = distribution(a0, b0, _below(x, limits, ratio))
     else:
         a1, b1 = (q[:, None] for q in upper)
-        other = special.betainc(b1, a1, 1 - _above(x, limits, ratio))
+        other = distribution(b1, a1, 1 - _above(x, limits, ratio))
+    density = _density(a[:, None], b[:, None], x)
     return np.asarray((density * other) @ factors * (high - low))
 
 
