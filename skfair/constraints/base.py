@@ -140,6 +140,11 @@ class Constraint(ABC, BaseEstimator):
         """
         return {"reference": self.reference} if "reference" in self.get_params() else {}
 
+    @property
+    def own_limit(self) -> Any:
+        """Limit of the rule, which goes before that of the estimator; None if it has none."""
+        return self.max_disparity
+
     def compared(self) -> Comparison:
         """Return how the rates of groups become one number.
 

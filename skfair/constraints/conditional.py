@@ -64,6 +64,12 @@ class ConditionalOn(Constraint):
         return self._rule().counts_right
 
     @property
+    def own_limit(self) -> Any:
+        """Limit of the rule within strata, or else of the rule; None if neither has one."""
+        of_rule = getattr(self._rule(), "max_disparity", None)  # what is no rule is refused later
+        return of_rule if self.max_disparity is None else self.max_disparity
+
+    @property
     def metric(self) -> str | None:
         """Name of the function of skfair.metrics that measures the rule; None if there is none."""
         return self._rule().metric

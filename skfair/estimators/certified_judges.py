@@ -168,7 +168,7 @@ def certified_means(
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
     limits = []
     for rule in rules:
-        own = rule.max_disparity
+        own = rule.own_limit
         value = estimator.max_disparity if own is None else own
         compared = rule.compared()
         if rule.metric != "mean_score_difference" or compared.against_overall:

@@ -42,15 +42,16 @@ def prepare_rule(
     limit: Limit,  # one limit, or one for each attribute by its name; None leaves an attribute free
 ) -> list[BoundConstraint]:
     """Bind a rule to rows; with one limit per attribute there is one bound rule for each."""
-    own: Any = rule.max_disparity
+    own: Any = rule.own_limit
     wanted = limit if own is None else own
     if not isinstance(wanted, Mapping):
         return [rule.prepare(rows, wanted)]
     limits = limits_of_attributes(wanted, rows.groups)
     if all(value is None for value in limits):
         return []
-    bound = (rule if own is None else clone(rule).set_params(max_disparity=None)).prepare(
-        rows, loosest(wanted)
+    largest = loosest(wanted)
+    bound = (rule if own is None else clone(rule).set_params(max_disparity=largest)).prepare(
+        rows, largest
     )
     attribute = rows.groups.attribute_of_group[bound.rate_groups]
     return [

@@ -140,6 +140,21 @@ def test_scores_within_an_interval_keep_a_limit_for_new_people(aware):
     assert model.certified_disparity_ <= 0.3 + 1e-6
 
 
+def test_the_limit_of_a_rule_within_strata_is_judged():
+    X, *_ = TRAIN
+    job = np.random.default_rng(3).choice(["u", "v"], 3000)
+    found = [
+        fitted(ConstrainedERMRegressor(rule, limit, **OPTIONS), amounts(X), control_features=job)
+        for rule, limit in [
+            (ConditionalOn(MeanScoreParity(max_disparity=2.0)), 100.0),
+            (ConditionalOn("mean_score_parity"), 2.0),
+        ]
+    ]
+    assert found[0].status_ == found[1].status_
+    assert found[0].p_value_ == found[1].p_value_
+    assert found[0].path_["p_value"].tolist() == found[1].path_["p_value"].tolist()
+
+
 def test_a_calibrator_keeps_statistical_parity_for_new_people():
     X, y, groups = (one[:1600] for one in TRAIN)
     base = LogisticRegression().fit(*people(500, seed=3)[:2])

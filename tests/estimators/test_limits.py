@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
 
@@ -128,3 +128,20 @@ def test_a_floor_heeds_the_rule_within_strata(people):
     for sex in ("f", "m"):
         assert found[(y == 1) & (both["sex"] == sex)].mean() >= 0.85 - 1e-9
     assert found.mean() < 0.8  # a floor on selection rates would select more
+
+
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
+@pytest.mark.parametrize("own", [0.02, {"sex": 0.02, "age": None}])
+def test_the_limit_of_a_rule_within_strata_goes_before_that_of_each_attribute(people, model, own):
+    X, y, both = people
+    strata = np.random.default_rng(1).choice(["law", "arts"], y.size)
+    fitted = model(
+        constraint=ConditionalOn(DemographicParity(max_disparity=own)),
+        max_disparity={"sex": 0.4, "age": 0.4} if own == 0.02 else 0.4,
+        intersectional=False,
+        random_state=0,
+    ).fit(X, y, sensitive_features=both, control_features=strata)
+    found = fitted.train_predictions_ if hasattr(fitted, "prices_") else fitted.predict(X)
+    for name in ["sex", "age"] if own == 0.02 else ["sex"]:
+        given = {"sensitive_features": both[name], "control_features": strata}
+        assert demographic_parity_difference(y, found, **given) <= 0.02 + 1e-9
