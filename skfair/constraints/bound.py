@@ -40,6 +40,7 @@ class BoundConstraint:
     blocks: IntArray
     comparison: Comparison  # how rates become one number
     max_disparity: float  # the bound on it
+    is_fairness: bool = True  # False for floors and budgets: limits, but on no disparity
 
     @property
     def n_cells(self) -> int:

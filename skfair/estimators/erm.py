@@ -200,7 +200,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         if self.enforce == "surrogate":
             if self.status_ == "max_iter" and not solver.is_stochastic:
                 erm_report.warn_not_converged(problem, found, self.kkt_residual_, self.tol)
-        elif erm_report.warn_if_missed(problem, self.train_disparities_, task.scale):
+        elif erm_report.warn_if_missed(problem, decisions, task.scale):
             self.status_ = "infeasible"
         elif found.n_solves > 1 and task.class_names is not None:
             erm_report.warn_if_nearly_constant(problem, decisions, loosest(self.max_disparity))

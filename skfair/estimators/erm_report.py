@@ -112,10 +112,11 @@ def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | N
 
 
 def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> Attributes:
-    """Return the strict disparities that scores amount to."""
+    """Return the strict disparities that scores amount to, those of fairness rules."""
     found = [
         (rule, scale.of_rule(rule), means)
         for rule, means in zip(problem.rules, decisions.means, strict=True)
+        if rule.is_fairness
     ]
     by_rule = {rule.name: unit * rule.disparity_of_means(means) for rule, unit, means in found}
     return {
@@ -131,19 +132,24 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
     }
 
 
-def warn_if_missed(problem: Problem, by_rule: dict[str, float], scale: TargetScale) -> bool:
-    """Warn if a rule exceeds its limit on the training data, and return whether one does."""
-    limits = {rule.name: scale.of_rule(rule) * rule.max_disparity for rule in problem.rules}
-    worst = max(by_rule, key=lambda name: by_rule[name] - limits[name], default=None)
-    if worst is None:
+def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
+    """Warn if a limit is missed on the training data, and return whether one is."""
+    found = [
+        (scale.of_rule(rule) * np.array([rule.disparity_of_means(means), rule.max_disparity]), rule)
+        for rule, means in zip(problem.rules, decisions.means, strict=True)
+    ]
+    if not found:
         return False
-    limit = limits[worst]
-    if by_rule[worst] - limit <= 1e-9 * max(1.0, abs(limit)):  # rounding
+    (value, limit), rule = max(found, key=lambda one: one[0][0] - one[0][1])
+    if value - limit <= 1e-9 * max(1.0, abs(limit)):  # rounding
         return False
+    what = f"whose {rule.name} disparity on the training data is at most {limit:g}"
+    reached = f"the smallest reached is {value:.4g}"
+    if not rule.is_fairness:  # its "disparity" may be 1 minus what the user limits
+        what, reached = f"that keeps the {rule.name}", f"it is missed by {value - limit:.4g}"
     warn_user(
-        f"No model was found whose {worst} disparity on the training data is at most {limit:g}; "
-        f"the smallest reached is {by_rule[worst]:.4g}. Raise max_disparity, merge small groups or "
-        "give the model more features.",
+        f"No model was found {what}; {reached}. Raise max_disparity, merge small groups or give "
+        "the model more features.",
         ConvergenceWarning,
     )
     return True

@@ -89,9 +89,10 @@ def floors(
     """
     if isinstance(min_rate, Real):
         check_number(min_rate, "min_rate", 0, 1)
-        return [replace(rule.prepare(rows, 1.0 - float(min_rate)), name="min_rate")]
+        bound = rule.prepare(rows, 1.0 - float(min_rate))
+        return [replace(bound, name="min_rate", is_fairness=False)]
     smallest = np.asarray(min_rate, dtype=np.float64)
-    bound = rule.prepare(rows, 1.0)
+    bound = replace(rule.prepare(rows, 1.0), is_fairness=False)
     return [
         bound.restricted(
             np.array([r]), 1.0 - float(smallest[r]), f"min_rate of {bound.rate_names[r]}"
@@ -140,7 +141,7 @@ def budget(rows: TrainingRows, selection_rate: Any) -> list[BoundConstraint]:
         bound.append((BoundedSelectionRate(), high, "largest selection_rate"))
     if low > 0:
         bound.append((SelectionFloor(), 1.0 - low, "smallest selection_rate"))
+    changes: dict[str, Any] = {"rate_groups": np.array([-1]), "is_fairness": False}
     return [
-        replace(rule.prepare(everybody, limit), name=name, rate_groups=np.array([-1]))
-        for rule, limit, name in bound
+        replace(rule.prepare(everybody, limit), name=name, **changes) for rule, limit, name in bound
     ]

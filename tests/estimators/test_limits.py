@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
+from skfair.model_selection import fairness_path
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +146,34 @@ def test_the_limit_of_a_rule_within_strata_goes_before_that_of_each_attribute(pe
     for name in ["sex", "age"] if own == 0.02 else ["sex"]:
         given = {"sensitive_features": both[name], "control_features": strata}
         assert demographic_parity_difference(y, found, **given) <= 0.02 + 1e-9
+
+
+@pytest.mark.parametrize("options", [{"min_rate": "as before"}, {"min_rate": 0.2}, {}])
+def test_floors_and_budgets_are_no_disparities(people, options):
+    X, y, both = people
+    limits = {"sex": 0.1, "age": 0.2}
+    model = ConstrainedERMClassifier(
+        max_disparity=limits, intersectional=False, selection_rate=(0.1, 0.9), **options
+    ).fit(X, y, sensitive_features=both)
+    measured = {
+        f"DemographicParity of {name}": demographic_parity_difference(
+            y, model.predict(X), sensitive_features=both[name]
+        )
+        for name in limits
+    }
+    assert model.train_disparities_ == pytest.approx(measured)
+    assert model.train_disparity_ == pytest.approx(max(measured.values()))
+    assert set(model.disparity_by_group_) == {
+        f"DemographicParity of {name}: {name}={level}" for name in both for level in both[name]
+    }
+    shares = [gap / limit for gap, limit in zip(measured.values(), limits.values(), strict=True)]
+    path = fairness_path(model, X, y, max_disparities=[1], sensitive_features=both)
+    assert path.train_disparities == pytest.approx(max(shares))
+
+
+def test_a_floor_that_is_missed_is_named(people):
+    X, y, both = people
+    model = ConstrainedERMClassifier(min_rate=0.5, selection_rate=0.2)
+    with pytest.warns(ConvergenceWarning, match=r"the (min_rate|.* selection_rate); it is missed"):
+        model.fit(X, y, sensitive_features=both["sex"])
+    assert model.status_ == "infeasible"
