@@ -11,6 +11,7 @@ from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
@@ -230,7 +231,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             X, sensitive_features=sensitive_features, control_features=control_features
         )
         weights = check_weights(sample_weight, predicted.size)
-        return float(np.average(predicted == np.asarray(y), weights=weights))
+        return float(accuracy_score(y, predicted, sample_weight=weights))
 
     def to_thresholds(self) -> Any:
         """Return the thresholds on the probability of the positive class, by group.

@@ -16,7 +16,7 @@ from skfair.constraints.base import Constraint, TrainingRows
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.choose import Chosen, contradiction
-from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.decisions.judge import ROUNDING, ClassRule, Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.estimators.limits import (
     budget,
@@ -168,7 +168,10 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     found = judge.disparities(chosen.predicted)
     names = [bound.name for bound in judge.bounds]
     by_rule = dict(zip(names[:n_fair], found[:n_fair], strict=True))
-    if not chosen.verdict.is_feasible:
+    # A search leaves something to spare. Limits that are reached to the last bit are kept.
+    limits = [bound.max_disparity for bound in judge.bounds]
+    is_kept = all(one <= limit + ROUNDING for one, limit in zip(found, limits, strict=True))
+    if not is_kept:
         warn_user(
             "No decisions were found that keep all limits on the training rows: "
             f"{contradiction(judge, chosen.predicted, names)}. Relax one of these.{hint}",
@@ -177,7 +180,7 @@ def report(judge: Judge, chosen: Chosen, n_fair: int, hint: str) -> dict[str, ob
     return {
         "train_disparities_": by_rule,
         "train_disparity_": max(by_rule.values(), default=0.0),
-        "status_": "converged" if chosen.verdict.is_feasible else "infeasible",
+        "status_": "converged" if is_kept else "infeasible",
         "method_": chosen.method,
     }
 

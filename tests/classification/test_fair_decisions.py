@@ -459,3 +459,18 @@ def test_groups_that_the_columns_tell_decide_like_known_ones(rule):
         for aware in (True, False)
     }
     assert right[False] >= right[True] - 0.005
+
+
+def test_the_score_is_the_accuracy_also_of_a_column_of_classes():
+    X, y, groups = people(200)
+    fitted = model().fit(X, y, sensitive_features=groups)
+    share = (fitted.predict(X) == y).mean()
+    weights = np.arange(200.0)
+    assert fitted.score(X, y) == pytest.approx(share)
+    assert fitted.score(X, y[:, None]) == pytest.approx(share)
+    assert fitted.score(X, pd.DataFrame({"y": y})) == pytest.approx(share)
+    assert fitted.score(X, y, weights) == pytest.approx(
+        np.average(fitted.predict(X) == y, weights=weights)
+    )
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.score(X, y[:100])

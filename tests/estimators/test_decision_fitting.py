@@ -1,5 +1,7 @@
 """Steps of a fit of fair decisions: known groups, and second fits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -9,6 +11,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from skfair.classification import FairDecisionClassifier
+from skfair.constraints import DemographicParity
+from skfair.enforcement.decisions.choose import Chosen
+from skfair.enforcement.decisions.judge import Judge
+from skfair.estimators.decisions import LabelledRows, class_rules, report
+from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, equalized_odds_difference
 
 
@@ -112,3 +119,20 @@ def test_where_there_is_no_second_fit(people):
     certain = FairDecisionClassifier(confidence=0.5, refit_with_prices=True, group_aware=True)
     with pytest.raises(ValueError, match="refit_with_prices"):
         certain.fit(X, two, **given)
+
+
+def test_a_limit_that_is_reached_to_the_last_bit_is_kept():
+    groups = np.repeat(["a", "b"], 10)
+    predicted = np.concatenate([np.arange(10) < 6, np.arange(10) < 7]).astype(np.int64)
+    y = np.tile([0, 1], 10)
+    rows = LabelledRows(encode_groups(groups), y, np.array([0, 1]), None, None)
+    for limit, status in ((0.1, "converged"), (0.0999, "infeasible")):
+        rules = class_rules([DemographicParity()], rows, limit)
+        judge = Judge(rules, y, rows.weights, np.eye(2))
+        verdict = judge(predicted)
+        chosen = Chosen(np.zeros(0), predicted, verdict, verdict, "prices", np.zeros(0))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = report(judge, chosen, 1, "")
+        assert found["train_disparity_"] == pytest.approx(0.1)
+        assert (found["status_"], len(said)) == (status, status == "infeasible")
