@@ -317,20 +317,16 @@ def _disparity_of(
     loss = parameters.get("loss", "log_loss")
     # For the estimator, too, the last class is the positive one.
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
-    measures = [
-        (
-            make_fairness_scorer(
-                getattr(metrics, str(rule.metric)),
-                greater_is_better=True,
-                intersectional=parameters.get("intersectional", True),
-                **rule.metric_options(loss, pos_label),
-            ),
-            rule.compared(),
-        )
-        for rule in _measurable_rules(estimator, parameters.get("constraint"))
+    measures = []
+    for rule in _measurable_rules(estimator, parameters.get("constraint")):
+        rule_metric = getattr(metrics, str(rule.metric))
         # Of several classes each is limited against the rest, unless right predictions count.
-        for pos_label in (classes[-1:] if len(classes) == 2 or rule.counts_right else classes)
-    ]
+        is_each = len(classes) > 2 and not rule.counts_right
+        options = rule.metric_options(loss, True if is_each else classes[-1])
+        options["intersectional"] = parameters.get("intersectional", True)
+        options["greater_is_better"] = True
+        parts = [_against_rest(rule_metric, one) for one in classes] if is_each else [rule_metric]
+        measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
 
     def disparity(*sample: Any, **groups: Any) -> float:
         return max(
@@ -339,6 +335,15 @@ def _disparity_of(
         )
 
     return disparity
+
+
+def _against_rest(metric: Callable[..., float], label: Any) -> Callable[..., float]:
+    """Return a metric of one class against the rest."""
+
+    def of_class(y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
+        return metric(np.asarray(y_true) == label, np.asarray(y_pred) == label, **options)
+
+    return of_class
 
 
 def _measurable_rules(estimator: Estimator, constraint: Any) -> list[Constraint]:

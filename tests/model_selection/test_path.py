@@ -416,11 +416,12 @@ def test_mistakes_are_explained_before_the_first_fit(data, options, error, messa
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "accuracy_parity"])
-def test_of_several_classes_the_largest_disparity_counts(constraint):
+@pytest.mark.parametrize("classes", [["a", "b", "c"], [0, 1, 2], [1, 2, 3], [-1, 0, 1]])
+def test_of_several_classes_the_largest_disparity_counts(constraint, classes):
     rng = np.random.default_rng(0)
-    groups, y = rng.integers(0, 2, 900), rng.choice(["a", "b", "c"], 900)
-    X = rng.normal(size=(900, 3)) + (y[:, None] == ["a", "b", "z"])
-    X[:, 1] += 2 * ((y == "b") & (groups == 0))
+    groups, y = rng.integers(0, 2, 900), rng.choice(classes, 900)
+    X = rng.normal(size=(900, 3)) + np.stack([y == classes[0], y == classes[1], 0 * groups], axis=1)
+    X[:, 1] += 2 * ((y == classes[1]) & (groups == 0))
     path = fairness_path(
         FairDecisionClassifier(LogisticRegression(), constraint),
         *(X, y),
@@ -432,7 +433,7 @@ def test_of_several_classes_the_largest_disparity_counts(constraint):
     )
     for model, gap in zip(path.estimators, path.test_disparities, strict=True):
         labels = model.predict(X, sensitive_features=groups)
-        counted = [labels == label for label in "abc"]
+        counted = [labels == label for label in classes]
         if constraint == "accuracy_parity":
             counted = [labels == y]
         rates = [[is_counted[groups == g].mean() for g in (0, 1)] for is_counted in counted]
