@@ -22,7 +22,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.metrics.disparity_tests import needed_rows
-from skfair.metrics.two_rates import effective_size, melded, score_statistic
+from skfair.metrics.two_rates import effective_size, melded, rest_of_block, score_statistic
 
 # Decisions are counted for so many rows at once.
 _ROWS_AT_ONCE = 50_000
@@ -47,6 +47,7 @@ class Block(NamedTuple):
     limit: float
     is_ratio: bool
     against_overall: bool
+    weights: FloatArray = np.empty(0)  # (n_rates,): what each of them is divided by
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,11 @@ class RowRates:
     def totals(self) -> FloatArray:
         """Return the weight that each rate is divided by."""
         return np.asarray(self.members @ self.weights)
+
+    def weighted_blocks(self) -> list[Block]:
+        """Return what is compared, with the weight of each rate on these rows."""
+        totals = self.totals()
+        return [block._replace(weights=totals[block.rates]) for block in self.blocks]
 
     def effects(self) -> FloatArray:
         """Return what selecting a row changes in each rate, shape (n_rates, n_samples)."""
@@ -208,7 +214,7 @@ def walk(
     """Judge the steps of a path in their order, up to the first that is not shown to be fair."""
     share, size = rates.counts(selected)
     p_values, disparities, bounds = np.zeros((3, selected.shape[1]))
-    for block in rates.blocks:
+    for block in rates.weighted_blocks():
         found = _p_values(block, share, size, block.limit, quick=True)
         # Those that a rough one does not decide.
         near = np.flatnonzero(np.abs(found - (1 - confidence)) < _ROUGH)
@@ -241,7 +247,7 @@ def last_kept(
         part = slice(start, stop)
         share, size = rates.counts(selected[:, part])
         share, total = np.clip(share + changes[:, part], 0.0, 1.0), np.zeros(stop - start)
-        for block in rates.blocks:
+        for block in rates.weighted_blocks():
             total += _p_values(block, share, size, block.limit, quick=True)
         kept = np.flatnonzero(total <= 2 * (1 - confidence))
         if kept.size:
@@ -257,7 +263,7 @@ def likely_p_values(rates: RowRates, selected: BoolArray) -> FloatArray:
     """
     share, size = rates.counts(selected)
     p_values = np.zeros(selected.shape[1])
-    for block in rates.blocks:
+    for block in rates.weighted_blocks():
         rows = size[block.rates]
         pooled = share.copy()
         pooled[block.rates] = np.average(share[block.rates], axis=0, weights=rows + 1e-12)
@@ -316,10 +322,15 @@ def _sides(
     """Return successes and rows of both sides of every comparison, and a factor."""
     hits, rows = (share * size)[block.rates], size[block.rates]
     if block.against_overall:
-        rest_hits, rest = hits.sum(axis=0) - hits, rows.sum(axis=0) - rows
-        return hits, rows, rest_hits, rest, rest / np.maximum(rest + rows, 1e-300)
+        weights = np.broadcast_to(block.weights[:, None], rows.shape)
+        rest = rest_of_block(share[block.rates], rows, weights, _in_block)
+        return hits, rows, rest.rate * rest.size, rest.size, rest.share
     i, j = np.triu_indices(block.rates.size, k=1)
     return hits[i], rows[i], hits[j], rows[j], np.ones((i.size, share.shape[1]))
+
+
+def _in_block(values: FloatArray) -> FloatArray:
+    return np.broadcast_to(values.sum(axis=0), values.shape)
 
 
 def _p_values(
@@ -364,7 +375,7 @@ def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> in
     """
     share, size = rates.counts(selected[:, None])
     n, needed = selected.size, 0.0
-    for block in rates.blocks:
+    for block in rates.weighted_blocks():
         k = np.maximum(size[block.rates, 0], 1e-9)
         mean = float(np.average(share[block.rates, 0], weights=k))
         mean = min(max(mean, 1.0 / n), 1 - 1.0 / n)

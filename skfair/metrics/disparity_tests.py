@@ -163,7 +163,7 @@ def disparity_test(
     largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
     of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
     approximation. With ``reference="overall"`` the shares of the groups are taken to be those of
-    the sample. Dask collections are accepted by metrics of labels.
+    the sample, by weight. Dask collections are accepted by metrics of labels.
 
     References
     ----------

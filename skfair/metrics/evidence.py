@@ -23,6 +23,7 @@ from skfair.metrics.two_rates import (
     effective_size,
     largest_rate,
     pair_test,
+    rest_of_block,
 )
 from skfair.utils.validation import check_rows, check_weights, one_dimensional
 
@@ -62,6 +63,7 @@ class _Counts(NamedTuple):
     names: Sequence[str]
     sizes: FloatArray
     rates: FloatArray
+    weights: FloatArray
 
     @property
     def successes(self) -> FloatArray:
@@ -161,11 +163,9 @@ def _against_rest(groups: ComparedGroups, counts: _Counts) -> _Sides:
     """
     cells = groups.compared
     hits, sizes = counts.successes, counts.sizes
-    rest = (groups.block_sums(sizes) - sizes)[cells]
-    is_compared = rest > 0
-    cells, rest = cells[is_compared], rest[is_compared]
-    rest_hits = (groups.block_sums(hits) - hits)[cells]
-    numbers = np.stack([hits[cells], sizes[cells], rest_hits, rest, rest / (rest + sizes[cells])])
+    rest = rest_of_block(counts.rates, sizes, counts.weights, groups.block_sums)
+    cells = cells[rest.size[cells] > 0]
+    numbers = np.stack([hits, sizes, rest.rate * rest.size, rest.size, rest.share])[:, cells]
     names = [counts.names[cell] for cell in cells.tolist()]
     return _Sides(counts.rate, names, ["rest"] * cells.size, numbers)
 
@@ -194,7 +194,7 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
             )
         ]
         sizes = effective_size(*sums)
-        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates)))
+        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[1]))
     return groups, found
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Literal, TypeAlias, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from scipy import special, stats
@@ -309,6 +309,44 @@ def effective_size(
     is_spread = (spread > 1e-12) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
     return np.asarray(np.minimum(np.minimum(kish, linear), n_rows))
+
+
+class Rest(NamedTuple):
+    """The other groups of a block, as one group."""
+
+    rate: FloatArray
+    size: FloatArray  # the number of rows that they are worth
+    share: FloatArray  # their share of the weight of the block
+
+
+def rest_of_block(
+    # Rate, effective number of rows and weight of each group
+    rate: FloatArray,
+    size: FloatArray,
+    weight: FloatArray,
+    total: Callable[[FloatArray], FloatArray],  # adds up over the block of each group
+) -> Rest:
+    """Return for each group what the others of its block amount to.
+
+    Groups count by their weights, so the rate of a group minus that of all is the difference to the
+    others times their share. They are worth as many rows as their rate is precise: as for rows, the
+    smaller one of what the weights say, and of what the rates of the groups say besides.
+    """
+
+    def of_others(values: FloatArray) -> FloatArray:
+        return np.maximum(total(values) - values, 0.0)
+
+    others, everybody = of_others(weight), total(weight)
+    safe = np.where(others > 0, others, 1.0)
+    found = np.minimum(of_others(weight * rate) / safe, 1.0)
+    parts = weight**2 / np.where(size > 0, size, 1.0)
+    squares = of_others(parts)
+    kish = np.where(squares > 0, others**2 / np.where(squares > 0, squares, 1.0), 0.0)
+    spread, variance = found * (1 - found), of_others(parts * rate * (1 - rate)) / safe**2
+    is_spread = (spread > 1e-12) & (variance > 0)
+    linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
+    sizes = np.where(linear < kish * (1 - 1e-9), linear, kish)  # whole numbers stay whole
+    return Rest(found, sizes, others / np.where(everybody > 0, everybody, 1.0))
 
 
 def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float = 1.0) -> float:

@@ -479,3 +479,27 @@ def test_dicts_of_rates_and_shares_are_matched_by_group():
     assert np.array_equal(sample_size(0.1, rates=rates, shares=shares), expected)
     with pytest.raises(ValueError, match="same groups, got 'f', 'm' and 'f', 'x'"):
         sample_size(0.1, rates=rates, shares={"f": 0.5, "x": 0.5})
+
+
+def test_distances_to_the_overall_rate_heed_what_groups_weigh():
+    rng = np.random.default_rng(0)
+    of_groups, heavy = np.array([0.25, 0.45, 0.45]), np.array([0.2, 1.8, 1.0])
+    n_shown = 0
+    shares = np.array([0.5, 0.3, 0.2]) * heavy
+    limit = np.abs(of_groups - shares @ of_groups / shares.sum()).max()
+    for _ in range(100):
+        groups = rng.choice(3, 900, p=[0.5, 0.3, 0.2])
+        weights = heavy[groups] * rng.uniform(0.5, 1.5, 900)
+        pred = (rng.random(900) < of_groups[groups]).astype(int)
+        given = {
+            "sensitive_features": groups,
+            "sample_weight": weights,
+            "reference": "overall",
+        }
+        found = disparity_test("demographic_parity", None, pred, max_disparity=limit, **given)
+        measured = metrics.demographic_parity_difference(None, pred, **given)
+        assert found.statistic == pytest.approx(measured)
+        bound = disparity_upper_bound("demographic_parity", None, pred, **given)
+        assert bound > measured
+        n_shown += found.p_value <= 0.05
+    assert n_shown <= 12  # of 100 at a level of 5 %, where the limit is the truth
