@@ -320,12 +320,16 @@ def _disparity_of(
     measures = []
     for rule in _measurable_rules(estimator, parameters.get("constraint")):
         rule_metric = getattr(metrics, str(rule.metric))
-        # Of several classes each is limited against the rest, unless right predictions count.
-        is_each = len(classes) > 2 and not rule.counts_right
-        options = rule.metric_options(loss, True if is_each else classes[-1])
+        options = rule.metric_options(loss, classes[-1])
+        parts = [rule_metric]
+        if "loss" not in options and "pos_label" in options and not rule.counts_right:
+            # Of several classes each is limited against the rest. Compared with its label, a class
+            # may be 1 among others, which metrics read as "not said", or be predicted for nobody.
+            options["pos_label"] = True
+            labels = classes if len(classes) > 2 else classes[-1:]
+            parts = [_against_rest(rule_metric, label) for label in labels]
         options["intersectional"] = parameters.get("intersectional", True)
         options["greater_is_better"] = True
-        parts = [_against_rest(rule_metric, one) for one in classes] if is_each else [rule_metric]
         measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
 
     def disparity(*sample: Any, **groups: Any) -> float:

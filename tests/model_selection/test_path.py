@@ -6,12 +6,13 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair.classification import FairDecisionClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import (
     ConditionalOn,
     DemographicParity,
@@ -438,3 +439,22 @@ def test_of_several_classes_the_largest_disparity_counts(constraint, classes):
             counted = [labels == y]
         rates = [[is_counted[groups == g].mean() for g in (0, 1)] for is_counted in counted]
         assert gap == pytest.approx(np.ptp(rates, axis=1).max(), abs=1e-12)
+
+
+@pytest.mark.parametrize("classes", [[-3, 1], [1, 7], ["no", "yes"]])
+def test_predictions_may_all_be_the_negative_class(classes):
+    rng = np.random.default_rng(0)
+    groups, y = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+    X = np.column_stack([y + groups, rng.normal(size=300)])
+    with pytest.warns(ConvergenceWarning):
+        path = fairness_path(
+            ConstrainedERMClassifier("bounded_selection_rate"),
+            *(X, np.array(classes)[y]),
+            max_disparities=[0.0],
+            sensitive_features=groups,
+            X_test=X,
+            y_test=np.array(classes)[y],
+            sensitive_features_test=groups,
+        )
+    assert set(path.estimators[0].predict(X)) == {classes[0]}
+    assert path.test_disparities.tolist() == [0.0]
