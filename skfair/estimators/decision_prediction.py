@@ -28,6 +28,7 @@ from skfair.estimators.chances import mean_chances
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
+from skfair.groups.attributes import CONTROL, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.docs import documented
@@ -134,6 +135,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
                 "The limits hold within strata: pass predict(X, control_features=...), or set "
                 "control_columns if X holds them."
             )
+        check_alignment(control_features, X, CONTROL)
         codes = self._strata_levels.encode(control_features, n_samples=_num_samples(X))
         return np.asarray(codes[0])
 

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn
 from skfair.regression import ConstrainedERMRegressor
 
@@ -147,3 +147,17 @@ def test_streams_have_no_strata():
         ConstrainedERMClassifier(RULE, enforce="surrogate").partial_fit(
             X, y, sensitive_features=sex
         )
+
+
+def test_strata_in_another_order_than_the_rows_are_noticed_by_predictions():
+    X, y, sex, faculty = people(400)
+    X, given = pd.DataFrame(X), {"sensitive_features": sex}
+    strata = pd.Series(faculty, name="faculty")
+    model = FairDecisionClassifier(constraint=RULE, group_aware=True, random_state=0)
+    model.fit(X, y, **given, control_features=strata)
+    usual = model.predict(X, **given, control_features=strata)
+    assert (model.predict(X, **given, control_features=faculty) == usual).all()
+    with pytest.raises(ValueError, match="control_features and the data have the same index"):
+        model.predict(X, **given, control_features=strata[::-1])
+    with pytest.raises(ValueError, match="control_features and the data have the same index"):
+        model.score(X, y, **given, control_features=strata.to_frame()[::-1])
