@@ -31,7 +31,7 @@ from skfair.groups.sensitive_columns import keep_columns, take_columns
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.text import listed, plural
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_weights, weight_range
 
 
 class Kinds(NamedTuple):
@@ -87,6 +87,7 @@ class Training(NamedTuple):
     counts: IntArray
     weights: FloatArray
     first: IntArray  # (n_kinds,): first row of each kind, counted over all blocks
+    least: float  # smallest positive weight of a row
     person: float  # largest weight of a row
     is_weighted: bool  # whether there are sample weights
     dtype: Any  # of X
@@ -103,6 +104,7 @@ class _Facts(NamedTuple):
 
     n_rows: int
     kinds: Kinds
+    least: float
     person: float
     is_weighted: bool
     dtype: Any
@@ -160,6 +162,7 @@ def read_training(
         counts=np.bincount(kind, counts, first.size).astype(np.int64),
         weights=np.bincount(kind, weights, first.size).astype(np.float64),
         first=np.concatenate(first_of_block)[first],
+        least=min(fact.least for fact in facts),
         person=max(fact.person for fact in facts),
         is_weighted=any(fact.is_weighted for fact in facts),
         dtype=np.result_type(*{fact.dtype for fact in facts if fact.n_rows}),
@@ -255,10 +258,11 @@ def _number(block: _ReadBlock, own: tuple[int, IntArray]) -> RowBlock:
 
 
 def _facts_of(block: _ReadBlock) -> _Facts:
-    person = 1.0 if block.weights is None else float(block.weights.max(initial=0.0))
+    least, person = weight_range(block.weights)
     return _Facts(
         int(block.kind.size),
         block.kinds,
+        least,
         person,
         block.weights is not None,
         block.X.dtype,

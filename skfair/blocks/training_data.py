@@ -10,6 +10,7 @@ from skfair._typing import FloatArray
 from skfair.blocks.kinds import Training
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.strata import Strata
+from skfair.utils.validation import weight_range
 
 Made = TypeVar("Made")
 
@@ -38,11 +39,16 @@ class TrainingData:
         return self.groups.n_samples if self.blocks is None else self.blocks.n_samples
 
     @property
+    def weight_range(self) -> tuple[float, float]:
+        """Smallest positive and largest weight of a row."""
+        if self.blocks is not None:
+            return self.blocks.least, self.blocks.person
+        return weight_range(self.sample_weight)
+
+    @property
     def largest_weight(self) -> float:
         """Largest weight of a row."""
-        if self.blocks is not None:
-            return self.blocks.person
-        return 1.0 if self.sample_weight is None else float(self.sample_weight.max())
+        return self.weight_range[1]
 
     @property
     def has_weights(self) -> bool:

@@ -44,7 +44,7 @@ from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
 from skfair.utils.threads import one_blas_thread_if_few
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
 
 # Steps on the prices of many rows, after those on a sample.
@@ -300,7 +300,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
             sums=groups.sums(weights),
-            largest_weight=1.0 if weights is None else float(weights.max()),
+            weight_range=weight_range(weights),
         )
         return CostProblem(groups, rules, n_clusters, weights)
 

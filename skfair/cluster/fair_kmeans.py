@@ -331,7 +331,7 @@ class FairKMeans(
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
             sums=data.groups.sums(data.sample_weight),
-            largest_weight=data.largest_weight,
+            weight_range=data.weight_range,
         )
 
     @one_blas_thread

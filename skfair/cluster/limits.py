@@ -78,13 +78,15 @@ def representation_rules(
     relative_balance: bool,
     share_bounds: Any,
     sums: FloatArray,
-    largest_weight: float = 1.0,
+    weight_range: tuple[float, float] = (1.0, 1.0),
 ) -> Rules:
     """Check the limits against the data and return them as rules.
 
-    ``sums`` is the total weight of each group, ``largest_weight`` that of a row. Limits that
-    no clustering can meet are errors that name what can be met.
+    ``sums`` is the total weight of each group, ``weight_range`` the smallest positive and the
+    largest weight of a row. Limits that no clustering can meet are errors that name what can be
+    met.
     """
+    smallest_weight, largest_weight = weight_range
     if share_bounds is not None:
         if min_balance is not None:
             raise ValueError(
@@ -111,7 +113,7 @@ def representation_rules(
                 "set relative_balance=True to ask for a share of what the data allow."
             )
     check_group_sizes(groups, n_clusters)
-    return balance_rules(groups, betas, largest_weight)
+    return balance_rules(groups, betas, smallest_weight)
 
 
 def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:

@@ -208,7 +208,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         )
 
         def rules_of(target: float) -> Rules:
-            return balance_rules(groups, min(target, _NEARLY_ONE) * attained)
+            return balance_rules(groups, min(target, _NEARLY_ONE) * attained, data.weight_range[0])
 
         def starts(rng: np.random.RandomState) -> list[FloatArray]:
             runs = [starting_centers(problem, self.init, 3, rng) for _ in range(self.n_init)]

@@ -22,7 +22,7 @@ from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.points import RepresentationProblem, Units
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
 
 # Rows of X whose distances are computed at a time.
@@ -214,7 +214,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             relative_balance=self.relative_balance,
             share_bounds=share_bounds,
             sums=sums,
-            largest_weight=1.0 if weights is None else float(weights.max()),
+            weight_range=weight_range(weights),
         )
         problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights, before=held)
         centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale

@@ -18,7 +18,7 @@ from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.assignment import place
 from skfair.utils.docs import documented
-from skfair.utils.validation import check_weights
+from skfair.utils.validation import check_weights, weight_range
 
 # The latest thirty parts or so decide the prices: early ones belong to centres that have moved on.
 _LEAST_STEP = 0.03
@@ -79,7 +79,7 @@ class StreamMixin(PricePredictionMixin):
             relative_balance=self.relative_balance,
             share_bounds=self.share_bounds,
             sums=seen,
-            largest_weight=1.0 if weights is None else float(weights.max()),
+            weight_range=weight_range(weights),
         )
         problem = RepresentationProblem(
             rows,

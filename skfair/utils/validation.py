@@ -161,6 +161,13 @@ def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> Float
     return weights
 
 
+def weight_range(weights: FloatArray | None) -> tuple[float, float]:
+    """Return the smallest positive and the largest weight of a row; without weights 1."""
+    if weights is None:
+        return 1.0, 1.0
+    return float(weights.min(initial=np.inf, where=weights > 0)), float(weights.max(initial=0.0))
+
+
 def check_rows(n_rows: int, name: str, n_samples: int | None) -> None:
     """Raise if an argument is empty or has another number of rows than the rest."""
     if n_rows == 0:

@@ -277,7 +277,7 @@ def twins():
     X, groups = frame[["a", "b", "c"]].to_numpy(), frame[["sex", "race"]]
     weights = np.where(np.arange(2000) % 7, np.round(frame.w, 1), 0.0)
     encoding = encode_groups(groups, intersectional=False)
-    rules = balance_rules(encoding, np.array([0.3, 0.1]), weights.max())
+    rules = balance_rules(encoding, np.array([0.3, 0.1]), weights[weights > 0].min())
     lazy = da.from_array(X, chunks=(chunks(2000), 3))
     training = (
         FairKMeans(intersectional=False)

@@ -29,6 +29,7 @@ def test_sums_over_kinds_are_sums_over_rows(weights):
     here, there = (read(lazily=one, weights=weights) for one in (False, True))
     assert here.n_samples == there.n_samples == N
     assert here.largest_weight == there.largest_weight == (4.0 if weights is not None else 1.0)
+    assert here.weight_range == there.weight_range
     assert here.groups.names == there.groups.names
     assert here.strata.names == there.strata.names == ("art", "law", "med")
     for group in range(2):

@@ -243,6 +243,21 @@ def test_weights_count_in_cost_and_limits():
     )
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_heavy_row_forbids_no_clustering(seed):
+    """A cluster needs a row of each group, not the weight of the heaviest row of all."""
+    rng = np.random.default_rng(seed)
+    X, groups = segregated(120, seed)
+    weights = np.where(groups == "f", 1.0, rng.choice([1.0, 50.0], 120))
+    share = (groups == "f").sum() / weights[groups == "m"].sum()
+    model = FairKMeans(3, min_balance=0.5, random_state=0)
+    model.fit(X, sensitive_features=groups, sample_weight=weights)
+    counts = np.array([np.bincount(model.labels_, weights * (groups == g), 3) for g in "fm"])
+    assert (counts.min(axis=0) / counts.max(axis=0)).min() >= 0.5 * share * (1 - 1e-9)
+    # No bound can exceed what one clustering within the limits costs.
+    assert 0 < model.lower_bound_ <= model.inertia_ * 1.05
+
+
 def test_float32_stays_float32():
     X, groups = segregated()
     model = fit(X.astype(np.float32), groups)

@@ -42,6 +42,16 @@ def test_the_front_is_a_front_and_its_numbers_are_true(fitted):
             assert front.centers_[i, k] == pytest.approx(X[labels == k].mean(axis=0), abs=1e-9)
 
 
+@pytest.mark.parametrize("weight", [1 / 400, 64.0])
+def test_the_unit_of_the_weights_does_not_matter(fitted, weight):
+    X, groups, front = fitted
+    scaled = ParetoFairKMeans(4, balances=15, random_state=0)
+    scaled.fit(X, sensitive_features=groups, sample_weight=np.full(400, weight))
+    for share in (0.5, 0.8, 0.9):
+        costs = [one.costs_[one.relative_balances_ >= share].min() for one in (front, scaled)]
+        assert costs[1] / weight == pytest.approx(costs[0], rel=0.02)
+
+
 def test_the_ends_of_the_front(fitted):
     X, _, front = fitted
     plain = KMeans(4, n_init=5, random_state=0).fit(X).inertia_

@@ -56,20 +56,26 @@ class Rules(NamedTuple):
         return np.asarray(np.maximum(0.0, -values).sum(axis=1))
 
     def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
-        """Sum what the rules are missed by where they are missed by a whole row or more."""
+        """Sum what the rules are missed by where they are missed by a whole row or more.
+
+        A rule that no row can break asks for a row, of the weight that one has at least.
+        """
         missed = -(counts @ self.matrix.T + self.slack)
-        return float(missed[missed >= largest_weight * _ALMOST_ONE].sum())
+        asks_for_row = (self.slack < 0) & (self.matrix >= 0).all(axis=1)
+        row = np.where(asks_for_row, np.minimum(-self.slack, largest_weight), largest_weight)
+        return float(missed[missed >= row * _ALMOST_ONE].sum())
 
     def prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each cell pays in each cluster, shape (n_cells, n_clusters)."""
         return np.ascontiguousarray(-(multipliers @ self.matrix).T)
 
 
-def balance_rules(groups: GroupEncoding, betas: FloatArray, largest_weight: float = 1.0) -> Rules:
+def balance_rules(groups: GroupEncoding, betas: FloatArray, smallest_weight: float = 1.0) -> Rules:
     """Rules of a minimal balance ``betas[a]`` for each attribute a.
 
     A positive balance also needs a row of every group in every cluster, for an empty cluster would
-    meet all ratios.
+    meet all ratios. Asking for more than the smallest positive weight of a row would forbid
+    clusters that keep the limits.
     """
     sizes = np.diff(groups.offsets)
     n_rules = int((sizes * (sizes - 1)).sum())
@@ -87,7 +93,7 @@ def balance_rules(groups: GroupEncoding, betas: FloatArray, largest_weight: floa
                     row[g], row[other] = 1.0, -beta
                     rows.append(row)
     matrix = np.array([*rows, *np.eye(groups.n_groups)])
-    presence = np.where(np.repeat(betas > 0, sizes), -largest_weight, 0.0)
+    presence = np.where(np.repeat(betas > 0, sizes), -smallest_weight, 0.0)
     return Rules(matrix, np.append(np.zeros(len(rows)), presence), betas)
 
 
