@@ -139,9 +139,10 @@ class FairKMeans(
     prices_ : ndarray of shape (n_clusters, n_groups)
         What a member of a group pays, on top of the squared distance, to join a cluster.
     lower_bound_ : float
-        No assignment within the limits to these centres costs less.
+        No assignment within the limits costs less at the centres for which ``labels_`` were chosen;
+        ``cluster_centers_`` are the means of these labels.
     assignment_gap_ : float
-        Relative excess of the cost of ``labels_`` at these centres over ``lower_bound_``.
+        Relative excess of the cost of ``labels_`` at those centres over ``lower_bound_``.
     n_iter_ : int
         Number of rounds.
     status_ : str
