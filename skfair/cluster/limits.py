@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.counts import Rules, balance_rules, share_rules
 from skfair.utils.text import listed
@@ -126,6 +126,16 @@ def check_group_sizes(groups: GroupEncoding, n_clusters: int) -> None:
             f"but some groups are smaller: {named}. Ask for fewer clusters, merge these groups, or "
             "set min_balance=0."
         )
+
+
+def members_known(held: FloatArray, groups: GroupEncoding, sums: FloatArray) -> IntArray:
+    """Return how many members of each group there are at least, held by clusters or new.
+
+    Of rows that clusters hold only the weight is known: those of weight 1 are as many, and there is
+    one at least where there is weight.
+    """
+    surely = (held > 0).sum(axis=0) + groups.counts
+    return np.asarray(np.maximum(np.rint(sums).astype(np.int64), surely))
 
 
 def _read_share_bounds(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
-from skfair.cluster.limits import representation_rules
+from skfair.cluster.limits import members_known, representation_rules
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.points import RepresentationProblem, Units
@@ -202,13 +202,14 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         if before is None and min_balance and is_small:
             before = "fit"
         weights = check_weights(sample_weight, rows.shape[0])
-        held, sums = None, groups.sums(weights)
+        held, sums, of_all = None, groups.sums(weights), groups
         if before is not None:
             groups = self._read_part_groups(X, sensitive_features)
             held = self._counts_before(before)
             sums = held.sum(axis=0) + groups.sums(weights)
+            of_all = replace(groups, counts=members_known(held, groups, sums))
         rules = representation_rules(
-            groups if held is None else replace(groups, counts=np.rint(sums).astype(np.int64)),
+            of_all,
             self.n_clusters,
             min_balance=min_balance,
             relative_balance=self.relative_balance,

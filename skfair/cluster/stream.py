@@ -10,7 +10,7 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import fit_method
 from skfair.blocks.partitions import is_lazy
-from skfair.cluster.limits import representation_rules
+from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import center_attributes, count_attributes, price_attributes
 from skfair.groups.encoding import GroupEncoding
@@ -73,7 +73,7 @@ class StreamMixin(PricePredictionMixin):
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(
-            replace(groups, counts=seen),
+            replace(groups, counts=members_known(self.group_counts_, groups, seen)),
             self.n_clusters,
             min_balance=self.min_balance,
             relative_balance=self.relative_balance,

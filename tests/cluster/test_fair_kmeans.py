@@ -462,6 +462,23 @@ def test_a_stream_with_bounds_weights_and_columns():
     assert ratio.max() < 1 / 0.65
 
 
+@pytest.mark.parametrize("unit", [0.01, 1.0, 100.0])
+def test_the_unit_of_weights_does_not_matter_to_streams_and_batches(unit):
+    X, groups = segregated(300)
+    weights = np.full(300, unit)
+    model = FairKMeans(4, min_balance=0.5, random_state=0)
+    for part in (slice(0, 150), slice(150, 300)):
+        model.partial_fit(X[part], sensitive_features=groups[part], sample_weight=weights[part])
+    assert model.balance_ >= 0.5 * balance_score(np.zeros(300), sensitive_features=groups) - 1e-9
+    assert model.group_counts_.sum() == pytest.approx(300 * unit)
+    for n_rows, before in ((3, None), (60, "fit")):
+        rows = slice(0, n_rows)
+        labels = model.assign(
+            X[rows], sensitive_features=groups[rows], sample_weight=weights[rows], before=before
+        )
+        assert labels.size == n_rows
+
+
 def test_a_stream_checks_its_parts():
     X, groups = segregated(200)
     model = FairKMeans(2, random_state=0).partial_fit(X, sensitive_features=groups)
