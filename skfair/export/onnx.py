@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import MatrixLike
@@ -160,7 +162,7 @@ def _mean_chances(models: list[BaseEstimator], classes: Any, rows: Any, ops: _Op
 
     total = None
     for model in models:
-        inner = getattr(model, "estimator_", getattr(model, "estimator", model))
+        inner = _unwrapped(model)
         found = OnnxSubEstimator(
             inner,
             rows,
@@ -169,9 +171,22 @@ def _mean_chances(models: list[BaseEstimator], classes: Any, rows: Any, ops: _Op
             input_types=[ops.matrix],
         )
         place = np.float64(np.asarray(inner.classes_)[:, None] == np.asarray(classes))
-        part = ops("MatMul", found[1], place / len(models))
+        # Forests give single precision, whatever they read.
+        part = ops("MatMul", ops.number(found[1]), place / len(models))
         total = part if total is None else ops("Add", total, part)
     return total
+
+
+def _unwrapped(model: BaseEstimator) -> BaseEstimator:
+    """Return the model whose probabilities a wrapper passes on.
+
+    Forests and others have an ``estimator_``, too, but it is what their parts are copied from.
+    """
+    if isinstance(model, FrozenEstimator):
+        return _unwrapped(model.estimator)
+    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV):
+        return _unwrapped(model.estimator_)
+    return model
 
 
 def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:

@@ -2,6 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -73,6 +77,32 @@ def test_the_graph_predicts_as_the_model(name, dtype):
     np.testing.assert_allclose(numbers, expected, atol=1e-5 if dtype == np.float32 else 1e-10)
     if found:
         assert np.array_equal(found["label"], model.predict(new))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        RandomForestClassifier(8, max_depth=4, random_state=0),
+        BaggingClassifier(LogisticRegression(), 3, random_state=0),
+        CalibratedClassifierCV(LogisticRegression(), cv=2),
+    ],
+)
+def test_models_that_are_made_of_others_are_converted_whole(inner, is_frozen, dtype):
+    X, y, sex = people()
+    X = X.astype(np.float32).astype(dtype)  # thresholds of trees have one side in both
+    if is_frozen:
+        inner = FrozenEstimator(clone(inner).fit(X, y))
+    model = FairDecisionClassifier(
+        inner, max_disparity=0.05, group_estimator=LogisticRegression(), group_aware=False
+    )
+    model.fit(X, WORDS[y.astype(int)] if not is_frozen else y, sensitive_features=sex)
+    found = run(to_onnx(model, X), X)
+    margins = found["margins"][:, 1] - found["margins"][:, 0]
+    np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-5)
+    sure = np.abs(margins) > 1e-5
+    assert np.array_equal(found["label"][sure], model.predict(X)[sure])
 
 
 @pytest.mark.parametrize("n_groups", [2, 9])  # of many the group is estimated without the class
