@@ -321,10 +321,13 @@ def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
     """Compute the metrics of scores; each resample takes a pass over the rows."""
     scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
     base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
-    codes = scored.groups.cells.codes[0]
-    picks = [
-        base * resampled_counts(codes, asked.rng, rows.counts) for _ in range(asked.n_bootstrap)
-    ]
+    cells, there = scored.groups.cells, np.flatnonzero(base > 0)
+    counts = None if rows.counts is None else rows.counts[there]
+    picks = np.zeros((asked.n_bootstrap, base.size))
+    for pick in picks:
+        pick[there] = base[there] * resampled_counts(cells.codes[0][there], asked.rng, counts)
+    # Groups of a further attribute may be in none of the rows of a resample.
+    is_whole = [bool(cells.sums(pick)[scored.groups.compared].all()) for pick in picks]
     found = {}
     for metric, needs_y_true in _SCORE_METRICS.items():
         extra: dict[str, Any] = {}
@@ -341,7 +344,9 @@ def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
                 agg=asked.agg,
                 **extra,
             )
-            for weights in [scored.weights, *picks]
+            if is_defined
+            else np.nan
+            for weights, is_defined in zip([scored.weights, *picks], [True, *is_whole], strict=True)
         ]
         found[metric.__name__] = _Measured(values[0], np.array(values[1:]))
     return found

@@ -274,6 +274,40 @@ def test_fairness_report_within_strata():
     assert error == pytest.approx(draws.std(), rel=0.15)
 
 
+def test_errors_of_scores_are_known_although_a_resample_lacks_a_rare_group():
+    rng = np.random.default_rng(0)
+    n, y = 80, np.tile([0, 1], 40)
+    groups = pd.DataFrame({"sex": rng.choice(["f", "m"], n), "age": np.repeat(["a", "b"], 40)})
+    groups.loc[[0, 1, 2], "age"] = "rare"
+    scores = rng.random(n)
+    given = {"sensitive_features": groups, "intersectional": False}
+    report = fairness_report(y, None, y_score=scores, random_state=0, **given)
+    assert np.isfinite(report[["value", "standard_error"]].to_numpy()).all()
+    value = skfair.metrics.wasserstein_gap(None, scores, **given)
+    assert report.loc["wasserstein_gap", "value"] == pytest.approx(value)
+
+
+def test_rows_of_weight_0_do_not_change_the_errors():
+    rng = np.random.default_rng(1)
+    n, extra = 60, 200
+    y, pred = rng.integers(0, 2, (2, n + extra))
+    scores, group = rng.random(n + extra), rng.choice(["f", "m", "x"], n + extra)
+    weight = np.append(rng.random(n) + 0.1, np.zeros(extra))
+    whole, few = (
+        fairness_report(
+            y[:k],
+            pred[:k],
+            y_score=scores[:k],
+            sensitive_features=group[:k],
+            sample_weight=weight[:k],
+            n_bootstrap=50,
+            random_state=0,
+        )
+        for k in (n + extra, n)
+    )
+    pd.testing.assert_frame_equal(pd.DataFrame(whole), pd.DataFrame(few))
+
+
 def test_string_labels():
     y, p, _, groups, _ = case()
     names = np.array(["denied", "granted"])
