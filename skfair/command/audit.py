@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_random_state
 
+from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
 from skfair.report.audit import Audit, audit_tally
 from skfair.report.reading import Given, TaskName, check_given, range_of_scores, read_rows, task_of
@@ -27,7 +28,13 @@ from skfair.report.tasks import Numbers, Task, look_like_scores
 from skfair.report.views import Options
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import listed
-from skfair.utils.validation import check_labels, check_number, check_probability, check_scores
+from skfair.utils.validation import (
+    check_labels,
+    check_number,
+    check_probability,
+    check_scores,
+    check_weights,
+)
 
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -149,10 +156,12 @@ def _survey(table: Table) -> Survey | None:
     columns = table.columns
     levels: dict[str, set[object]] = {name: set() for name in columns.labels}
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
-    has_fractions, n_rows, are_numbers = False, 0, set()
+    has_fractions, has_weight, n_rows, are_numbers = False, columns.weight is None, 0, set()
     low, high = np.inf, -np.inf
     for block in table.blocks():
         n_rows += len(block)
+        counted = _counted(block, columns.weight)
+        has_weight |= bool(counted.any())
         for name in columns.labels:
             labels = block[name]
             are_numbers.add(labels.dtype.kind in "biuf")
@@ -174,13 +183,24 @@ def _survey(table: Table) -> Survey | None:
         # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
         are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
         if ranged is not None and are_scores and len(block):
-            scores = check_scores(block[ranged], ranged)
-            low, high = min(low, float(scores.min())), max(high, float(scores.max()))
+            scores = check_scores(block[ranged], ranged)[counted]
+            low = min(low, float(scores.min(initial=np.inf)))
+            high = max(high, float(scores.max(initial=-np.inf)))
     if not n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
+    if not has_weight:
+        raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
     return Survey(levels, has_fractions, range_of_scores((low, high)))
+
+
+def _counted(block: pd.DataFrame, weight: str | None) -> BoolArray:
+    """Return which rows of a block have weight; it may be none of them."""
+    if weight is None or not len(block):
+        return np.ones(len(block), bool)
+    weights = check_weights(block[weight], len(block), are_all=False)
+    return np.asarray(weights) > 0
 
 
 def _task(survey: Survey, name: TaskName, positive: str) -> Task:
@@ -232,6 +252,6 @@ def _tally(
         )
     )
     check_given(given, None, None)
-    rows = read_rows(given, task, threshold)
+    rows = read_rows(given, task, threshold, are_all=False)
     within = block[columns.within] if columns.within else None
     return tally_rows(rows, task, block[columns.groups], within, survey.score_range)

@@ -367,7 +367,12 @@ def audit(
     rows = read_rows(given, found, threshold)
     like = y_true if hasattr(y_true, "index") else y_pred
     tally = tally_rows(
-        rows, found, sensitive_features, conditional_on, range_of_scores(rows.score), like=like
+        rows,
+        found,
+        sensitive_features,
+        conditional_on,
+        range_of_scores(rows.score, rows.weights),
+        like=like,
     )
     return audit_tally(tally, found, options, title)
 

@@ -56,7 +56,9 @@ def steps_of(
         given = Given(y, predicted, None, predictions[0], sample_weight)
         found = find_task(given, task, pos_label)
         rows = read_rows(given, found, None)
-        tally = tally_rows(rows, found, sensitive_features, None, range_of_scores(rows.score))
+        tally = tally_rows(
+            rows, found, sensitive_features, None, range_of_scores(rows.score, rows.weights)
+        )
         table = rates_table(tally, views_of(tally), 0.95)
         plain = table["measure"].str.partition("[")[0]
         kept = table[plain.isin([*SHOWN, *SHOWN_OF_CLASSES, *SHOWN_OF_NUMBERS])]

@@ -109,8 +109,8 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
     return Binary(classes, pos_label)
 
 
-def read_rows(given: Given, task: Task, threshold: float | None) -> Rows:
-    """Return the columns as codes and numbers."""
+def read_rows(given: Given, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
+    """Return the columns as codes and numbers; some of the rows may have no weight at all."""
     y_true, y_pred, y_score, before, sample_weight = given
     score = None if y_score is None else check_scores(y_score)
     true = None if y_true is None else task.codes(y_true, "y_true")
@@ -125,13 +125,18 @@ def read_rows(given: Given, task: Task, threshold: float | None) -> Rows:
         task.targets(true[:0])  # raises where a single score means nothing
     if score is None and predicted is not None and not task.classes:
         score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
-    weights = check_weights(sample_weight, n_rows)
+    weights = check_weights(sample_weight, n_rows, are_all=are_all)
     earlier = None if before is None else task.codes(before, "before")
     return Rows(true, predicted, earlier, score, weights)
 
 
-def range_of_scores(score: Any) -> tuple[float, float]:
-    """Return the range over which scores are counted: from 0 to 1 if they are probabilities."""
+def range_of_scores(score: Any, weights: Any = None) -> tuple[float, float]:
+    """Return the range over which scores are counted: from 0 to 1 if they are probabilities.
+
+    Rows of weight 0 do not count.
+    """
+    if score is not None and weights is not None:
+        score = score[weights > 0]
     if score is None or not len(score):
         return 0.0, 1.0
     low, high = float(np.min(score)), float(np.max(score))

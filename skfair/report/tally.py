@@ -163,7 +163,8 @@ def _bin_scores(
     """Count scores by cell and bin."""
     low, high = score_range
     high = high if high > low else low + 1.0
-    bins = ((score - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
+    inside = np.clip(score, low, high)  # rows of weight 0 may be elsewhere
+    bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     joint, kept = _numbered(cells * N_BINS + bins, n_cells * N_BINS)
     place = np.divmod(kept, N_BINS)
 

@@ -251,6 +251,33 @@ def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fra
         )
 
 
+def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
+    frame = frame.assign(weight=np.where(np.arange(len(frame)) < 400, 0, frame["weight"]))
+    frame.loc[0, "score"] = 7.0  # of a row without weight: the others are probabilities
+    frame.to_csv(tmp_path / "file.csv", index=False)
+    command = [*USUAL, "--score", "score", "--groups", "sex", "--weight", "weight"]
+    out = tmp_path / "found.json"
+    command = ["audit", str(tmp_path / "file.csv"), *command, "--out", str(out)]
+    assert main([*command, "--block-rows", "100"]) == 0
+    kept = frame[frame["weight"] > 0]
+    found = audit(
+        kept["paid"],
+        kept["approved"],
+        kept["score"],
+        sensitive_features=kept[["sex"]],
+        sample_weight=kept["weight"],
+        pos_label="yes",
+    )
+    rates = pd.DataFrame(json.loads(out.read_text())["rates"]).drop(columns="n").astype(object)
+    expected = pd.DataFrame(found.to_dict()["rates"]).drop(columns="n").astype(object)
+    assert len(rates) == len(expected)
+    assert "calibration_error" in set(rates["measure"])
+    pd.testing.assert_frame_equal(rates, expected, check_exact=False)
+    frame.assign(weight=0).to_csv(tmp_path / "file.csv", index=False)
+    assert main(command) == 2
+    assert "weight' is 0 in every row" in capsys.readouterr().err
+
+
 def test_conditions():
     one = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
     assert (one.view, one.metric) == ("sex x age", "equal_opportunity_difference[a > b]")

@@ -208,6 +208,24 @@ def test_calibration_is_plain_averaging():
     assert [sum(shares) for shares in densities["shares"]] == pytest.approx([1.0] * len(densities))
 
 
+def test_a_score_of_weight_0_does_not_change_how_scores_are_counted():
+    frame, y, pred, score = people()
+    weight = np.ones(len(y))
+    found = FEW(y, pred, score, sensitive_features=frame, sample_weight=weight)
+    score, weight = np.append(score, 1e200), np.append(weight, 0.0)
+    frame = pd.concat([frame, frame[:1]], ignore_index=True)
+    more = FEW(
+        np.append(y, 1), np.append(pred, 1), score, sensitive_features=frame, sample_weight=weight
+    )
+    pd.testing.assert_frame_equal(more.calibration, found.calibration)
+    pd.testing.assert_frame_equal(more.densities, found.densities)
+    of_scores = [
+        one.rates[one.rates["measure"].isin(["auc", "calibration_error"])].drop(columns="n")
+        for one in (more, found)
+    ]
+    pd.testing.assert_frame_equal(*of_scores)
+
+
 def test_before_and_after():
     A, y, p, score = people()
     then = (score > 0.35).astype(int)
