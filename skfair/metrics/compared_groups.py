@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
+from skfair.groups.attributes import CONTROL, check_alignment
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
@@ -187,8 +188,14 @@ def checked_rows(
     *,
     n_samples: int,
     like: object,
+    predictions: object = None,
 ) -> tuple[ComparedGroups, FloatArray | None]:
-    """Read what every metric takes besides labels and scores: groups, strata and weights."""
+    """Read what every metric takes besides labels and scores: groups, strata and weights.
+
+    Rows are in the order of ``like`` and of the ``predictions``.
+    """
+    check_alignment(sensitive_features, predictions)
+    check_alignment(control_features, predictions, CONTROL)
     weights = check_weights(sample_weight, n_samples)
     groups = compared_groups(
         sensitive_features,

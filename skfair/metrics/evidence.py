@@ -235,4 +235,5 @@ def _table(sample: Sample, spec: LabelSpec, weights: FloatArray | None) -> Label
     if spec.rates == ("accuracy",):
         return correct_table(sample.y_true, sample.y_pred, *rows)
     y_true = sample.y_true if spec.uses_y_true else None
-    return label_table(y_true, sample.y_pred, *rows, pos_label=sample.pos_label)
+    like = sample.y_true
+    return label_table(y_true, sample.y_pred, *rows, pos_label=sample.pos_label, like=like)

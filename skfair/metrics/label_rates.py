@@ -70,6 +70,7 @@ def label_table(
     intersectional: bool = True,
     *,
     pos_label: ClassLabel = 1,
+    like: object = None,  # what tells the order of the rows besides
 ) -> LabelTable:
     """Count the rows by cell, true class and predicted class in one pass: O(n)."""
     predicted = check_labels(y_pred, "y_pred")
@@ -80,7 +81,8 @@ def label_table(
         joint = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
         joint += positive_codes(predicted, "y_pred", pos_label, true.levels)
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred)
+    like = y_true if hasattr(y_true, "index") else like
+    return _count(joint, groups, like if hasattr(like, "index") else y_pred, y_pred)
 
 
 def correct_table(
@@ -102,11 +104,15 @@ def correct_table(
     same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
     joint = 2 + (true.codes == same_code[predicted.codes])
     groups = (sensitive_features, control_features, sample_weight, intersectional)
-    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred)
+    return _count(joint, groups, y_true if hasattr(y_true, "index") else y_pred, y_pred)
 
 
-def _count(joint: IntArray, groups: tuple[Any, Any, Any, bool], like: object) -> LabelTable:
-    compared, weights = checked_rows(*groups, n_samples=joint.size, like=like)
+def _count(
+    joint: IntArray, groups: tuple[Any, Any, Any, bool], like: object, predictions: object
+) -> LabelTable:
+    compared, weights = checked_rows(
+        *groups, n_samples=joint.size, like=like, predictions=predictions
+    )
     counts = compared.cells.cross_counts(joint, 4, weights)
     return LabelTable(counts.reshape(-1, 2, 2), compared)
 

@@ -374,7 +374,8 @@ def _table(
         return correct_table(y_true, y_pred, *groups)
     if spec.uses_y_true and y_true is None:
         raise ValueError(f"{name} needs y_true, got None.")
-    return label_table(y_true if spec.uses_y_true else None, y_pred, *groups, pos_label=pos_label)
+    used = y_true if spec.uses_y_true else None
+    return label_table(used, y_pred, *groups, pos_label=pos_label, like=y_true)
 
 
 def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:

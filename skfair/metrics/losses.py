@@ -268,7 +268,9 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     return _difference([_means(rows.scores, rows)], rows.groups, reference, agg)
 
 

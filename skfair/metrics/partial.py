@@ -73,7 +73,9 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     intervals = rows.groups.intervals(interval)
     return rows.gap(
         lambda s, i, j, start: s.largest_gaps(levels_at(intervals, s, start, normalize), i, j), agg
@@ -112,7 +114,9 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -169,7 +173,9 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:

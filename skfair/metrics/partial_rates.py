@@ -57,7 +57,9 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     intervals = rows.groups.intervals(interval)
     is_above = rows.scores > threshold
     values = is_above.astype(float) if rows.weights is None else is_above * rows.weights

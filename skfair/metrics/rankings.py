@@ -79,6 +79,8 @@ def ranked_rows(
     query_id: ColumnLike,
     sensitive_features: ColumnsLike | GroupEncoding | None,
     intersectional: bool = True,
+    *,
+    like: object = None,
 ) -> RankedRows:
     """Check scores, grades, queries and groups together; None stands for grades of 0, one group."""
     if is_lazy(y_true, y_score, query_id, sensitive_features):
@@ -92,8 +94,12 @@ def ranked_rows(
     codes, names = check_labels(query_id, "query_id", n)
     groups = one_group(n)
     if sensitive_features is not None:
+        named = (one for one in (y_score, y_true, like, query_id) if hasattr(one, "index"))
         groups = encode_groups(
-            sensitive_features, n_samples=n, intersectional=intersectional, like=y_score
+            sensitive_features,
+            n_samples=n,
+            intersectional=intersectional,
+            like=next(named, None),
         )
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
     return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)
@@ -177,7 +183,7 @@ def exposure_gap(
     ... )  # 1 - 1 / log2(3)
     0.369...
     """
-    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional)
+    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional, like=y_true)
     return _aggregated(rows, exposure_gaps(rows, k), aggregate, zero_division)
 
 
@@ -209,7 +215,7 @@ def rank_gap(
     >>> round(rank_gap(None, [2.0, 1.0], query_id=[0, 0], sensitive_features=["f", "m"]), 3)
     0.113
     """
-    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional)
+    rows = ranked_rows(None, y_score, query_id, sensitive_features, intersectional, like=y_true)
     return _aggregated(rows, rank_gaps(rows, k), aggregate, zero_division)
 
 

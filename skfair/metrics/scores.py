@@ -67,7 +67,7 @@ def scored_rows(
     scores = check_scores(y_score)
     given = (sensitive_features, control_features, sample_weight, intersectional)
     like = like if hasattr(like, "index") else y_score
-    groups, weights = checked_rows(*given, n_samples=scores.size, like=like)
+    groups, weights = checked_rows(*given, n_samples=scores.size, like=like, predictions=y_score)
     if weights is not None and groups.strata is None:
         groups.cells.check_nonempty(sample_weight=weights)
     return ScoredRows(scores, groups, weights)
@@ -97,7 +97,9 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     return rows.gap(lambda s, first, second, _: s.areas_between(s.rank, first, second), agg)
 
 
@@ -130,7 +132,9 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     return rows.gap(lambda s, first, second, _: s.largest_gaps(s.rank, first, second), agg)
 
 
@@ -159,7 +163,9 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    rows = scored_rows(y_score, sensitive_features, control_features, sample_weight, intersectional)
+    rows = scored_rows(
+        y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
+    )
     return rows.gap(lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
 

@@ -365,14 +365,14 @@ def audit(
     check_given(given, sensitive_features, conditional_on)
     found = find_task(given, task, pos_label)
     rows = read_rows(given, found, threshold)
-    like = y_true if hasattr(y_true, "index") else y_pred
+    named = (one for one in (y_true, y_pred, y_score, before) if hasattr(one, "index"))
     tally = tally_rows(
         rows,
         found,
         sensitive_features,
         conditional_on,
         range_of_scores(rows.score, rows.weights),
-        like=like,
+        like=next(named, None),
     )
     return audit_tally(tally, found, options, title)
 

@@ -344,3 +344,33 @@ def test_the_noise_floor_deals_groups_out_within_strata():
 
     skfair.metrics.noise_floor(smallest, None, p, n_permutations=5, **given)
     assert sizes == [[np.sum((sex == "f") & (job == s)) for s in "xy"]] * 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "demographic_parity_difference",
+        "accuracy_parity_difference",
+        "statistical_parity_gap",
+        "wasserstein_gap",
+        "group_auc_gap",
+        "mean_score_difference",
+        "intra_group_pairwise_gap",
+        "pair_error_gap",
+        "exposure_gap",
+    ],
+)
+def test_groups_in_the_order_of_neither_labels_nor_predictions_are_refused(name):
+    rng = np.random.default_rng(0)
+    metric, index = getattr(skfair.metrics, name), rng.permutation(60)
+    y, pred = (pd.Series(rng.integers(0, 2, 60), index=index) for _ in range(2))
+    groups = pd.Series(np.tile(["f", "m"], 30), index=index)
+    more = {"query_id": np.repeat([0, 1], 30)} if name in ("pair_error_gap", "exposure_gap") else {}
+    assert metric(y, pred, sensitive_features=groups, **more) >= 0
+    shuffled = groups.sample(frac=1, random_state=0)
+    for true, predicted in [(y, pred.to_numpy()), (y.to_numpy(), pred), (y, pred)]:
+        with pytest.raises(ValueError, match="different order"):
+            metric(true, predicted, sensitive_features=shuffled, **more)
+    if not more:
+        with pytest.raises(ValueError, match="different order"):
+            metric(y, pred.loc[shuffled.index], sensitive_features=groups)

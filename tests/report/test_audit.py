@@ -226,6 +226,13 @@ def test_a_score_of_weight_0_does_not_change_how_scores_are_counted():
     pd.testing.assert_frame_equal(*of_scores)
 
 
+def test_groups_in_another_order_than_the_scores_are_refused():
+    frame, y, _, score = people(200)
+    shuffled = frame.sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match="different order"):
+        FEW(y, None, pd.Series(score), threshold=0.5, sensitive_features=shuffled)
+
+
 def test_before_and_after():
     A, y, p, score = people()
     then = (score > 0.35).astype(int)
