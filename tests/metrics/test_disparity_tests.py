@@ -272,6 +272,26 @@ def test_control_features_compare_within_strata_and_reference_overall_is_a_small
     assert overall.statistic == pytest.approx(metric)
 
 
+@pytest.mark.parametrize(
+    "name", ["demographic_parity", "equal_opportunity", "equalized_odds", "accuracy_parity"]
+)
+def test_rows_weigh_in_the_rest_what_they_weigh_in_the_sample(name):
+    y, pred, groups = census()
+    race = groups["race"].to_numpy()
+    rng = np.random.default_rng(3)
+    w = rng.exponential(size=len(y)) * np.where(race == race[0], 5.0, 1.0)
+    w *= rng.random(len(y)) > 0.1
+    given = {"sensitive_features": race, "sample_weight": w, "reference": "overall"}
+    found = disparity_test(name, y, pred, max_disparity=0.1, **given)
+    metric = getattr(metrics, f"{name}_difference")
+    assert found.statistic == pytest.approx(metric(y, pred, **given), abs=1e-12)
+    if name == "demographic_parity":
+        for pair in found.pairs.itertuples():
+            rest = race != pair.first
+            assert pair.rate_second == pytest.approx(np.average(pred[rest], weights=w[rest]))
+            assert pair.n_second <= w[rest].sum() ** 2 / (w[rest] ** 2).sum() + 1e-9
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_dask_collections_give_the_same_answer(weighted):
     da = pytest.importorskip("dask.array")
