@@ -239,7 +239,7 @@ def encode_groups(
         check_missing(one, name, role)
         check_discrete(one, name, values, role)
     if len(found) > 1 and intersectional:
-        return _encode_intersections(names, found)
+        return _encode_intersections(names, found, role)
     sizes = [len(one.levels) for one in found]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     codes = np.ascontiguousarray(
@@ -252,7 +252,8 @@ def encode_groups(
     counts = np.concatenate(
         [np.bincount(one.codes, minlength=len(one.levels)) for one in found]
     ).astype(np.int64)
-    return GroupEncoding(codes, GroupLevels(names, levels, None, group_names, offsets), counts)
+    known = GroupLevels(names, levels, None, group_names, offsets, role)
+    return GroupEncoding(codes, known, counts)
 
 
 def one_group(n_samples: int) -> GroupEncoding:
@@ -261,7 +262,9 @@ def one_group(n_samples: int) -> GroupEncoding:
     return GroupEncoding(np.zeros((1, n_samples), np.int64), levels, np.array([n_samples]))
 
 
-def _encode_intersections(names: tuple[str, ...], found: list[Factorized]) -> GroupEncoding:
+def _encode_intersections(
+    names: tuple[str, ...], found: list[Factorized], role: Role
+) -> GroupEncoding:
     """Cross the attributes; only intersections that occur become groups."""
     levels = tuple(one.levels for one in found)
     codes, combinations = number_tuples(
@@ -274,7 +277,7 @@ def _encode_intersections(names: tuple[str, ...], found: list[Factorized]) -> Gr
     offsets = np.array([0, len(group_names)])
     return GroupEncoding(
         codes[None, :],
-        GroupLevels(names, levels, combinations, group_names, offsets),
+        GroupLevels(names, levels, combinations, group_names, offsets, role),
         np.bincount(codes, minlength=len(group_names)).astype(np.int64),
     )
 

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from skfair._typing import ColumnsLike, IntArray
-from skfair.groups.attributes import Columns, check_length, check_missing, read_columns
+from skfair.groups.attributes import (
+    SENSITIVE,
+    Columns,
+    Role,
+    check_length,
+    check_missing,
+    read_columns,
+)
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
 
@@ -31,6 +38,7 @@ class GroupLevels:
     # First group number of each attribute, then the number of groups. An intersection counts
     # as one attribute
     offsets: IntArray
+    role: Role = SENSITIVE  # what errors call the attributes
 
     @property
     def n_groups(self) -> int:
@@ -78,19 +86,20 @@ class GroupLevels:
         A level, or an intersection, that was not there at fit raises a ``ValueError``, or gets the
         number -1 with ``allow_unseen``.
         """
-        columns = read_columns(sensitive_features)
-        check_length(columns, n_samples)
+        role = self.role
+        columns = read_columns(sensitive_features, role)
+        check_length(columns, n_samples, role)
         if len(columns) != len(self.levels):
             raise ValueError(
-                f"sensitive_features has {len(columns)} columns but the groups were learned from "
+                f"{role.argument} has {len(columns)} columns but the groups were learned from "
                 f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
             )
-        if _named(self.attributes, {name for name, _ in columns}):
-            columns = _in_order(columns, self.attributes)
+        if self._named({name for name, _ in columns}):
+            columns = self._in_order(columns)
         codes = np.empty((len(columns), len(columns[0][1])), np.int64)
         for a, (name, values) in enumerate(columns):
             found = factorize(values)
-            check_missing(found, self.attributes[a] if name is None else name)
+            check_missing(found, self.attributes[a] if name is None else name, role)
             codes[a] = self._known_levels(found, a, allow_unseen)[found.codes]
         if self.combinations is None:
             return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
@@ -98,6 +107,25 @@ class GroupLevels:
         numbers = np.full((1, codes.shape[1]), -1)
         numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen)
         return numbers
+
+    def _named(self, given: set[str | None]) -> bool:
+        """Whether columns are matched by name: they have names, and attributes had them at fit."""
+        number = self.role.argument.removesuffix("s")
+        were_numbered = all(name == f"{number}_{i}" for i, name in enumerate(self.attributes))
+        return None not in given and (not were_numbered or given == set(self.attributes))
+
+    def _in_order(self, columns: Columns) -> Columns:
+        """Put named columns into the order of fit; a renamed single column is accepted."""
+        by_name = dict(columns)
+        if len(self.attributes) == 1:
+            return columns
+        missing = [name for name in self.attributes if name not in by_name]
+        if missing:
+            raise ValueError(
+                f"{self.role.argument} has no column {missing[0]!r}. The groups were learned from "
+                f"{listed(self.attributes)}."
+            )
+        return [(name, by_name[name]) for name in self.attributes]
 
     def _known_levels(
         self, found: Factorized, attribute: int, allow_unseen: bool = False
@@ -107,7 +135,7 @@ class GroupLevels:
         unseen = [level for level in found.levels if level not in position]
         if unseen and not allow_unseen:
             raise ValueError(
-                f"Sensitive attribute {self.attributes[attribute]!r} has "
+                f"{self.role.attribute} {self.attributes[attribute]!r} has "
                 f"{plural(len(unseen), 'level')} that did not occur at fit: {listed(unseen)}. "
                 f"Known levels: {listed(self.levels[attribute])}. Fit on data that contain "
                 "every group, or map new levels to a known one."
@@ -156,23 +184,3 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
 def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:
     """Return the readable name of an intersection."""
     return ", ".join(f"{a}={level}" for a, level in zip(attributes, levels, strict=True))
-
-
-def _named(attributes: tuple[str, ...], given: set[str | None]) -> bool:
-    """Whether columns are matched by name: they have names, and attributes had them at fit."""
-    were_numbered = all(name == f"sensitive_feature_{i}" for i, name in enumerate(attributes))
-    return None not in given and (not were_numbered or given == set(attributes))
-
-
-def _in_order(columns: Columns, attributes: tuple[str, ...]) -> Columns:
-    """Put named columns into the order of fit; a renamed single column is accepted."""
-    by_name = dict(columns)
-    if len(attributes) == 1:
-        return columns
-    missing = [name for name in attributes if name not in by_name]
-    if missing:
-        raise ValueError(
-            f"sensitive_features has no column {missing[0]!r}. The groups were learned from "
-            f"{listed(attributes)}."
-        )
-    return [(name, by_name[name]) for name in attributes]

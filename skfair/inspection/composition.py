@@ -214,7 +214,7 @@ class ClusterCompositionDisplay:
         n_clusters = len(self.cluster_names)
         n_attributes = int(self.attribute_of_group.max()) + 1
         width = _BAR_WIDTH / n_attributes
-        sizes = [f"n = {size:,g}" for size in self.sizes]
+        sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
         letters = max(len(text) for text in [*self.cluster_names, *sizes])
         room = max((letters + 1) * _LETTER, 0.25 * n_attributes) * n_clusters
         beside = _LETTER * max(12, *map(len, self.group_names)) + 0.7  # the legend

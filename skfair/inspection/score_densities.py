@@ -335,7 +335,11 @@ class GroupScoreDisplay:
                 for g, values in enumerate(self.scores)
             ]
         try:
-            edges = np.histogram_bin_edges(np.concatenate(self.scores), bins=bins)
+            counted = [
+                values if (weights := self._weights_of(g)) is None else values[weights > 0]
+                for g, values in enumerate(self.scores)
+            ]
+            edges = np.histogram_bin_edges(np.concatenate(counted), bins=bins)
         except ValueError as error:
             raise ValueError(f"bins={bins!r} does not fit the scores (y_score): {error}") from error
         return [histogram(v, self._weights_of(g), edges) for g, v in enumerate(self.scores)]

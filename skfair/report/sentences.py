@@ -111,7 +111,7 @@ def levelling_down(rates: pd.DataFrame) -> list[str]:
         now, then = own["selection_rate"], own["before:selection_rate"]
         if (now <= then).all() and np.ptp(now) < np.ptp(then):
             found.append(
-                f"{view}: the groups came closer by selecting fewer people of each (levelling "
+                f"{view}: the groups came closer because fewer people are selected (levelling "
                 "down); no group is selected more often than before."
             )
     return found

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skfair.groups.attributes import CONTROL
+from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
 
 
@@ -46,3 +48,17 @@ def test_other_order_of_the_index():
     X = pd.DataFrame({"a": [1, 2, 3]})
     with pytest.raises(ValueError, match="control_features and the data have the same index .* st"):
         read_strata(pd.Series(["p", "q", "p"], index=[2, 1, 0]), like=X)
+
+
+def test_new_rows_are_matched_and_errors_name_control_features():
+    rows = [["law", 0], ["sales", 1]]
+    levels = encode_groups(rows, role=CONTROL).levels
+    frame = pd.DataFrame({"work": ["sales", "law"], "site": [1, 0]})  # no names at fit: by place
+    assert levels.encode(frame)[0].tolist() == [1, 0]
+    with pytest.raises(ValueError, match="^Control attribute 'control_feature_0' has 1 level"):
+        levels.encode([["art", 0]])
+    with pytest.raises(ValueError, match="^control_features has 1 columns"):
+        levels.encode(["law"])
+    named = encode_groups(frame.astype(str), role=CONTROL).levels
+    with pytest.raises(ValueError, match="^control_features has no column 'site'"):
+        named.encode(frame.astype(str).rename(columns={"site": "place"}))

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.pipeline import make_pipeline
@@ -61,6 +62,16 @@ def test_weights_and_clusters_without_weight(sample):
     assert_allclose(display.shares[0, 1], np.average(group[row] == "a", weights=weights[row]))
     assert_allclose(display.sizes[1], weights[row].sum())
     assert_allclose(display.overall_shares[2], np.average(group == "c", weights=weights))
+
+
+def test_large_sizes_are_written_in_full(sample):
+    labels, group = sample
+    weights = np.full(len(labels), 1_234_567 / (labels == "x").sum())
+    display = ClusterCompositionDisplay.from_labels(
+        labels, sensitive_features=group, sample_weight=weights
+    )
+    texts = " ".join(text.get_text() for text in display.ax_.findobj(Text))
+    assert "n = 1,234,567" in texts
 
 
 def test_two_attributes(sample, render, legend_of):

@@ -49,6 +49,19 @@ def test_bandwidth_and_weights(sample, bw_method, unit):
     assert_allclose(heights, expected(x))
 
 
+def test_bins_are_spread_over_scores_that_count(sample):
+    scores, group = sample
+    far, weights = np.append(scores, 1e6), np.append(np.ones(100), 0.0)
+    shown = [
+        GroupScoreDisplay.from_predictions(
+            None, values, sensitive_features=groups, sample_weight=w, kind="hist", bins=10
+        ).curves_[0]
+        for values, groups, w in ((scores, group, None), (far, np.append(group, "a"), weights))
+    ]
+    assert_allclose(shown[1].get_data().edges, shown[0].get_data().edges)
+    assert_allclose(shown[1].get_data().values, shown[0].get_data().values)
+
+
 def test_large_samples_are_counted_first_and_look_the_same():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=2 * module._N_BINS)
