@@ -109,7 +109,8 @@ def make_ranking_queries(
             f"n_features - 1 = {n_features - 1}."
         )
     rng = check_random_state(random_state)
-    n_rows = int(n_queries) * int(n_documents)
+    n_queries, n_informative = int(n_queries), int(n_informative)  # True is 1
+    n_rows = n_queries * int(n_documents)
     query_id = np.repeat(np.arange(n_queries), n_documents)
     own = rng.normal(size=(n_rows, n_features))
     weights = rng.normal(size=n_informative)

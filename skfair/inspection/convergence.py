@@ -213,7 +213,7 @@ class ConvergenceDisplay:
 
     def _steps(self, x: str) -> FloatArray:
         """Return what runs from left to right."""
-        if x not in _AXES:
+        if not isinstance(x, str) or x not in _AXES:
             raise ValueError(f"x must be 'iteration', 'passes' or 'seconds', got {x!r}.")
         if x in self.history:
             return self.history[x]

@@ -275,6 +275,15 @@ def test_sparse_features(blobs):
         )
 
 
+@pytest.mark.parametrize("affinity", ["rbf", "landmark", "nystroem", "laplacian"])
+def test_new_rows_may_be_sparse(blobs, affinity):
+    X, _, sex = blobs
+    model = FairSpectralClustering(3, affinity=affinity, random_state=0)
+    model.fit(X, sensitive_features=sex)
+    for form in (sparse.csr_array, sparse.coo_array):
+        assert np.array_equal(model.predict(form(X)), model.predict(X))
+
+
 def test_disconnected_graph_and_rows_alone():
     """Four components of which the fair clustering joins two and two; some rows have no edge."""
     block = np.ones((10, 10))

@@ -51,3 +51,9 @@ def test_without_noise_the_grades_are_those_of_the_merit():
 def test_the_quality_score_is_never_informative():
     with pytest.raises(ValueError, match="at most n_features - 1 = 4"):
         make_ranking_queries(2, 3, 5, n_informative=5)
+
+
+def test_true_is_one():
+    one = make_ranking_queries(1, 20, 5, n_informative=1, random_state=0)
+    same = make_ranking_queries(True, 20, 5, n_informative=True, random_state=0)
+    assert all(np.array_equal(a, b) for a, b in zip(one, same, strict=True))

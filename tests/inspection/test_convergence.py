@@ -183,6 +183,8 @@ def test_wrong_arguments(history):
         ValueError, match="x must be 'iteration', 'passes' or 'seconds', got 'time'"
     ):
         display.plot(x="time")
+    with pytest.raises(ValueError, match=r"x must be 'iteration', .*, got array"):
+        display.plot(x=np.array([0.5]))
     with pytest.raises(ValueError, match="no column 'seconds', only 'objective'. Use x='iter"):
         ConvergenceDisplay(history={"objective": [1]}).plot(x="seconds")
     _, ax = plt.subplots()

@@ -74,6 +74,11 @@ class Rbf(Affinity):
         return DenseWeights(kernel.matrix(), is_psd=True, new_rows=kernel)
 
 
+def dense(X: Rows) -> NDArray[Any]:
+    """Return rows as an array: new ones may be sparse where those of the fit were not."""
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+
+
 class RbfKernel:
     """``exp(-gamma |x - y|^2)`` between rows and the rows of the fit."""
 
@@ -85,7 +90,7 @@ class RbfKernel:
         self._columns = np.ascontiguousarray(self._scaled(X).T)
 
     def _scaled(self, X: Rows) -> NDArray[Any]:
-        return np.ascontiguousarray((np.asarray(X) - self._mean) * self._unit, dtype=self._dtype)
+        return np.ascontiguousarray((dense(X) - self._mean) * self._unit, dtype=self._dtype)
 
     def __call__(self, X: Rows) -> NDArray[Any]:
         """Return the weights of rows to the rows of the fit."""

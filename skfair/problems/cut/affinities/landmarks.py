@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Rows
-from skfair.problems.cut.affinities.kernels import RbfKernel
+from skfair.problems.cut.affinities.kernels import RbfKernel, dense
 from skfair.problems.cut.affinity import AFFINITIES, Affinity
 from skfair.problems.cut.weights import FactoredWeights
 
@@ -110,7 +110,7 @@ class LandmarkFactor:
         self._roots: NDArray[Any] | None = None
 
     def _centred(self, X: Rows) -> NDArray[Any]:
-        return np.ascontiguousarray(np.asarray(X) - self._mean, dtype=self._dtype)
+        return np.ascontiguousarray(dense(X) - self._mean, dtype=self._dtype)
 
     @property
     def rank(self) -> int:
