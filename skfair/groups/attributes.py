@@ -32,6 +32,7 @@ class Role(NamedTuple):
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
+ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 
 # More levels than this in a numeric attribute mean a continuous quantity, not groups.
 MAX_NUMERIC_LEVELS = 50

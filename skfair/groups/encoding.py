@@ -252,7 +252,7 @@ def encode_groups(
     counts = np.concatenate(
         [np.bincount(one.codes, minlength=len(one.levels)) for one in found]
     ).astype(np.int64)
-    known = GroupLevels(names, levels, None, group_names, offsets, role)
+    known = GroupLevels(names, levels, None, group_names, offsets, role.argument)
     return GroupEncoding(codes, known, counts)
 
 
@@ -277,7 +277,7 @@ def _encode_intersections(
     offsets = np.array([0, len(group_names)])
     return GroupEncoding(
         codes[None, :],
-        GroupLevels(names, levels, combinations, group_names, offsets, role),
+        GroupLevels(names, levels, combinations, group_names, offsets, role.argument),
         np.bincount(codes, minlength=len(group_names)).astype(np.int64),
     )
 

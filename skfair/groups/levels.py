@@ -14,6 +14,7 @@ import numpy as np
 
 from skfair._typing import ColumnsLike, IntArray
 from skfair.groups.attributes import (
+    ROLES,
     SENSITIVE,
     Columns,
     Role,
@@ -38,7 +39,12 @@ class GroupLevels:
     # First group number of each attribute, then the number of groups. An intersection counts
     # as one attribute
     offsets: IntArray
-    role: Role = SENSITIVE  # what errors call the attributes
+    argument: str = SENSITIVE.argument  # what the attributes are passed as
+
+    @property
+    def role(self) -> Role:
+        """What errors call the attributes."""
+        return ROLES[self.argument]
 
     @property
     def n_groups(self) -> int:
