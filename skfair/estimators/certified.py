@@ -13,7 +13,7 @@ its gaps are larger by half a standard error. So the last certified step is take
 of the folds keep the limits with what the mean changes. That is measured on the training rows, of
 which each was seen by all models but one; but what the models disagree on there is nearly what they
 disagree on elsewhere (measured and true changes have a correlation of .9: 40 samples, n=20,000).
-Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 1 of 54 with it (trees, half
+Equalized odds .05 was exceeded in 20 of 196 fits without this, and in 3 of 114 with it (trees, half
 positive, n=20,000).
 """
 
