@@ -198,8 +198,8 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             intersectional=self.intersectional,
             like=X,
         )
-        is_small = groups.counts.min() < self.n_clusters or set(groups.names) < set(self.groups_)
-        if before is None and min_balance and is_small:
+        lacks_rows = groups.counts.min() < self.n_clusters or set(groups.names) < set(self.groups_)
+        if before is None and min_balance and lacks_rows:
             before = "fit"
         weights = check_weights(sample_weight, rows.shape[0])
         held, sums, of_all = None, groups.sums(weights), groups

@@ -47,7 +47,8 @@ class Block(NamedTuple):
     limit: float
     is_ratio: bool
     against_overall: bool
-    weights: FloatArray = np.empty(0)  # (n_rates,): what each of them is divided by
+    # (n_rates,): what each of them is divided by; only tests need it, see weighted_blocks
+    weights: FloatArray = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +376,7 @@ def people_needed(rates: RowRates, selected: BoolArray, confidence: float) -> in
     """
     share, size = rates.counts(selected[:, None])
     n, needed = selected.size, 0.0
-    for block in rates.weighted_blocks():
+    for block in rates.blocks:
         k = np.maximum(size[block.rates, 0], 1e-9)
         mean = float(np.average(share[block.rates, 0], weights=k))
         mean = min(max(mean, 1.0 / n), 1 - 1.0 / n)

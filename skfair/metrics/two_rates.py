@@ -39,7 +39,8 @@ def _bunched(n: int) -> tuple[FloatArray, FloatArray]:
 _MANY_NODES, _FEW_NODES = _bunched(96), _bunched(40)
 _TAIL, _ROUGH_TAIL = 1e-12, 1e-8
 _ROUNDING = 1e-9
-# Between two nodes a distribution grows by an integral of so many.
+# From one node to the next a distribution function grows by the integral of its density: places
+# between the two, from 0 to 1, and their factors.
 _BETWEEN, _FACTORS = 0.5 * np.stack(np.polynomial.legendre.leggauss(3)) + [[0.5], [0.0]]
 # The exact test counts this many tables at most, at so many rates on the edge of the hypothesis.
 MOST_TABLES, _N_EDGE = 250_000, 400
@@ -110,7 +111,7 @@ def _density(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def _along(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
-    """Return the distribution functions at points in order: the first, and what each adds."""
+    """Return Beta distribution functions at points in order: the first, and what each adds."""
     step = np.diff(x, axis=1)
     between = x[:, :-1, None] + step[:, :, None] * _BETWEEN
     found = np.empty_like(x)
