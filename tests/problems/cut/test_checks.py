@@ -28,6 +28,37 @@ def test_asymmetry_of_parts_is_that_of_the_whole(n, dtype):
     assert max(parts) == np.abs(W - W.T).max()
 
 
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+def test_equal_sums_of_rows_and_columns_are_not_enough(given):
+    """A circle in one direction has the same sums by row and by column, however they are scaled."""
+    W = np.ones((300, 300), given) + np.roll(np.eye(300, dtype=given), 1, axis=1)
+    assert_array_equal(W.sum(axis=0), W.sum(axis=1))
+    with pytest.raises(ValueError, match="not symmetric"):
+        check_dense(W, np.float32)
+
+
+@pytest.mark.parametrize("apart", [3e-6, 3e-5])
+@pytest.mark.parametrize("n", [3, 300])
+def test_rounding_is_no_asymmetry(apart, n):
+    W = np.ones((n, n))
+    W[0, 1] += apart
+    if apart < 1e-5:
+        check_dense(W, np.float32)
+    else:
+        with pytest.raises(ValueError, match="differ by 3"):
+            check_dense(W, np.float32)
+
+
+def test_a_matrix_that_cannot_be_written_is_read():
+    half = np.random.default_rng(0).random((50, 50))
+    W = half + half.T
+    W.flags.writeable = False
+    for given in (W, np.asfortranarray(W), np.tile(W, (2, 2))[::2, ::2]):
+        read, sums = check_dense(given, np.float32)
+        assert_array_equal(read, given.astype(np.float32))
+        assert_allclose(sums, given.sum(axis=1), rtol=1e-14)
+
+
 def test_the_same_precision_is_not_copied():
     W = np.eye(40)
     assert check_dense(W, np.float64)[0] is W

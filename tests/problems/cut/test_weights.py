@@ -77,6 +77,26 @@ def test_row_sums(compiled, n):
     assert np.allclose(out, 1 - np.eye(5)[labels[rows]].T @ weights[rows])
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 4, 7, 8])
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+@pytest.mark.parametrize("lowest", [0.0, -0.1])
+def test_read_rows(compiled, n_rows, given, lowest):
+    rng = np.random.default_rng(0)
+    rows, factors = rng.random((n_rows, 9)).astype(given), rng.random(9)
+    rows[n_rows // 2, 5] = lowest
+    read, sums, forward = np.empty((n_rows, 9), np.float32), np.empty(n_rows), np.empty(n_rows)
+    backward = np.ones(9)
+    kernel = products.read_rows
+    kernel = kernel if compiled else as_python(kernel)
+    assert kernel(rows, 1, factors, read, sums, forward, backward) == (lowest < 0)
+    exact = rows.astype(np.float64)
+    assert_array_equal(read, rows.astype(np.float32))
+    assert np.allclose(sums, exact.sum(axis=1), rtol=1e-14 if compiled else 1e-6)
+    assert np.allclose(forward, exact @ factors, rtol=1e-14)
+    assert np.allclose(backward, 1 + factors[1 : n_rows + 1] @ exact, rtol=1e-14)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [5, 8, 43])
 def test_products_do_not_depend_on_threads(n, order, monkeypatch):
