@@ -14,7 +14,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.metrics import ndcg_score
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
@@ -66,6 +65,10 @@ class RankedRows(NamedTuple):
     order: IntArray
     starts: IntArray  # (n_queries + 1,)
     query_names: list[Any]
+
+    def query_of_position(self) -> IntArray:
+        """Return the number of the query at each place of ``order``."""
+        return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
 
     def queries(self) -> Iterator[IntArray]:
         """Yield the row numbers of each query."""
@@ -251,20 +254,17 @@ def ndcg(
     >>> ndcg([2, 1, 0, 1, 0], [0.9, 0.5, 0.1, 0.3, 0.2], query_id=[0, 0, 0, 1, 1])
     1.0
     """
-    _check_k(k)
     rows = ranked_rows(y_true, y_score, query_id, None)
     if rows.y_true.min() < 0:
         raise ValueError(
             f"y_true has a negative grade, {rows.y_true.min():g}. Grades are gains: subtract the "
             "smallest one."
         )
-    values = [
-        ndcg_score(rows.y_true[own][None], rows.y_score[own][None], k=k)
-        if own.size > 1 and rows.y_true[own].any()
-        else np.nan
-        for own in rows.queries()
-    ]
-    return _aggregated(rows, np.array(values), "mean", zero_division)
+    gains = _query_sums(rows, rows.y_true * _attention(rows, rows.y_score, k))
+    best = _query_sums(rows, rows.y_true * _attention(rows, rows.y_true, k))
+    is_defined = (best > 0) & (np.diff(rows.starts) > 1)
+    values = np.where(is_defined, gains / np.where(is_defined, best, 1.0), np.nan)
+    return _aggregated(rows, values, "mean", zero_division)
 
 
 def pair_error_gaps(rows: RankedRows) -> FloatArray:
@@ -313,51 +313,56 @@ def _pair_errors(rows: RankedRows, own: IntArray) -> tuple[FloatArray, FloatArra
 
 def exposure_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
     """Return the gap of mean attention of each query; NaN where it has one group only."""
-    _check_k(k)
     first, second = _pairs_of_groups(rows.groups)
-    gaps = np.full(rows.starts.size - 1, np.nan)
-    for query, own in enumerate(rows.queries()):
-        total, counted = _attention_by_group(rows, own, k)
-        both = (counted[first] > 0) & (counted[second] > 0)
-        means = total / np.where(counted > 0, counted, 1.0)
-        if both.any():
-            gaps[query] = np.abs(means[first] - means[second])[both].max()
-    return gaps
+    total, counted = _attention_by_group(rows, k)
+    means = total / np.maximum(counted, 1)
+    both = (counted[:, first] > 0) & (counted[:, second] > 0)
+    gaps = np.abs(means[:, first] - means[:, second])
+    worst = np.where(both, gaps, -1.0).max(axis=1, initial=-1.0)
+    return np.where(worst < 0, np.nan, worst)
 
 
 def rank_gaps(rows: RankedRows, k: int | None = None) -> FloatArray:
     """Return the gap of shares of attention of each query; NaN where it has one group only."""
-    _check_k(k)
-    gaps = np.full(rows.starts.size - 1, np.nan)
-    for query, own in enumerate(rows.queries()):
-        total, counted = _attention_by_group(rows, own, k)
-        if np.count_nonzero(counted) > rows.groups.n_attributes:
-            whole = total.sum() / rows.groups.n_attributes
-            gaps[query] = np.abs(total / whole - counted / own.size).max()
-    return gaps
+    total, counted = _attention_by_group(rows, k)
+    whole = total.sum(axis=1, keepdims=True) / rows.groups.n_attributes
+    gaps = np.abs(total / whole - counted / np.diff(rows.starts)[:, None]).max(axis=1)
+    has_several = np.count_nonzero(counted, axis=1) > rows.groups.n_attributes
+    return np.where(has_several, gaps, np.nan)
 
 
-def _attention_by_group(
-    rows: RankedRows, own: IntArray, k: int | None
-) -> tuple[FloatArray, FloatArray]:
-    """Return the attention that each group gets in one query, and its number of documents."""
-    attention = _attention(rows.y_score[own], k)
-    total, counted = np.zeros((2, rows.groups.n_groups))
+def _attention_by_group(rows: RankedRows, k: int | None) -> tuple[FloatArray, FloatArray]:
+    """Return attention and number of documents by query and group, (n_queries, n_groups)."""
+    attention = _attention(rows, rows.y_score, k)[rows.order]
+    shape = rows.starts.size - 1, rows.groups.n_groups
+    total, counted = np.zeros(shape), np.zeros(shape)
     for codes in rows.groups.codes:
-        total += np.bincount(codes[own], attention, total.size)
-        counted += np.bincount(codes[own], minlength=total.size)
+        cells = rows.query_of_position() * shape[1] + codes[rows.order]
+        total += np.bincount(cells, attention, total.size).reshape(shape)
+        counted += np.bincount(cells, minlength=total.size).reshape(shape)
     return total, counted
 
 
-def _attention(scores: FloatArray, k: int | None) -> FloatArray:
-    """Return the attention of each document; tied ones get the mean of their places."""
-    places = 1 / np.log2(2 + np.arange(scores.size))
+def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArray:
+    """Return the attention of each document; tied ones get the mean of their places. O(n log n)."""
+    _check_k(k)
+    queries = rows.query_of_position()
+    ranked = rows.order[np.lexsort((-scores[rows.order], queries))]
+    place = np.arange(queries.size) - rows.starts[queries]
+    at_place = 1 / np.log2(2 + place)
     if k is not None:
-        places[k:] = 0
-    _, tied, sizes = np.unique(-scores, return_inverse=True, return_counts=True)
-    ends = np.cumsum(sizes)
-    sums = np.add.reduceat(places, ends - sizes)
-    return np.asarray((sums / sizes)[tied])
+        at_place[place >= k] = 0
+    in_order, is_new = scores[ranked], place == 0
+    is_new[1:] |= in_order[1:] != in_order[:-1]
+    starts = np.flatnonzero(is_new)
+    sizes = np.diff(starts, append=queries.size)
+    attention = np.empty(queries.size)
+    attention[ranked] = np.repeat(np.add.reduceat(at_place, starts) / sizes, sizes)
+    return attention
+
+
+def _query_sums(rows: RankedRows, values: FloatArray) -> FloatArray:
+    return np.asarray(np.add.reduceat(values[rows.order], rows.starts[:-1]))
 
 
 def _check_k(k: int | None) -> None:

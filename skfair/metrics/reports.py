@@ -6,7 +6,8 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -31,6 +32,7 @@ from skfair.metrics.resampling import (
     wilson,
 )
 from skfair.metrics.scores import (
+    ScoredRows,
     group_auc_gap,
     inter_group_pairwise_gap,
     intra_group_pairwise_gap,
@@ -38,7 +40,13 @@ from skfair.metrics.scores import (
     statistical_parity_gap,
     wasserstein_gap,
 )
-from skfair.utils.validation import check_number, check_probability, check_scores, check_weights
+from skfair.utils.validation import (
+    check_number,
+    check_positive,
+    check_probability,
+    check_scores,
+    check_weights,
+)
 
 _REPORT_RATES = (
     "base_rate",
@@ -320,36 +328,37 @@ def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
 def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
     """Compute the metrics of scores; each resample takes a pass over the rows."""
     scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
+    # Each resample sorts the rows of the groups, which takes one pass if they are sorted already.
+    order = np.argsort(-scored.scores, kind="stable")
+    scores, groups, y_true = scored.scores[order], scored.groups.reordered(order), None
+    if rows.y_true is not None:
+        y_true = check_positive(rows.y_true, "y_true", asked.pos_label, order.size)[order]
+    values: dict[str, list[float]] = {}
+    for i, weights in enumerate(chain([scored.weights], _resampled_weights(rows, scored, asked))):
+        own = None if weights is None else weights[order]
+        shared = {"sensitive_features": groups, "sample_weight": own, "agg": asked.agg}
+        # Groups of a further attribute may be in none of the rows of a resample.
+        is_defined = i == 0 or bool(groups.cells.sums(own)[groups.compared].all())
+        for metric, needs_y_true in _SCORE_METRICS.items():
+            if y_true is not None or not needs_y_true:
+                extra = {"zero_division": np.nan} if needs_y_true else {}
+                value = metric(y_true, scores, **shared, **extra) if is_defined else np.nan
+                values.setdefault(metric.__name__, []).append(value)
+    return {name: _Measured(found[0], np.array(found[1:])) for name, found in values.items()}
+
+
+def _resampled_weights(
+    rows: _ReportRows, scored: ScoredRows, asked: _Asked
+) -> Iterator[FloatArray]:
+    """Yield weights of the rows in resamples of those that have any."""
     base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
-    cells, there = scored.groups.cells, np.flatnonzero(base > 0)
+    there = np.flatnonzero(base > 0)
+    codes = scored.groups.cells.codes[0][there]
     counts = None if rows.counts is None else rows.counts[there]
-    picks = np.zeros((asked.n_bootstrap, base.size))
-    for pick in picks:
-        pick[there] = base[there] * resampled_counts(cells.codes[0][there], asked.rng, counts)
-    # Groups of a further attribute may be in none of the rows of a resample.
-    is_whole = [bool(cells.sums(pick)[scored.groups.compared].all()) for pick in picks]
-    found = {}
-    for metric, needs_y_true in _SCORE_METRICS.items():
-        extra: dict[str, Any] = {}
-        if needs_y_true:
-            if rows.y_true is None:
-                continue
-            extra = {"pos_label": asked.pos_label, "zero_division": np.nan}
-        values = [
-            metric(
-                rows.y_true,
-                rows.y_score,
-                sensitive_features=scored.groups,
-                sample_weight=weights,
-                agg=asked.agg,
-                **extra,
-            )
-            if is_defined
-            else np.nan
-            for weights, is_defined in zip([scored.weights, *picks], [True, *is_whole], strict=True)
-        ]
-        found[metric.__name__] = _Measured(values[0], np.array(values[1:]))
-    return found
+    for _ in range(asked.n_bootstrap):
+        weights = np.zeros(base.size)
+        weights[there] = base[there] * resampled_counts(codes, asked.rng, counts)
+        yield weights
 
 
 class _Listed:

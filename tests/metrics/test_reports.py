@@ -1,4 +1,5 @@
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -330,3 +331,15 @@ def test_string_labels():
 def test_bad_input(function, y, p, options, message):
     with pytest.raises(ValueError, match=message):
         function(y, p, sensitive_features=["a", "b"], **options)
+
+
+def test_resamples_of_scores_are_not_all_held_at_once():
+    rng = np.random.default_rng(0)
+    s, groups = rng.random(20_000), rng.choice(["f", "m"], 20_000)
+    peaks = []
+    for n_bootstrap in (5, 5, 60):
+        tracemalloc.start()
+        fairness_report(None, None, sensitive_features=groups, y_score=s, n_bootstrap=n_bootstrap)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + 20 * s.nbytes
