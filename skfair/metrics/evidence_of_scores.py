@@ -38,7 +38,7 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     """Return the comparisons of a metric of scores."""
     if sample.sample_weight is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
-    rows = scored_rows(sample.y_pred, *sample.groups(None), like=sample.y_true)
+    rows = scored_rows(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")
     pairs = list(zip(*(side.tolist() for side in rows.groups.pairs), strict=True))
     names = rows.groups.cells.names
     columns = {

@@ -62,9 +62,10 @@ def scored_rows(
     intersectional: bool = True,
     *,
     like: object = None,
+    name: str = "y_score",
 ) -> ScoredRows:
-    """Check scores, groups, strata and weights together."""
-    scores = check_scores(y_score)
+    """Check scores, groups, strata and weights together; errors speak of scores by ``name``."""
+    scores = check_scores(y_score, name)
     given = (sensitive_features, control_features, sample_weight, intersectional)
     like = like if hasattr(like, "index") else y_score
     groups, weights = checked_rows(*given, n_samples=scores.size, like=like, predictions=y_score)

@@ -523,3 +523,10 @@ def test_distances_to_the_overall_rate_heed_what_groups_weigh():
         assert bound > measured
         n_shown += found.p_value <= 0.05
     assert n_shown <= 12  # of 100 at a level of 5 %, where the limit is the truth
+
+
+@pytest.mark.parametrize("wrong", ["abc", [[0.1, 0.2]], [0.1, np.nan]])
+def test_errors_about_scores_name_the_argument(wrong):
+    for function in (disparity_upper_bound, partial(disparity_test, max_disparity=0.1)):
+        with pytest.raises(ValueError, match="y_pred"):
+            function("group_auc_gap", None, wrong, sensitive_features=["a", "b"])
