@@ -179,9 +179,8 @@ class SensitiveFeaturesMixin:
 
     intersectional: bool
     sensitive_columns: ColumnNames | None
-    control_columns: ColumnNames | None = (
-        None  # a parameter of those whose ``fit`` takes control features
-    )
+    # A parameter of those whose ``fit`` takes control features
+    control_columns: ColumnNames | None = None
     drop_sensitive: bool
     n_features_in_: int
     _group_levels: GroupLevels
@@ -231,6 +230,7 @@ class SensitiveFeaturesMixin:
     ) -> TrainingData:
         """Validate rows in memory."""
         refuse_lazy_frame(X, "X")
+        vars(self).pop("n_features_in_", None)  # texts have no columns
         sensitive, control = given["sensitive_features"], given["control_features"]
         if self.sensitive_columns is None:
             target = {"y": y} if supervised else {}
@@ -290,7 +290,8 @@ class SensitiveFeaturesMixin:
 
     def _choose_columns(self, table: MatrixLike) -> None:
         """Note the columns that the model uses: all, or all but the sensitive ones."""
-        features = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        numbers = np.arange(getattr(self, "n_features_in_", 0))
+        features = getattr(self, "feature_names_in_", numbers)
         self._model_positions = None
         if self.sensitive_columns is not None:
             kept = np.arange(len(features))

@@ -306,9 +306,9 @@ def make_comparison(comparison: str | Comparison, reference: str) -> Comparison:
     """
     if isinstance(comparison, Comparison):
         return comparison
-    if comparison not in COMPARISONS:
+    if not isinstance(comparison, str) or comparison not in COMPARISONS:
         raise ValueError(f"comparison must be one of {listed(COMPARISONS)}, got {comparison!r}.")
-    if reference not in COMPARISONS[comparison]:
+    if not isinstance(reference, str) or reference not in COMPARISONS[comparison]:
         raise ValueError(f"reference must be 'pairwise' or 'overall', got {reference!r}.")
     return COMPARISONS[comparison][reference]
 

@@ -41,8 +41,8 @@ def with_probabilities(estimator: Any) -> Any:
     if hasattr(estimator, "decision_function"):
         return CalibratedClassifierCV(estimator, cv=3)
     raise TypeError(
-        f"{type(estimator).__name__} has neither predict_proba nor decision_function. Decisions "
-        "need probabilities: use a classifier that estimates them."
+        f"The estimator {type(estimator).__name__} has neither predict_proba nor "
+        "decision_function. Decisions need probabilities: use a classifier that estimates them."
     )
 
 

@@ -26,10 +26,17 @@ _TINY = 1e-300
 
 
 def as_rows(X: MatrixLike) -> Any:
-    """Return frames and sparse matrices as they are, anything else as a 2-d array."""
-    if hasattr(X, "columns") or sparse.issparse(X):
+    """Return frames, sparse matrices and texts as they are, anything else as a 2-d array."""
+    if hasattr(X, "columns") or sparse.issparse(X) or _is_text(X):
         return X
     return check_array(X, dtype=None, ensure_all_finite=False)
+
+
+def _is_text(X: Any) -> bool:
+    """Whether each row is one text, as vectorizers at the start of a pipeline want them."""
+    if not isinstance(X, list | tuple) and getattr(X, "ndim", None) != 1:
+        return False
+    return any(isinstance(one, str) for one in getattr(X, "iloc", X)[:1])
 
 
 def scores_of(

@@ -1,15 +1,18 @@
 """Fair decisions of any classifier: limits kept on the training rows, and what comes with them."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict
@@ -20,7 +23,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from skfair import metrics
-from skfair.classification import FairDecisionClassifier
+from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 from skfair.constraints import (
     BoundedFalsePositiveRate,
     ConditionalOn,
@@ -336,6 +339,48 @@ def test_models_of_every_kind():
     for inner in (NoScores(), LinearRegression()):
         with pytest.raises(TypeError, match="neither predict_proba nor decision_function"):
             FairDecisionClassifier(inner).fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(FairDecisionClassifier, max_disparity=0.05, group_aware=False, cv=3),
+        partial(FairDecisionClassifier, max_disparity=0.3, group_aware=True, confidence=0.9),
+        partial(PartialParityCalibrator, interval=(0, 0.5), max_disparity=0.1, cv=3),
+    ],
+)
+def test_rows_may_be_texts(make):
+    """As a vectorizer wants them: a list, an array or a Series, and the same as in a table."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 300)
+    y = (rng.random(300) < np.where(sex == "m", 0.65, 0.35)).astype(int)
+    words = np.where(y == 1, "good", "fair").tolist(), np.where(sex == "m", "he", "she").tolist()
+    texts = [
+        f"{a if rng.random() < 0.6 else ''} {b} {rng.integers(9)}x"
+        for a, b in zip(*words, strict=True)
+    ]
+    of_texts = make_pipeline(CountVectorizer(), LogisticRegression())
+    of_table = make_pipeline(
+        make_column_transformer((CountVectorizer(), "text")), LogisticRegression()
+    )
+
+    def predicted(inner, X):
+        model = make(inner).fit(X, y, sensitive_features=sex)
+        return model, model.predict(X, **given(model, sex))
+
+    def given(model, groups):
+        return {"sensitive_features": groups} if getattr(model, "is_group_aware_", True) else {}
+
+    _, expected = predicted(of_table, pd.DataFrame({"text": texts}))
+    assert 0 < expected.mean() < 1
+    for X in (texts, tuple(texts), np.array(texts), np.array(texts, object), pd.Series(texts)):
+        model, found = predicted(of_texts, X)
+        assert_array_equal(found, expected)
+    model.set_params(estimator=None).fit(rng.normal(size=(300, 2)), y, sensitive_features=sex)
+    model.set_params(estimator=of_texts).fit(texts, y, sensitive_features=sex)
+    assert model.predict(texts[:9], **given(model, sex[:9])).size == 9
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        model.fit(np.zeros(300), y, sensitive_features=sex)
 
 
 @pytest.mark.parametrize(

@@ -241,8 +241,8 @@ class Smooth(ClusteringSolver):
             relaxed.cost_gradient,
             relaxed.unfairness_gradient,
             np.hstack((centers, np.zeros((problem.n_clusters, groups.n_present)))),
-            n_a=self.n_kmeans_steps,
-            n_b=self.n_swap_steps,
+            n_a=int(self.n_kmeans_steps),
+            n_b=int(self.n_swap_steps),
             # f_1 is 2 n_k-strongly convex in centre k if assignments stay, and n_k is about 1 / K;
             # the soft assignments bend it further, hence twice that as the Lipschitz constant.
             strong_convexity=2 / problem.n_clusters,
