@@ -5,9 +5,10 @@ the active constraints. :class:`FactorisedSystem` makes the matrix and factorise
 :class:`ProductSystem` asks for products with it, two passes over the rows for each step of
 conjugate gradients: less work where columns are many and sparse, and no matrix to keep.
 
-Where M is not positive definite a multiple of the identity is added. Near a solution, where it
-often is so only along the active constraints, a larger penalty weight is tried before: it does not
-change the joint step.
+Where M is not positive definite a multiple of the identity is added to the matrix. Near a solution,
+where it often is so only along the active constraints, a larger penalty weight is tried before: it
+does not change the joint step. Conjugate gradients need neither: where they meet a curvature that
+is not positive they end, and what they have found so far leads downhill.
 
 The joint step of parameters and multipliers makes the active constraints, linearised, hold exactly:
 H d + J' delta = -gradient and J d = b - c.
@@ -73,21 +74,11 @@ class NewtonSystem(ABC):
         ``missed`` is c - b of the active constraints.
         """
 
-    @abstractmethod
-    def _is_definite(self) -> bool:
-        """Whether the matrix with the present penalty weight and shift is positive definite."""
-
-    def _make_definite(self) -> None:
-        """Try penalty weights and shifts until the matrix is positive definite."""
-        if self.is_near and self.active.size:
-            for factor in _STEEPER:
-                self.rho = factor * self.first_rho
-                if self._is_definite():
-                    return
-            self.rho = self.first_rho
+    def _first_shift(self) -> None:
         self.shift = 0.0 if self.last_shift <= 1e-6 else 0.25 * self.last_shift
-        while not self._is_definite():
-            self.shift = max(4 * self.shift, 1e-3)
+
+    def _next_shift(self) -> None:
+        self.shift = max(4 * self.shift, 1e-3)
 
 
 class FactorisedSystem(NewtonSystem):
@@ -114,7 +105,20 @@ class FactorisedSystem(NewtonSystem):
             return None
         return d - pulled @ change, self.nu - self.rho * missed + change
 
+    def _make_definite(self) -> None:
+        """Try penalty weights and shifts until the matrix is positive definite."""
+        if self.is_near and self.active.size:
+            for factor in _STEEPER:
+                self.rho = factor * self.first_rho
+                if self._is_definite():
+                    return
+            self.rho = self.first_rho
+        self._first_shift()
+        while not self._is_definite():
+            self._next_shift()
+
     def _is_definite(self) -> bool:
+        """Factorise with the present penalty weight and shift, if it can be done."""
         matrix = self._hessian.copy()
         if self.rho != self.first_rho:
             matrix += (self.rho - self.first_rho) * self._along
@@ -143,10 +147,13 @@ class ProductSystem(NewtonSystem):
         self._product, self._diagonal = at.hessian_product(nu)
 
     def step(self) -> FloatArray:
-        self._make_definite()
-        return self._step
+        """Return as much of the Newton step as there is before the first negative curvature."""
+        self._first_shift()
+        while not (found := self._found()).is_definite and not found.x.any():
+            self._next_shift()
+        return found.x
 
-    def _is_definite(self) -> bool:
+    def _found(self) -> _Solution:
         J, rho, shift = self.jacobian, self.rho, self.shift
 
         def product(vector: FloatArray) -> FloatArray:
@@ -154,9 +161,7 @@ class ProductSystem(NewtonSystem):
             return out + (rho * (J @ vector)) @ J if self.active.size else out
 
         inverse = 1 / _lifted(self._diagonal + rho * np.square(J).sum(axis=0) + shift)
-        found = _conjugate_gradients(product, -self.gradient, lambda r: inverse * r, self.error)
-        self._step = found.x
-        return found.is_definite
+        return _conjugate_gradients(product, -self.gradient, lambda r: inverse * r, self.error)
 
     def joint_step(self, missed: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Conjugate gradients among the steps that keep the active constraints as they are."""
@@ -180,7 +185,6 @@ class ProductSystem(NewtonSystem):
         right = -self.gradient - self._product(first)
         found = _conjugate_gradients(self._product, right, projected, self.error)
         if not found.is_definite:
-            self.is_near = False  # no penalty weight mends what the constraints leave free
             return None
         return first + found.x, self.nu + change
 

@@ -65,7 +65,30 @@ def test_where_curvature_is_negative_a_step_still_descends():
     system = ProductSystem(at, nu, gradient, 10.0, 0.0, is_near=True, error=0.1)
     assert system.joint_step(np.zeros(system.active.size)) is None
     assert gradient @ system.step() < 0
-    assert system.shift > 0
+
+
+class Hill:
+    """Curvatures that are negative in some directions, without constraints."""
+
+    def __init__(self, curvatures):
+        self.curvatures = curvatures
+
+    def hessian_product(self, nu):
+        return lambda vector: self.curvatures * vector, np.ones(self.curvatures.size)
+
+
+@pytest.mark.parametrize("gradient", [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.1, 0.1]])
+@pytest.mark.parametrize("curvatures", [[1.0, 2.0, -1.0], [-1.0, -1.0, -1.0]])
+def test_a_shift_is_added_only_where_nothing_leads_downhill(curvatures, gradient):
+    curvatures, gradient = np.array(curvatures), np.array(gradient)
+    none = np.empty(0)
+    system = ProductSystem(Hill(curvatures), none, gradient, 1.0, 0.0, is_near=True, error=1e-8)
+    step = system.step()
+    assert gradient @ step < 0
+    is_uphill_at_once = gradient @ (curvatures * gradient) <= 0
+    assert (system.shift > 0) == is_uphill_at_once
+    if is_uphill_at_once and curvatures.max() < 0:
+        assert system.shift > 1
 
 
 @pytest.mark.parametrize(
