@@ -13,6 +13,7 @@ from skfair.solvers.base import Solver, SolverResult
 DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
 MAX_ROUNDS = 6  # solves per temperature
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
+PLAIN_MISSES = 2  # of losses; differences that change less and less would never bring them inside
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
 # The same, of solvers and scores (linear ones) for which precision is cheap. What is seen at one
 # solution decides where the next one lies; a loose one depends on the solver and on the order of
@@ -92,7 +93,7 @@ class Shifting(Rounds[RuledProblem]):
         # reached: quality of the best solution that keeps them; -inf if there is none
         # is_settled: whether the true bounds are kept and used
         self.is_settled, self.reached = False, -np.inf
-        self._before, self._n_worse = np.inf, 0
+        self._before, self._n_worse, self._n_missed = np.inf, 0, 0
 
     def bounded(self) -> RuledProblem:
         """Return the problem under the shifted bounds."""
@@ -118,4 +119,13 @@ class Shifting(Rounds[RuledProblem]):
         self.is_settled = seen.violation <= self.path.room and seen.is_used
         self._n_worse = self._n_worse + 1 if seen.violation > 0.5 * self._before else 0
         self._before = seen.violation
+        self._n_missed += seen.violation > self.path.room
+        if self._n_missed >= PLAIN_MISSES and not self.path.judge.has_rates:
+            self._aim_further_inside(seen.violation)
         return not self.is_settled and self._n_worse < 2
+
+    def _aim_further_inside(self, missed: float) -> None:
+        """Aim inside of the bounds by what they were missed by, unless that closes them."""
+        true = self.path.judge.problem
+        most = np.maximum(self.path.margin, 0.25 * (true.upper - true.lower))
+        self.margin = np.minimum(self.margin + max(missed, 0.0), most)

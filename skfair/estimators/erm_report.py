@@ -135,14 +135,16 @@ def disparities(problem: Problem, decisions: Decisions, scale: TargetScale) -> A
 def warn_if_missed(problem: Problem, decisions: Decisions, scale: TargetScale) -> bool:
     """Warn if a limit is missed on the training data, and return whether one is."""
     found = [
-        (scale.of_rule(rule) * np.array([rule.disparity_of_means(means), rule.max_disparity]), rule)
+        (rule.disparity_of_means(means), rule.max_disparity, rule)
         for rule, means in zip(problem.rules, decisions.means, strict=True)
     ]
     if not found:
         return False
-    (value, limit), rule = max(found, key=lambda one: one[0][0] - one[0][1])
-    if value - limit <= 1e-9 * max(1.0, abs(limit)):  # rounding
+    value, limit, rule = max(found, key=lambda one: one[0] - one[1])
+    # Predictions far from 0 are rounded; what is compared has units of 1, whatever those of y.
+    if value - limit <= 1e-9 * max(1.0, limit, 1e-6 * abs(scale.middle) / scale.spread):
         return False
+    value, limit = (scale.of_rule(rule) * one for one in (value, limit))
     what = f"whose {rule.name} disparity on the training data is at most {limit:g}"
     reached = f"the smallest reached is {value:.4g}"
     if not rule.is_fairness:  # its "disparity" may be 1 minus what the user limits

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
@@ -113,6 +113,46 @@ def test_absolute_error_is_nearly_minimal():
     options = {"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-10}
     best = minimize(loss, start, method="Nelder-Mead", options=options)
     assert loss(start) <= best.fun * 1.01
+
+
+def least_largest_loss(X, y, group):
+    """Return the least mean absolute error of the group that has the largest one."""
+    columns = np.column_stack([X, np.ones(len(y))])
+    n, p = columns.shape
+    above = np.column_stack([columns, -np.eye(n), np.zeros(n)])
+    below = np.column_stack([-columns, -np.eye(n), np.zeros(n)])
+    means = [np.r_[np.zeros(p), (group == g) / np.sum(group == g), -1] for g in np.unique(group)]
+    bounds = [(None, None)] * p + [(0, None)] * n + [(None, None)]
+    of_rows = np.r_[y, -y, np.zeros(len(means))]
+    return linprog(np.eye(p + n + 1)[-1], np.vstack([above, below, *means]), of_rows, bounds=bounds)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than 30 rows")
+@pytest.mark.parametrize("seed", [3, 7, 9, 17, 25])
+def test_limits_on_absolute_errors_that_can_be_kept_are_kept(seed):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + rng.normal(size=60) * (1 + group)
+    model = ConstrainedERMRegressor("bounded_group_loss", 1e9, loss="absolute_error")
+    free = model.fit(X, y, sensitive_features=group).train_disparity_
+    least = least_largest_loss(X, y, group).fun
+    limit = least + (0.2 if seed == 9 else 0.5) * (free - least)
+    model.set_params(max_disparity=limit).fit(X, y, sensitive_features=group)
+    errors = np.abs(y - model.predict(X))
+    assert max(errors[group == 0].mean(), errors[group == 1].mean()) <= limit
+    assert model.status_ == "converged"
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_limits_that_cannot_be_kept_are_missed_in_any_unit(unit):
+    X, y, group = people(unit=unit)
+    with pytest.warns(ConvergenceWarning, match="No model was found"):
+        model = ConstrainedERMRegressor("bounded_group_loss", 0.01 * unit**2).fit(
+            X, y, sensitive_features=group
+        )
+    assert model.train_disparity_ > 0.01 * unit**2
+    assert model.status_ == "infeasible"
 
 
 def test_hidden_layers_and_float32():
