@@ -72,6 +72,8 @@ def classification_task(
     """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
     weights, is_positive = data.sample_weight, data.y == classes[1]
     if class_weight is not None:
+        if isinstance(class_weight, str):
+            _check_has_both(classes, is_positive, weights)
         of_class = weights_of_classes(class_weight, classes, data.y, weights)
         if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
             raise ValueError(
@@ -79,12 +81,30 @@ def classification_task(
             )
         of_rows = of_class[is_positive.astype(np.intp)]
         weights = of_rows if weights is None else of_rows * weights
+        if not weights.any():
+            raise ValueError(
+                f"class_weight={class_weight!r} gives these rows no weight at all. Pass rows of a "
+                "class with a positive weight."
+            )
     return Task(
         np.where(is_positive, 1.0, -1.0),
         make_loss(loss, "classification"),
         weights,
         tuple(classes.tolist()),
     )
+
+
+def _check_has_both(
+    classes: NDArray[Any], is_positive: NDArray[np.bool_], weights: NDArray[Any] | None
+) -> None:
+    """Raise if a class has no row, as in a part of a stream, or none with a positive weight."""
+    counted = is_positive if weights is None else is_positive[weights > 0]
+    if not counted.size or counted.all() or not counted.any():
+        only = classes.tolist()[int(counted.any())]
+        raise ValueError(
+            "class_weight='balanced' needs rows (of positive weight) of both classes; all of these "
+            f"are of class {only!r}. Pass a dict of weights, or parts that have both."
+        )
 
 
 class Predicts(Protocol):

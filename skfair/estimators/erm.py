@@ -126,14 +126,14 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         is_summed = is_summed and has_numbers and _num_samples(X) >= MANY_ROWS
         return {**ROW_CHECKS, "ensure_all_finite": not is_summed}
 
-    def _build(self, data: TrainingData, task: Task, *, n_earlier: int = 0) -> Problem:
+    def _build(self, data: TrainingData, task: Task, *, earlier: float = 0.0) -> Problem:
         """Build the problem."""
         rules = active_rules(self.constraint, self._task, data)
         options = ModelOptions(self._layers(), self.fit_intercept, self.alpha, self.model)
         try:
             limits = with_floor(self._limits(), data, task, rules, options, self._solve_freely)
             return build_problem(
-                data, task, rules, self.max_disparity, limits, options, n_earlier=n_earlier
+                data, task, rules, self.max_disparity, limits, options, earlier=earlier
             )
         except ValueError:
             if isinstance(data.X, np.ndarray):  # it may be that of numbers not yet looked at
@@ -275,7 +275,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     def _advance(self, data: TrainingData, task: Task) -> None:
         """Go on with a stream, or begin one where the last fit ended."""
         is_begun = hasattr(self, "_stream")
-        problem = self._build(data, task, n_earlier=self._stream.n_rows if is_begun else 0)
+        problem = self._build(data, task, earlier=self._stream.weight if is_begun else 0.0)
         solver = check_advances(choose_solver(self.solver, "alm"), problem, self.solver)
         if not is_begun:
             rng = check_random_state(self.random_state)
@@ -285,7 +285,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
                 if self.multipliers_.size == problem.n_constraints:  # the groups may be others
                     multipliers = self.multipliers_
             self._stream = begin(problem, solver, start, multipliers, rng)
-        self._stream = self._stream.advanced(problem, solver)
+        self._stream = self._stream.advanced(problem, solver, task.total_weight)
         training = self._stream.training
         self._store_model(self._model(problem, task, training.solution))
         self.n_iter_ = training.n_steps

@@ -84,6 +84,12 @@ class Task(NamedTuple):
     class_names: tuple[Any, Any] | None = None
     scale: TargetScale = TargetScale()  # what the targets were before
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights in the mean loss; the number of rows if there are none."""
+        weights = self.loss_weights
+        return float(self.targets.size if weights is None else weights.sum())
+
 
 class Limits(NamedTuple):
     """Limits besides those on disparities: a floor of the rates of groups, and a budget."""
@@ -130,7 +136,8 @@ def build_problem(
     limits: Limits,  # floor and budget
     options: ModelOptions,  # the model
     *,
-    n_earlier: int = 0,  # rows of a stream before these, which count in the default of ``alpha``
+    # Weight of the rows of a stream before these, which count in the default of ``alpha``
+    earlier: float = 0.0,
 ) -> Problem:
     """Build the problem of rows in memory or in blocks."""
     rows = _rows_of(data, task)
@@ -142,9 +149,7 @@ def build_problem(
             "Pass one limit, or rows in memory."
         )
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
-    weights = task.loss_weights
-    n_rows = (task.targets.size if weights is None else float(weights.sum())) + n_earlier
-    alpha = 1 / n_rows if options.alpha is None else float(options.alpha)
+    alpha = 1 / (task.total_weight + earlier) if options.alpha is None else float(options.alpha)
     alpha *= task.scale.of_penalty
     return data.build(
         lambda rows: _in_memory(rows, task, bound, options, alpha),

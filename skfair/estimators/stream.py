@@ -28,16 +28,18 @@ class Stream:
     training: TrainingState
     units: Units  # of the columns of the first part
     rng: np.random.RandomState
-    n_rows: int = 0
+    weight: float = 0.0  # of all rows so far, in the mean loss
 
-    def advanced(self, problem: Problem, solver: StreamSolver) -> Stream:
-        """Return the stream after some steps, at least one pass over the rows of a new part."""
+    def advanced(self, problem: Problem, solver: StreamSolver, weight: float) -> Stream:
+        """Return the stream after some steps, at least one pass over the rows of a new part.
+
+        ``weight`` is that of these rows in the mean loss.
+        """
         after = deepcopy(self)  # what is there stays as it is if something fails below
         problem.model.use_units(after.units)
-        n_new = problem.model.n_samples
-        n_steps = max(PART_STEPS, n_new // solver.n_loss)
+        n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)
         solver.advance(cast(ConstrainedERM, problem), after.training, n_steps, after.rng)
-        return replace(after, n_rows=after.n_rows + n_new)
+        return replace(after, weight=after.weight + weight)
 
 
 def check_advances(solver: Solver, problem: Problem, said: object) -> StreamSolver:

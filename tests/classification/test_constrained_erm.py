@@ -413,6 +413,29 @@ def test_a_stream_comes_near_the_batch_fit():
     assert (model.coef_ == before).all()
 
 
+@pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
+def test_the_penalty_of_a_stream_is_one_over_the_weights_so_far(weight):
+    X, y, group = people(n=300)
+    weights = np.full(300, weight)
+    by_default = ConstrainedERMClassifier(random_state=0)
+    told = ConstrainedERMClassifier(random_state=0)
+    for k in range(1, 4):
+        by_default.partial_fit(X, y, sample_weight=weights, sensitive_features=group)
+        told.set_params(alpha=1 / (k * weights.sum())).partial_fit(X, y, sensitive_features=group)
+    np.testing.assert_allclose(by_default.coef_, told.coef_, rtol=1e-9)
+
+
+def test_class_weights_that_leave_nothing_to_fit_are_refused():
+    X, y, group = people(n=300)
+    zeros = (X[y == 0], y[y == 0])
+    for class_weight in ("balanced", {0: 0.0, 1: 1.0}):
+        model = ConstrainedERMClassifier(class_weight=class_weight, random_state=0)
+        with pytest.raises(ValueError, match="class_weight="):
+            model.partial_fit(*zeros, classes=[0, 1], sensitive_features=group[y == 0])
+        with pytest.raises(ValueError, match="class_weight="):
+            model.fit(X, y, sample_weight=(y == 0).astype(float), sensitive_features=group)
+
+
 def test_grid_search_with_routing_on_and_off():
     X, y, group = people()
     grid = {"max_disparity": [0.02, 0.2]}

@@ -33,7 +33,7 @@ def built(layers=(), alpha=None, rules=("demographic_parity",), **options):
 
 def test_the_default_penalty_counts_all_rows_of_a_stream():
     assert built().alpha == 1 / 90
-    assert built(n_earlier=10).alpha == 1 / 100
+    assert built(earlier=10).alpha == 1 / 100
     assert built(alpha=0.3).alpha == 0.3
 
 
