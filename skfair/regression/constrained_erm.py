@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.certified_judges import certified_means
@@ -28,7 +28,7 @@ from skfair.estimators.erm_problem import (
     active_rules,
 )
 from skfair.estimators.inner_scores import as_rows
-from skfair.losses import make_loss
+from skfair.losses import Loss, make_loss
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_blas_thread
@@ -247,10 +247,11 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         return self._raw_scores(self._read_features(X, **ROW_CHECKS))
 
     def _regression(self, data: TrainingData) -> Task:
-        """Say what is learned: targets are standardised."""
+        """Say what is learned: targets are standardised, as far as the loss allows it."""
         loss = make_loss(self.loss, self._task)
         y, weights = check_numbers(data.y, "y"), data.sample_weight
         middle = float(np.average(y, weights=weights)) if self.fit_intercept else 0.0
+        middle = middle if _is_of_residuals(loss, y, middle) else 0.0
         size = float(np.abs(y - middle).max()) or 1.0  # squares of huge targets would overflow
         spread = size * float(np.sqrt(np.average(((y - middle) / size) ** 2, weights=weights)))
         spread = spread if spread > 0 and loss.degree else 1.0
@@ -266,3 +267,15 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
+    """Whether a loss stays what it is if scores and targets are moved alike, as Poisson's does not.
+
+    Scores are tried that are other targets.
+    """
+    targets = np.quantile(y, np.linspace(0.0, 1.0, 5))
+    scores = np.roll(targets, 2)
+    with np.errstate(all="ignore"):
+        here, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
+        return bool(np.allclose(here, moved, rtol=1e-3, atol=1e-6 * np.abs(here).max(initial=0.0)))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import PoissonRegressor, Ridge
 
 from skfair import metrics
+from skfair.losses import Loss, RowParts
 from skfair.regression import ConstrainedERMRegressor
 
 
@@ -153,6 +154,31 @@ def test_limits_that_cannot_be_kept_are_missed_in_any_unit(unit):
         )
     assert model.train_disparity_ > 0.01 * unit**2
     assert model.status_ == "infeasible"
+
+
+class Poisson(Loss):
+    """Scores are logarithms of expected counts: not a function of score minus target."""
+
+    tasks = frozenset({"regression"})
+    max_curvature = 1e3
+
+    def parts(self, scores, targets):
+        expected = np.exp(np.minimum(scores, 50.0))
+        return RowParts(expected - targets * scores, expected - targets, expected)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_losses_that_are_not_of_residuals_see_the_targets_as_they_are(fit_intercept):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 2))
+    y = rng.poisson(np.exp(1.5 + 0.4 * X[:, 0] + 0.3 * group)).astype(float)
+    options = {"alpha": 0.01, "fit_intercept": fit_intercept}
+    model = ConstrainedERMRegressor("loss_parity", 1e9, loss=Poisson(), **options)
+    model.fit(X, y, sensitive_features=group)
+    exact = PoissonRegressor(tol=1e-10, max_iter=1000, **options).fit(X, y)
+    np.testing.assert_allclose(model.coef_[0], exact.coef_, atol=1e-4)
+    np.testing.assert_allclose(model.intercept_[0], exact.intercept_, atol=1e-4)
 
 
 def test_hidden_layers_and_float32():
