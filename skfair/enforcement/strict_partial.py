@@ -47,6 +47,8 @@ EXACT = 1e-9
 # Solutions that random moves start from, moves from each to the bound, and further ones within it;
 # rows that all moves from one solution may look at.
 MOVED, MOST_MOVES, MORE_MOVES, MOST_ROWS = 5, 600, 200, 50_000_000
+# Factors on scores that moves have made far too large or small; 1 first, for it wins ties.
+FACTORS = (1.0, *(2.0**power for power in range(-24, 25) if power))
 # Lengths of moves, in spreads of the scores; from each solution twice as long as from the last.
 LONG, SHORT = 0.2, 2e-3
 
@@ -240,4 +242,28 @@ def _moved(one: _Solved, target: Target, longest: float, rng: np.random.RandomSt
         )
         if excess(theta):
             break
+    theta = _scaled(problem, theta, excess, lambda theta: target.quality(scores_at(theta)))
     return _measured(problem, one.result._replace(theta=problem.start(theta)), target)
+
+
+def _scaled(
+    problem: PartialParityProblem,
+    theta: FloatArray,
+    excess: Callable[[FloatArray], float],
+    quality: Callable[[FloatArray], float],
+) -> FloatArray:
+    """Return a multiple of the parameters with the least objective: moves do not look at it.
+
+    Ranks and decisions at 0 stay what they are, and so do disparities; where they do not, as with a
+    threshold or a model that is not linear, the factor is not taken.
+    """
+    no_aux, missed, right = np.zeros(problem.n_aux), excess(theta), quality(theta)
+
+    def objective(factor: float) -> float:
+        return problem.evaluate(np.concatenate([factor * theta, no_aux])).objective
+
+    for factor in sorted(FACTORS, key=objective):
+        scaled = factor * theta
+        if factor == 1 or (excess(scaled) <= missed and quality(scaled) >= right):
+            return scaled
+    return theta

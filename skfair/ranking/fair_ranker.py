@@ -59,6 +59,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     .. math:: \min_\theta \; \text{mean of } \ell(h_\theta(x_i) - h_\theta(x_j))
        \text{ over pairs with } y_i > y_j \; + \; \frac{\alpha}{2} \lVert \theta \rVert^2,
 
+    where all queries count alike, however many pairs they have,
     under one rule for each query q and each two groups a, b: the error rate on pairs whose better
     document is in a and whose worse one is in b differs from that of the opposite pairs by at most
     ``max_disparity``. The disparity of a query is that of

@@ -604,3 +604,26 @@ def test_limits_of_attributes_and_few_rows():
     assert one.effective_disparity_ == same.effective_disparity_
     given = {"sensitive_features": own}
     assert one.decision_function(X, **given) == pytest.approx(same.decision_function(X, **given))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("rule", "limit", "seed"),
+    [("statistical_parity", 0.05, 5), ("statistical_parity", 0.05, 7), ("group_auc", 0.02, 3)],
+)
+def test_probabilities_stay_probabilities_where_random_moves_found_the_model(rule, limit, seed):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, 300)
+    X = rng.normal(size=(300, 3))
+    X[:, 0] += 0.7 * group
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=300) > 0.9).astype(int)
+    model = PartialParityClassifier((0.1, 0.6), rule, limit, random_state=0)
+    scores = model.fit(X, y, sensitive_features=group).decision_function(X)
+    norm = model.coef_[0] @ model.coef_[0]
+
+    def objective(factor):
+        loss = np.logaddexp(0, np.where(y == 1, -1, 1) * factor * scores).mean()
+        return loss + 0.5 / 300 * factor**2 * norm
+
+    assert objective(1) <= min(objective(0.25), objective(0.5), objective(2), objective(4)) + 1e-9
+    assert objective(1) == pytest.approx(model.objective_)
