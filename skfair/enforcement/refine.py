@@ -22,6 +22,7 @@ from skfair.problems.erm.problem import RuledProblem
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
 GAIN_TOL, GAIN_STEPS = 1e-3, 40  # of errors fitted to a sample, to see what there is to gain
 SIZES = (1e-3, 1e3)  # of scores, within which they may be scaled afterwards
+LESS = 0.98  # share of the loss down to which a multiple must bring it, where no errors were fitted
 
 
 def refine(path: Path, found: StrictResult) -> StrictResult:
@@ -74,6 +75,18 @@ def _fit_errors(
 def fitted_scale(path: Path, found: StrictResult) -> float:
     """Return the multiple of the scores of a solution that has the least loss."""
     return _scale(path.judge.free, shifted(path.judge.problem, found))
+
+
+def scaled_if_steep(path: Path, found: StrictResult) -> StrictResult:
+    """Scale scores that steep smooth rates have made much larger than the loss asks for."""
+    free, theta = path.judge.free, shifted(path.judge.problem, found)
+    at = free.evaluate(theta)
+    # The loss is convex: smaller scores gain no more than this slope, and larger ones hardly do.
+    if abs(theta @ at.gradient()) < (1 - LESS) * at.objective or not _spread(theta) > 0:
+        return found
+    scale = _scale(free, theta)
+    is_better = free.evaluate(scale * theta).objective < LESS * at.objective
+    return found._replace(scale=scale) if is_better else found
 
 
 def _scale(free: RuledProblem, theta: FloatArray) -> float:

@@ -38,7 +38,7 @@ from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
 from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.rate_steps import by_rate_steps, suits_rate_steps
-from skfair.enforcement.refine import promised_gain, shifted
+from skfair.enforcement.refine import promised_gain, scaled_if_steep, shifted
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
@@ -129,6 +129,8 @@ def _walk(
     found = best.found
     if refines and not path.is_stopped and found.is_feasible and best.quality < enough:
         found = refined(path, found)
+    if refines and not path.is_stopped and found.problem.loss is problem.loss:
+        found = scaled_if_steep(path, found)
     return path.counted(found)
 
 

@@ -413,6 +413,30 @@ def test_a_stream_comes_near_the_batch_fit():
     assert (model.coef_ == before).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*fewer than 30 rows", "ignore:Only .nearly. constant")
+@pytest.mark.parametrize("rule", ["equalized_odds", "predictive_parity"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_multiple_of_the_scores_fits_much_better(rule, seed):
+    rng = np.random.default_rng(seed + 50)
+    group = rng.integers(0, 8, 1000)
+    X = rng.normal(size=(1000, 5))
+    X[:, 0] += group / 4
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=1000) > 1).astype(int)
+    model = ConstrainedERMClassifier(rule).fit(X, y, sensitive_features=group)
+    margins = np.where(y == 1, 1, -1) * model.decision_function(X)
+    loss, *others = (np.logaddexp(0, -by * margins).mean() for by in (1, 0.25, 0.5, 2, 4))
+    assert loss < 1.05 * min(others)
+    expected = model.predict_proba(X)[np.arange(1000), y]
+    assert -np.log(expected).mean() < np.log(2) + 0.01  # that of a constant
+    selected = model.predict(X) == 1
+    parts = [y == 0, y == 1] if rule == "equalized_odds" else [selected]
+    counted = selected if rule == "equalized_odds" else y == 1
+    for part in parts:
+        of_groups = [part & (group == k) for k in range(8)]
+        rates = [counted[rows].mean() if rows.any() else 0 for rows in of_groups]
+        assert max(rates) - min(rates) <= 0.05
+
+
 @pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
 def test_the_penalty_of_a_stream_is_one_over_the_weights_so_far(weight):
     X, y, group = people(n=300)
