@@ -165,7 +165,7 @@ class Judge:
         and so the limits, are counted as before.
         """
         other = copy(self)
-        part = BELIEVED / (BELIEVED + self.classes.size)
+        part = BELIEVED / (BELIEVED + np.count_nonzero(self.weights))
         other.values = self.values + part * (chances @ self.worth - self.values)
         return other
 

@@ -303,6 +303,17 @@ def test_expected_worth_keeps_limits_and_fits_the_noise_in_the_classes_less():
     assert max(gained) > 0.005
 
 
+def test_rows_of_weight_0_do_not_change_what_decisions_are_expected_to_be_worth():
+    rng = np.random.default_rng(0)
+    classes, chances, weights = rng.integers(0, 2, 90), rng.dirichlet([1, 1], 90), rng.random(90)
+    weights[40:] = 0
+    judges = [
+        Judge([], classes[:n], weights[:n] / weights.sum(), np.eye(2)).expecting(chances[:n])
+        for n in (40, 90)
+    ]
+    np.testing.assert_allclose(judges[0].values, judges[1].values[:40], rtol=1e-12)
+
+
 def unlike(n=3000, seed=0):
     """A search for three classes that are easy to tell in one group, and hardly in the other."""
     rng = np.random.default_rng(seed)
