@@ -93,7 +93,8 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         groups = data.groups
         own = np.full(groups.n_groups, bool(self.interactions))
         if self.interactions == "auto":
-            own = groups.counts >= ROWS_PER_FEATURE * data.X.shape[1]
+            is_counted = None if data.sample_weight is None else data.sample_weight > 0
+            own = groups.sums(is_counted) >= ROWS_PER_FEATURE * data.X.shape[1]
         own &= groups.n_groups > 1
         return GroupedLinearScore(
             data.X, groups.codes[0], own.tolist(), sample_weight=data.sample_weight

@@ -627,3 +627,13 @@ def test_probabilities_stay_probabilities_where_random_moves_found_the_model(rul
 
     assert objective(1) <= min(objective(0.25), objective(0.5), objective(2), objective(4)) + 1e-9
     assert objective(1) == pytest.approx(model.objective_)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than 30 rows")
+def test_rows_of_weight_0_give_no_group_weights_of_its_own():
+    X, y, group = people()
+    kept = (group == "a") | (np.cumsum(group == "b") <= 20)  # too few for weights of their own
+    params = {"group_aware": True, "max_disparity": 0.3}
+    few = fit(data=(X[kept], y[kept], group[kept]), **params)
+    padded = fit(data=(X, y, group), sample_weight=kept.astype(float), **params)
+    np.testing.assert_allclose(padded.coef_, few.coef_, atol=1e-6)
