@@ -19,6 +19,7 @@ from sklearn.utils import indexable
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
+from skfair.constraints.base import make_constraints
 from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
 from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
@@ -73,11 +74,16 @@ def certified(
 
 
 def refuse_parts(estimator: Any) -> None:
-    """Raise if rows come in parts: there is nothing to certify before the last of them."""
+    """Raise if what is asked for needs all rows at once, but they come in parts."""
     if estimator.confidence is not None:
         raise ValueError(
             "confidence= is for fit, which sees all rows; partial_fit certifies nothing. Set "
             "confidence=None, and test with skfair.metrics.disparity_test on rows kept apart."
+        )
+    if any(rule.within_strata for rule in make_constraints(estimator.constraint, "classification")):
+        raise ValueError(
+            f"partial_fit has no control features, so constraint={estimator.constraint!r} cannot "
+            "be kept within their levels. Use fit, or the rule without ConditionalOn."
         )
 
 

@@ -18,7 +18,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier
-from skfair.constraints import BoundedGroupLoss, DemographicParity, EqualOpportunity
+from skfair.constraints import (
+    BoundedGroupLoss,
+    ConditionalOn,
+    DemographicParity,
+    EqualOpportunity,
+)
 from skfair.constraints.moments import Moment, Rate
 from skfair.estimators import erm, erm_report
 from skfair.estimators.erm_report import scores_of_same_sign
@@ -447,6 +452,15 @@ def test_the_penalty_of_a_stream_is_one_over_the_weights_so_far(weight):
         by_default.partial_fit(X, y, sample_weight=weights, sensitive_features=group)
         told.set_params(alpha=1 / (k * weights.sum())).partial_fit(X, y, sensitive_features=group)
     np.testing.assert_allclose(by_default.coef_, told.coef_, rtol=1e-9)
+
+
+def test_streams_refuse_rules_within_strata_from_the_first_part_on():
+    X, y, group = people(n=300)
+    X[:, 3] = X[:, 3] > 0
+    model = ConstrainedERMClassifier(ConditionalOn("demographic_parity"), control_columns=3)
+    with pytest.raises(ValueError, match="partial_fit has no control features"):
+        model.partial_fit(X, y, sensitive_features=group)
+    assert not hasattr(model, "classes_")
 
 
 def test_class_weights_that_leave_nothing_to_fit_are_refused():
