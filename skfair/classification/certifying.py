@@ -82,8 +82,8 @@ def refuse_parts(estimator: Any) -> None:
         )
     if any(rule.within_strata for rule in make_constraints(estimator.constraint, "classification")):
         raise ValueError(
-            f"partial_fit has no control features, so constraint={estimator.constraint!r} cannot "
-            "be kept within their levels. Use fit, or the rule without ConditionalOn."
+            "A rule within strata needs control_features in fit, and partial_fit has none. Use "
+            f"fit, or constraint={estimator.constraint!r} without ConditionalOn."
         )
 
 
