@@ -42,6 +42,7 @@ from skfair.enforcement.refine import promised_gain, scaled_if_steep, shifted
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
+from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 from skfair.problems.erm.summed import SummedERM, few_rows
@@ -129,9 +130,15 @@ def _walk(
     found = best.found
     if refines and not path.is_stopped and found.is_feasible and best.quality < enough:
         found = refined(path, found)
-    if refines and not path.is_stopped and found.problem.loss is problem.loss:
+    is_fitted = found.problem.loss is problem.loss and judge.scan is not None
+    if is_fitted and _has_intercept(problem) and not path.is_stopped:
         found = scaled_if_steep(path, found)
     return path.counted(found)
+
+
+def _has_intercept(problem: RuledProblem) -> bool:
+    """Whether scores are linear, and their threshold is one of the parameters."""
+    return isinstance(problem.model, LinearScore) and problem.model.fit_intercept
 
 
 def _climb(path: Path, temperatures: Sequence[float], enough: float, refines: bool) -> None:
