@@ -137,7 +137,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
     constraint_names_ : ndarray of shape (n_constraints,)
         What each constraint compares.
     objective_ : float
-        Mean loss plus penalty of the solution, before its threshold was chosen.
+        Mean loss plus penalty of the solution, before its threshold and scale were chosen.
     kkt_residual_ : float
         Largest residual of the first-order conditions of the smooth problem that was solved.
     temperature_ : float

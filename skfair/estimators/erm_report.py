@@ -73,7 +73,7 @@ def solution(problem: Problem, found: StrictResult, scale: TargetScale, tol: flo
     solved = found.problem
     at = solved.evaluate(result.theta)
     residual = max(solved.kkt_residual(at, result.multipliers).values())
-    if solved.loss is not problem.loss or found.scale != 1:
+    if solved.loss is not problem.loss:
         at = problem.evaluate(found.scale * result.theta)
     units = [
         np.full(rule.upper.size, scale.of_loss / scale.of_rule(rule)) for rule in problem.rules
