@@ -14,6 +14,7 @@ from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.state import Alarm, StoredMonitor
+from skfair.monitoring.windows import aligned
 from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_number, check_probability, one_dimensional
 
@@ -296,11 +297,12 @@ class DisparityMonitor(StoredMonitor):
         if not self._names:  # neither has read a batch
             return made
         made._begin(self._names, self._attributes)
-        longer = max(self, other, key=lambda one: one.n_batches_)
-        made._windows = self._windows.merged(other._windows)
+        made._first, parts = aligned((self._windows, self._first), (other._windows, other._first))
+        made._windows = parts[0].merged(parts[1])
         made._counts = self._counts + other._counts
-        made.n_rows_, made.n_batches_ = self.n_rows_ + other.n_rows_, longer.n_batches_
-        made._first, made._last_id = {**other._first, **self._first}, longer._last_id
+        made.n_rows_ = self.n_rows_ + other.n_rows_
+        made.n_batches_ = max(made._first, default=-1) + 1
+        made._last_id = made._first.get(made.n_batches_ - 1)
         if made.n_batches_:
             made._look(made._last_id)
         return made

@@ -20,7 +20,9 @@ I and A. That is the likelihood of all differences from the reference, so it may
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -195,6 +197,27 @@ class Windows:
         made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
         return made
 
+    def since(self, numbers: IntArray, places: IntArray) -> Windows:
+        """Return the sums since other starts: each in the place of one, or behind the last one."""
+        more = replace(self, horizon=self.horizon + 1)  # so that no start is forgotten
+        more.start(int(self.starts.max(initial=-1)) + 1)
+        weighted, information = more.weighted[places], more.information[places]
+        before = more.before[places]
+        if self.reference is not None:
+            # What came between two starts is what came since one but not since the other.
+            earlier = np.searchsorted(numbers, numbers - self.reference)
+            here = np.flatnonzero(numbers[earlier] == numbers - self.reference)
+            for part, sums in enumerate((weighted, information)):
+                before[here, part] = sums[earlier[here]] - sums[here]
+        return replace(
+            self,
+            starts=numbers,
+            weighted=weighted,
+            information=information,
+            before=before,
+            leaning=more.leaning[places],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
         names = ("starts", "weighted", "information", "before", "leaning", "waiting", "known")
@@ -219,3 +242,43 @@ class Windows:
             np.asarray(given["waiting"], np.float64).reshape(-1, 2, 2),
             np.asarray(given["known"], np.float64).reshape(-1, 2, 2),
         )
+
+
+def aligned(
+    *watched: tuple[Windows, Mapping[int, Any]],
+) -> tuple[dict[int, Any], list[Windows]]:
+    """Number the starts of several windows alike, by the ids of the batches that they came before.
+
+    Each window comes with these ids. Batches that one of them has not seen have nothing in it.
+    Returned are the ids by number, and the windows.
+    """
+    known = [[first[start] for start in one.starts.tolist()] for one, first in watched]
+    together: dict[int, Any] = {}
+    for _, first in watched:
+        together = {**first, **together}
+    if all(together[number] == name for _, first in watched for number, name in first.items()):
+        return dict(sorted(together.items())), [one for one, _ in watched]
+    try:
+        names = sorted({name for own in known for name in own})
+    except TypeError as error:
+        raise ValueError(
+            "The numbers of the batches of the two monitors cannot be compared: "
+            f"{known[0][-1]!r} and {known[1][-1]!r}. Use numbers, or times of one kind."
+        ) from error
+    every, n_batches = set(names), 0
+    for (one, _), own in zip(watched, known, strict=True):
+        if not own:
+            continue
+        # What came since a start between the first and the next that is kept is not known.
+        is_gap = len(own) > 1 and one.starts[1] > 1
+        gap = {name for name in every if is_gap and own[0] < name < own[1]}
+        names = [name for name in names if name not in gap]
+        n_batches = max(n_batches, int(one.starts[-1]) + 1 + len(every - gap - set(own)))
+    names = names[:1] + names[1:][-watched[0][0].horizon :]
+    numbers = np.arange(n_batches - len(names), n_batches)
+    numbers[0] = 0
+    parts = [
+        one.since(numbers, np.array([bisect_left(own, name) for name in names], np.int64))
+        for (one, _), own in zip(watched, known, strict=True)
+    ]
+    return dict(zip(numbers.tolist(), names, strict=True)), parts
