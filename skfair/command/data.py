@@ -48,5 +48,9 @@ def _table(found: object) -> pd.DataFrame:
     data = pd.DataFrame(found["data"]).reset_index(drop=True)  # type: ignore[index]
     groups = pd.DataFrame(found["sensitive_features"]).reset_index(drop=True)  # type: ignore[index]
     new = groups[[name for name in groups.columns if name not in data.columns]]
-    target = pd.Series(found["target"], name="target").reset_index(drop=True)  # type: ignore[index]
-    return pd.concat([data, new, target], axis=1)
+    table = pd.concat([data, new], axis=1)
+    target = found["target"]  # type: ignore[index]
+    if target is None:
+        return table
+    target = pd.Series(target, name="target").reset_index(drop=True)
+    return pd.concat([table, target], axis=1)

@@ -84,7 +84,7 @@ class Table(NamedTuple):
 
     def levels(self, name: str) -> list[str]:
         """Return the names of the bins of an attribute, in order."""
-        edges = [f"{edge:g}" for edge in self.bins[name]]
+        edges = [f"{edge:.15g}" for edge in self.bins[name]]
         between = [f"{low} to under {high}" for low, high in pairwise(edges)]
         return [f"under {edges[0]}", *between, f"{edges[-1]} and over"]
 
@@ -184,7 +184,8 @@ def read_bins(given: list[str]) -> dict[str, list[float]]:
             numbers = [float(edge) for edge in edges.split(",")]
         except ValueError:
             numbers = []
-        if not is_there or not numbers or numbers != sorted(set(numbers)):
+        is_rising = bool(np.isfinite(numbers).all()) and numbers == sorted(set(numbers))
+        if not is_there or not numbers or not is_rising:
             raise ValueError(f"--bins must be COLUMN=EDGE,EDGE with rising numbers, got {one!r}.")
         bins[name.strip()] = numbers
     return bins

@@ -117,10 +117,12 @@ def load_local(name: str, folder: _Folder = None, *, return_X_y: bool = False) -
         raise ValueError(
             f"There is no data set {name!r} in {str(path)!r}. It holds {', '.join(entries)}."
         )
-    entry = entries[name]
+    entry = _checked(entries[name], name)
     frame = _read_table(path / entry["file"])
     sensitive = {spec["name"]: _groups(frame, spec) for spec in entry["sensitive"]}
     dropped = [*(entry.get("meta_columns") or []), *(entry.get("leak_columns") or [])]
+    for column in dropped:  # a leak must not stay among the features for a slip of the pen
+        _column(frame, column)
     not_features = {*dropped, entry.get("target")}
     is_graph = "edges_file" in entry
     # The columns of a node table number and name the nodes: they describe, nothing to learn from.
@@ -198,8 +200,28 @@ def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
             f"{named}, which holds no {_INDEX}. Write one that describes its "
             "data sets (see skfair.datasets.load_local), or pass another folder."
         )
-    entries: dict[str, Any] = json.loads((path / _INDEX).read_text(encoding="utf-8"))
+    try:
+        entries = json.loads((path / _INDEX).read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise ValueError(f"{named}, whose {_INDEX} cannot be read: {error}.") from error
+    if not isinstance(entries, dict):
+        raise ValueError(f"{named}, whose {_INDEX} is no object with an entry for each data set.")
     return path, entries
+
+
+def _checked(entry: Any, name: str) -> Mapping[str, Any]:
+    """Return the entry of a data set; raise if it lacks what every entry has."""
+    specs = entry.get("sensitive") if isinstance(entry, dict) else None
+    are_named = isinstance(specs, list) and all(
+        isinstance(one, dict) and "name" in one and ("column" in one or "rule" in one)
+        for one in specs
+    )
+    if not are_named or "file" not in entry:
+        raise ValueError(
+            f"The entry {name!r} of {_INDEX} must have a 'file' and a list 'sensitive', each of it "
+            "with a 'name' and a 'column' or a 'rule'. Add what is missing."
+        )
+    return dict(entry)
 
 
 def _read_table(file: Path) -> "pd.DataFrame":
@@ -223,9 +245,17 @@ def _read_table(file: Path) -> "pd.DataFrame":
 def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | None":
     """Return 1 for the positive answer and 0 otherwise, or None without a target."""
     if entry.get("target_rule"):
-        positive: Any = frame.eval(entry["target_rule"], engine="python")
+        positive = _holds(frame, entry["target_rule"])
     elif entry.get("target"):
-        positive = frame[entry["target"]] == entry["positive_label"]
+        column, label = _column(frame, entry["target"]), entry.get("positive_label")
+        # Missing answers of a column that has a mark for them are not positive, either.
+        positive = (column == label).fillna(False)
+        if not positive.any():
+            found = sorted(map(repr, column.dropna().unique()[:10].tolist()))
+            raise ValueError(
+                f"The target {entry['target']!r} never is positive_label={label!r}; its labels are "
+                f"{', '.join(found)}. Correct the entry of {_INDEX}."
+            )
     else:
         return None
     target: pd.Series = positive.astype(np.int64).rename(entry.get("target"))
@@ -235,17 +265,52 @@ def _target(frame: "pd.DataFrame", entry: Mapping[str, Any]) -> "pd.Series | Non
 def _groups(frame: "pd.DataFrame", spec: Mapping[str, Any]) -> "pd.Series":
     """Return the group name of every row for one sensitive attribute."""
     if "column" in spec:
-        column: pd.Series = frame[spec["column"]].astype(str)
-        return column
+        column = _column(frame, spec["column"])
+        words: pd.Series = column.astype(str).where(column.notna())
+        return words
     names = spec.get("labels", {"True": spec["rule"], "False": "not"})
-    holds: Any = frame.eval(spec["rule"], engine="python")
-    groups: pd.Series = holds.map({True: names["True"], False: names["False"]})
+    if not isinstance(names, dict) or not {"True", "False"} <= set(names):
+        raise ValueError(
+            f"The labels of the attribute {spec['name']!r} in {_INDEX} are {names!r}. Name the "
+            'groups as {"True": ..., "False": ...}.'
+        )
+    groups: pd.Series = _holds(frame, spec["rule"]).map(
+        {True: names["True"], False: names["False"]}
+    )
     return groups
+
+
+def _column(frame: "pd.DataFrame", name: str) -> "pd.Series":
+    """Return a column that an entry names."""
+    if name not in frame.columns:
+        raise ValueError(
+            f"{_INDEX} names the column {name!r}, which is not in the file. Its columns are "
+            f"{', '.join(map(str, frame.columns))}."
+        )
+    column: pd.Series = frame[name]
+    return column
+
+
+def _holds(frame: "pd.DataFrame", rule: str) -> "pd.Series":
+    """Return where a rule holds."""
+    import pandas as pd
+
+    try:
+        found: Any = frame.eval(rule, engine="python")
+    except Exception as error:  # of many kinds: names, syntax, types
+        raise ValueError(f"The rule {rule!r} of {_INDEX} cannot be evaluated: {error}.") from error
+    if not (isinstance(found, pd.Series) and pd.api.types.is_bool_dtype(found)):
+        raise ValueError(
+            f"The rule {rule!r} of {_INDEX} is not true or false for each row. Write a comparison, "
+            "such as 'age > 40'."
+        )
+    holds: pd.Series = found.fillna(False).astype(bool)
+    return holds
 
 
 def _adjacency(edges: "pd.DataFrame", n_nodes: int, name: str) -> Any:
     """Return the symmetric 0/1 matrix of an edge list."""
-    ends = edges[["node_1", "node_2"]].to_numpy()
+    ends = np.column_stack([_column(edges, one).to_numpy() for one in ("node_1", "node_2")])
     outside = (ends < 0) | (ends >= n_nodes)
     if outside.any():
         raise ValueError(

@@ -1,5 +1,6 @@
 """The command line, run as a user runs it."""
 
+import itertools
 import json
 import os
 import re
@@ -336,3 +337,31 @@ def test_warm_compiles_every_kernel():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.startswith("[] "), result.stdout + result.stderr
     assert int(result.stdout.split()[-1]) > 50
+
+
+def test_names_of_bins_say_their_edges(tmp_path, capsys):
+    """Edges of seven digits were cut to six, so that names were wrong, or the same twice."""
+    path, out = tmp_path / "a.csv", tmp_path / "a.json"
+    incomes = [1234566.0, 1234567.5, 1234568.5, 1234570.0] * 20
+    pd.DataFrame({"y": [0, 1] * 40, "p": [1, 1, 0, 0] * 20, "income": incomes}).to_csv(path)
+    usual = ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "income"]
+    bins = ["--bins", "income=1234567,1234568.25,1234569", "--out", str(out)]
+    assert main([*usual, *bins]) == 0
+    edges = ["1234567", "1234568.25", "1234569"]
+    names = {f"under {edges[0]}", f"{edges[-1]} and over"}
+    names |= {f"{low} to under {high}" for low, high in itertools.pairwise(edges)}
+    found = {row["group"] for row in json.loads(out.read_text(encoding="utf-8"))["rates"]}
+    assert found == names | {"all"}
+    for edge in ("nan", "1,inf"):
+        assert main([*usual, "--bins", f"income={edge}"]) == 2
+        assert "rising numbers" in capsys.readouterr().err
+
+
+def test_a_data_set_without_a_target_has_no_column_of_it(tmp_path, monkeypatch):
+    pd.DataFrame({"x": [1, 2], "sex": ["f", "m"]}).to_parquet(tmp_path / "few.parquet")
+    entry = {"file": "few.parquet", "sensitive": [{"name": "sex", "column": "sex"}]}
+    (tmp_path / "datasets.json").write_text(json.dumps({"few": entry}), encoding="utf-8")
+    monkeypatch.setenv("SKFAIR_DATA", str(tmp_path))
+    out = tmp_path / "few.csv"
+    assert main(["data", "few", "--out", str(out)]) == 0
+    assert pd.read_csv(out).columns.tolist() == ["x", "sex"]

@@ -181,6 +181,56 @@ def test_without_pyarrow_the_error_says_what_to_install(folder, monkeypatch):
         load_local("people", folder)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"file": None}, "must have a 'file'"),
+        ({"sensitive": None}, "must have a 'file'"),
+        ({"sensitive": [{"column": "sex"}]}, "each of it with a 'name'"),
+        ({"sensitive": [{"name": "sex"}]}, "a 'column' or a 'rule'"),
+        ({"sensitive": [{"name": "sex", "column": "gender"}]}, "column 'gender', which is not in"),
+        (
+            {"sensitive": [{"name": "old", "rule": "years > 3"}]},
+            "years.*cannot be evaluated",
+        ),
+        ({"sensitive": [{"name": "old", "rule": "age + 1"}]}, "not true or false for each row"),
+        ({"sensitive": [{"name": "old", "rule": "age > 1", "labels": {"True": "o"}}]}, "labels of"),
+        ({"target": "result"}, "column 'result', which is not in"),
+        ({"positive_label": "Yes"}, "never is positive_label='Yes'; its labels are 'no', 'yes'"),
+        ({"positive_label": None}, "never is positive_label=None"),
+        ({"target_rule": "age * 2"}, "not true or false for each row"),
+        ({"leak_columns": ["afterwards"]}, "column 'afterwards', which is not in"),
+    ],
+)
+def test_an_entry_that_does_not_fit_its_file_is_named(folder, changes, message):
+    entry = {key: one for key, one in (INDEX["people"] | changes).items() if one is not None}
+    (folder / "datasets.json").write_text(json.dumps({"people": entry}), encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_local("people", folder)
+
+
+@pytest.mark.parametrize("text", ["{bad", "[1]"])
+def test_a_broken_index_is_named(folder, text):
+    (folder / "datasets.json").write_text(text, encoding="utf-8")
+    for load in (local_datasets, lambda one: load_local("people", one)):
+        with pytest.raises(ValueError, match="datasets.json"):
+            load(folder)
+
+
+def test_what_is_missing_makes_no_group_and_no_positive_answer(folder):
+    table = pd.read_parquet(folder / "people.parquet")
+    table["sex"] = ["f", None, "m", "f", "m"]
+    table["outcome"] = pd.array([1, None, 1, 0, 0], dtype="Int64")
+    table["age"] = pd.array([12, None, 40, 41, 70], dtype="Int64")
+    table.to_parquet(folder / "people.parquet")
+    entry = INDEX["people"] | {"positive_label": 1}
+    (folder / "datasets.json").write_text(json.dumps({"people": entry}), encoding="utf-8")
+    people = load_local("people", folder)
+    assert people.target.tolist() == [1, 0, 1, 0, 0]
+    assert people.sensitive_features["sex"].isna().tolist() == [False, True, False, False, False]
+    assert people.sensitive_features["adult"].iloc[1] == "not"
+
+
 def test_bad_arguments_are_named(folder):
     with pytest.raises(ValueError, match="'name' parameter of load_local"):
         load_local(3, folder)
