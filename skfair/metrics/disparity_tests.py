@@ -19,7 +19,7 @@ from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
 from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
-from skfair.metrics.two_rates import smallest_limit
+from skfair.metrics.two_rates import edge_rates, smallest_limit
 from skfair.utils.docs import documenter
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_probability
@@ -356,13 +356,14 @@ def sample_size(
 
     Notes
     -----
-    A normal approximation, and of several pairs the chance that any fails is at most the sum.
+    A normal approximation of the score test with a correction for whole numbers of people, careful
+    if rates are close to 0 or 1; of several pairs the chance that any fails is at most the sum.
 
     Examples
     --------
     >>> from skfair.metrics import sample_size
     >>> sample_size(0.05, rates=0.3, shares=(0.3, 0.7)).tolist()
-    [1028, 2398]
+    [1055, 2462]
     """
     check_probability(power, "power")
     check_probability(confidence, "confidence")
@@ -405,15 +406,25 @@ def needed_rows(
             f"The rates {np.round(rates, 4).tolist()} themselves differ by the limit {limit:g} or "
             "more, so no number of people shows that it holds."
         )
-    variance = (
-        factor**2 * rates[first] * (1 - rates[first]) / shares[first]
-        + rates[second] * (1 - rates[second]) / shares[second]
-    )
+    ratio = comparison == "ratio"
+    rows = shares[first], shares[second]
+    # The test takes the errors of the likeliest rates that differ by the limit: those of the rates
+    # themselves are 0 if nobody, or everybody, is selected.
+    hits = rates[first] * rows[0], rates[second] * rows[1]
+    limits = np.full(first.size, limit)
+    edge = edge_rates(hits[0], rows[0], hits[1], rows[1], limits, ratio)
+
+    def variance(one: FloatArray, other: FloatArray) -> FloatArray:
+        return np.asarray(factor**2 * one * (1 - one) / rows[0] + other * (1 - other) / rows[1])
+
+    own, on_edge = variance(rates[first], rates[second]), variance(*edge)
+    # Counts are whole numbers: a careful test loses about half a person of each group.
+    lost = 0.5 * (factor / rows[0] + 1 / rows[1])
     z = stats.norm.ppf(confidence)
 
     def failing(n: float) -> float:
-        error = np.sqrt(np.maximum(variance, 1e-12) / n)
-        return float(stats.norm.sf(slack / error - z).sum())
+        left = slack - z * np.sqrt(on_edge / n) - lost / n
+        return float(stats.norm.sf(left / np.sqrt(np.maximum(own, 1e-12) / n)).sum())
 
     low, high = 0.0, 10.0
     while failing(high) > 1 - power:

@@ -12,12 +12,14 @@ from skfair import metrics
 from skfair.constraints import DemographicParity, EqualizedOdds
 from skfair.metrics import disparity_test, disparity_upper_bound, sample_size
 from skfair.metrics.two_rates import (
+    both_ways,
     edge_rates,
     effective_size,
     exact,
     exact_statistic,
     largest_rate,
     melded,
+    pair_test,
     rejection_rate,
     score,
 )
@@ -410,6 +412,31 @@ def test_sample_sizes_give_the_power_that_was_asked_for():
     assert (more > sizes).all()
     of_ratio = sample_size(0.2, rates=0.3, shares=(0.5, 0.5), comparison="ratio")
     assert of_ratio.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("limit", "rates", "shares", "comparison"),
+    [
+        (0.1, (0.02, 0.03), (0.5, 0.5), "difference"),
+        (0.1, (0.98, 0.99), (0.2, 0.8), "difference"),
+        (0.05, (0.01, 0.01), (0.1, 0.9), "difference"),
+        (0.3, (0.0, 0.0), (0.5, 0.5), "difference"),
+        (0.1, (0.3, 0.33), (0.2, 0.8), "difference"),
+        (0.2, (0.5, 0.5), (0.3, 0.7), "ratio"),
+        (0.2, (0.97, 0.97), (0.5, 0.5), "ratio"),
+        (0.1, (1.0, 1.0), (0.5, 0.5), "ratio"),
+    ],
+)
+def test_as_many_people_are_enough_near_rates_of_0_and_1(limit, rates, shares, comparison):
+    """Rates near 0 and 1 have small errors of their own, but not on the edge of the limit."""
+    rng = np.random.default_rng(0)
+    sizes = sample_size(limit, rates=rates, shares=shares, comparison=comparison)
+    draws = [rng.binomial(n, rate, 2000) for n, rate in zip(sizes, rates, strict=True)]
+    tables, of_draw = np.unique(np.stack(draws), axis=1, return_inverse=True)
+    few = (sizes + 1).prod() <= 61**2
+    test = pair_test("exact" if few else "melded", comparison)
+    p = both_ways(test, tables[0], float(sizes[0]), tables[1], float(sizes[1]), limit)
+    assert np.mean(p[of_draw.ravel()] <= 0.05) >= 0.8 - 3 * np.sqrt(0.8 * 0.2 / 2000)
 
 
 @pytest.mark.parametrize(
