@@ -34,8 +34,8 @@ class MonitorDisplay:
     ----------
     disparities, standard_errors : array-like of shape (n_batches,)
         Of each batch; NaN where there are not yet rows of two groups.
-    max_disparity : float
-        The limit.
+    max_disparity : float or None
+        The limit; None draws none.
     alarm_at : int, default=None
         Place of the batch at which the alarm was raised, from 0.
     batches : array-like of shape (n_batches,), default=None
@@ -65,7 +65,7 @@ class MonitorDisplay:
         *,
         disparities: ArrayLike,
         standard_errors: ArrayLike,
-        max_disparity: float,
+        max_disparity: float | None,
         alarm_at: int | None = None,
         batches: ArrayLike | None = None,
     ) -> None:
@@ -92,7 +92,8 @@ class MonitorDisplay:
         ----------
         monitor : DisparityMonitor
             The monitor. With a limit for each attribute, disparities are scaled so that all limits
-            are the loosest one, which is drawn.
+            are the loosest one, which is drawn. With a ``reference`` the limit is on the change of
+            the disparity, so it is no line beside the disparity itself and is left out.
         """
         check_matplotlib(f"{cls.__name__}.from_monitor")
         try:
@@ -110,7 +111,7 @@ class MonitorDisplay:
         display = cls(
             disparities=[point[1] for point in history],
             standard_errors=[point[2] for point in history],
-            max_disparity=loosest(monitor.max_disparity),
+            max_disparity=None if monitor.reference else loosest(monitor.max_disparity),
             alarm_at=at,
             batches=batches if all(isinstance(one, Real) for one in batches) else None,
         )
@@ -124,7 +125,8 @@ class MonitorDisplay:
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        check_number(self.max_disparity, "max_disparity", 0.0)
+        if self.max_disparity is not None:
+            check_number(self.max_disparity, "max_disparity", 0.0)
         if self.alarm_at is not None:
             check_number(self.alarm_at, "alarm_at", 0, self.batches.size - 1, Integral)
         ax = axes_for(self, ax, figsize=(6.4, 4.6))
@@ -138,7 +140,8 @@ class MonitorDisplay:
         low = self.disparities - 2 * self.standard_errors
         high = self.disparities + 2 * self.standard_errors
         ax.fill_between(batches, np.maximum(low, 0), high, color=style.color, alpha=0.2, lw=0)
-        ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
+        if self.max_disparity is not None:
+            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
         if self.alarm_at is not None:
             ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
         ax.set_xlabel("Batch")

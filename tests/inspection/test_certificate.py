@@ -74,6 +74,18 @@ def test_a_monitor_is_drawn_over_time():
     assert display.line_.get_ydata() == pytest.approx([2.0])  # a difference of 1, twice
 
 
+@pytest.mark.parametrize("reference", [None, 3])
+def test_a_limit_on_a_change_is_no_line_beside_the_disparity(reference):
+    """A steady disparity of .3 has not changed, so nothing of it is above the limit of .05."""
+    monitor = DisparityMonitor(reference=reference)
+    for _ in range(8):
+        monitor.update(None, [1, 1, 1, 1, 0, 1] * 100, ["f", "m", "f", "m", "f", "m"] * 100)
+    assert (monitor.alarm_ is None) == (reference is not None)
+    display = MonitorDisplay.from_monitor(monitor)
+    labels = [line.get_label() for line in display.ax_.lines]
+    assert ("limit" in labels) == (reference is None)
+
+
 @pytest.mark.parametrize("start", [0, 7000])
 def test_a_long_stream_is_drawn_at_the_numbers_of_its_batches(start):
     """After 512 batches every second one is kept, and the alarm may be between two of them."""
