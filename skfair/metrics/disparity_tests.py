@@ -247,13 +247,17 @@ def disparity_upper_bound(
     sample = Sample(y_true, y_pred, *groups, pos_label)
     asked = _asked(metric, comparison)
     found = _evidence(asked, sample, method, reference, interval)
-    most = 1.0
-    if asked.name == "mean_score_difference":  # in units of the score
-        most = float(2 * np.ptp(np.asarray(y_pred, np.float64)) + 1e-12)
     _before_shift(asked, 1.0, shift)
-    bound = smallest_limit(
-        lambda limit: float(found.p_values(limit).max(initial=0.0)), 1 - confidence, most
-    )
+
+    def p_value(limit: float) -> float:
+        return float(found.p_values(limit).max(initial=0.0))
+
+    most = 1.0
+    if asked.name == "mean_score_difference":  # in units of the score, and of any size
+        most = float(np.ptp(np.asarray(y_pred, np.float64))) or 1e-12
+        while p_value(most) > 1 - confidence:
+            most *= 2
+    bound = smallest_limit(p_value, 1 - confidence, most)
     return shift + (1 - shift) * bound if shift else bound
 
 

@@ -358,7 +358,7 @@ def smallest_limit(p_value: Callable[[float], float], alpha: float, most: float 
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if p_value(middle) <= alpha else (middle, high)
-        if high - low < 1e-7:
+        if high - low < 1e-7 * most:
             break
     return high
 

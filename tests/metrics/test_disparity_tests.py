@@ -439,6 +439,20 @@ def test_as_many_people_are_enough_near_rates_of_0_and_1(limit, rates, shares, c
     assert np.mean(p[of_draw.ravel()] <= 0.05) >= 0.8 - 3 * np.sqrt(0.8 * 0.2 / 2000)
 
 
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("confidence", [0.95, 0.999999])
+def test_a_bound_on_scores_is_the_smallest_limit_in_any_unit(scale, confidence):
+    """A bound may be larger than all differences of the scores: these are few."""
+    scores, sex = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) * scale, ["f"] * 3 + ["m"] * 3
+    asked = {"sensitive_features": sex, "confidence": confidence}
+    bound = disparity_upper_bound("mean_score_difference", None, scores, **asked)
+    for factor, is_within in ((0.9999, False), (1.0001, True)):
+        found = disparity_test(
+            "mean_score_difference", None, scores, max_disparity=factor * bound, **asked
+        )
+        assert found.is_within == is_within
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
