@@ -71,7 +71,8 @@ class FairKMeans(
 
     with :math:`n_{kg}` the number of members of group g in cluster k; with ``share_bounds`` each
     group's share of every cluster lies between bounds, rounded to whole people. The limits hold for
-    the labels of the training data, exactly, in whole people (or sample weights).
+    the labels of the training data, exactly, in whole people; with sample weights, each of them may
+    be missed by less than the largest weight.
 
     Parameters
     ----------

@@ -6,14 +6,14 @@ was drawn from, for any model's predictions on rows that it was not fitted or tu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy import stats
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.metrics.compared_groups import Reference, check_comparison
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
@@ -119,21 +119,21 @@ _documented = documenter(
 
 @_documented
 def disparity_test(
-    metric: Any,
-    y_true: Any,
-    y_pred: Any,
+    metric: str | MeasuredRule | Callable[..., float],
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     max_disparity: float | None = None,
     confidence: float = 0.95,
     comparison: str = "difference",
     method: str = "auto",
     reference: Reference = "pairwise",
-    control_features: Any = None,
-    sample_weight: Any = None,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
-    interval: Any = None,
+    pos_label: ClassLabel = 1,
+    interval: IntervalLike | None = None,
     shift: float = 0.0,
 ) -> DisparityTest:
     """Test whether the disparity of the population is below a limit.
@@ -206,20 +206,20 @@ def disparity_test(
 
 @_documented
 def disparity_upper_bound(
-    metric: Any,
-    y_true: Any,
-    y_pred: Any,
+    metric: str | MeasuredRule | Callable[..., float],
+    y_true: ColumnLike | None,
+    y_pred: ColumnLike,
     *,
-    sensitive_features: Any,
+    sensitive_features: ColumnsLike,
     confidence: float = 0.95,
     comparison: str = "difference",
     method: str = "auto",
     reference: Reference = "pairwise",
-    control_features: Any = None,
-    sample_weight: Any = None,
+    control_features: ColumnsLike | None = None,
+    sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
-    pos_label: Any = 1,
-    interval: Any = None,
+    pos_label: ClassLabel = 1,
+    interval: IntervalLike | None = None,
     shift: float = 0.0,
 ) -> float:
     """Return the smallest limit that the data show to hold for new people.
@@ -313,7 +313,7 @@ def _asked(metric: Any, comparison: str) -> _Asked:
 
 
 def _evidence(
-    asked: _Asked, sample: Sample, method: str, reference: Reference, interval: Any
+    asked: _Asked, sample: Sample, method: str, reference: Reference, interval: IntervalLike | None
 ) -> Evidence:
     check_comparison(reference=reference)
     if method not in ("auto", "melded", "exact", "score"):

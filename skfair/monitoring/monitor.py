@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
@@ -27,6 +27,8 @@ _RULES = (
     "false_negative_parity",
     "equalized_odds",
 )
+# Number or time of a batch; None counts from 0.
+Batch: TypeAlias = int | str | None
 
 
 class DisparityMonitor(StoredMonitor):
@@ -117,7 +119,7 @@ class DisparityMonitor(StoredMonitor):
         groups: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
         horizon: int = 1000,
         min_rows: int = 50,
-        pos_label: Any = 1,
+        pos_label: ClassLabel = 1,
         reference: int | None = None,
     ) -> None:
         if constraint not in _RULES:
@@ -128,16 +130,14 @@ class DisparityMonitor(StoredMonitor):
         check_number(min_rows, "min_rows", 2, kind=Integral)
         self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
         self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
-        self.pos_label, self.reference = pos_label, None
         if reference is not None:
             check_number(reference, "reference", 1, self.horizon, kind=Integral)
-            self.reference = int(reference)
+        self.pos_label, self.reference = pos_label, reference and int(reference)
         self._spec = LABEL_METRICS[f"{constraint}_difference"]
         self.alarm_: Alarm | None = None
         self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
         self.history_: list[tuple[Any, float, float, float]] = []
-        self._stride = 1
-        self._names, self._attributes = [], []
+        self._stride, self._names, self._attributes = 1, [], []
         self._first: dict[int, Any] = {}  # the batch id of each start that is kept
         self._last_id: Any = None
         self._pending: dict[Any, tuple[Any, Any]] = {}
@@ -149,7 +149,12 @@ class DisparityMonitor(StoredMonitor):
             self._begin([str(name) for name in groups])
 
     def update(
-        self, y_true: Any, y_pred: Any, sensitive_features: Any, *, batch: Any = None
+        self,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        sensitive_features: ColumnsLike,
+        *,
+        batch: Batch = None,
     ) -> Alarm | None:
         """Read a batch.
 
@@ -197,7 +202,9 @@ class DisparityMonitor(StoredMonitor):
         self._look(number)
         return self.alarm_
 
-    def add_predictions(self, ids: Any, y_pred: Any, sensitive_features: Any) -> Self:
+    def add_predictions(
+        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
+    ) -> Self:
         """Note decisions whose true labels are not known yet.
 
         Parameters
@@ -221,11 +228,8 @@ class DisparityMonitor(StoredMonitor):
             )
         n_rows = len(one_dimensional(ids, "ids"))
         columns = []
-        for name, values in (
-            ("ids", ids),
-            ("y_pred", y_pred),
-            ("sensitive_features", sensitive_features),
-        ):
+        given = {"ids": ids, "y_pred": y_pred, "sensitive_features": sensitive_features}
+        for name, values in given.items():
             check_labels(values, name, n_rows)  # a missing value would become a group
             columns.append(one_dimensional(values, name).tolist())
         known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
@@ -234,7 +238,9 @@ class DisparityMonitor(StoredMonitor):
         self._pending |= {i: (p, g) for i, p, g in zip(*columns, strict=True)}
         return self
 
-    def add_labels(self, ids: Any, y_true: Any, *, batch: Any = None) -> Alarm | None:
+    def add_labels(
+        self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
+    ) -> Alarm | None:
         """Read the true labels of rows that were noted before, as one batch.
 
         Parameters
@@ -289,9 +295,7 @@ class DisparityMonitor(StoredMonitor):
             )
         both = [one for one in self._pending if one in other._pending]
         if both:
-            raise ValueError(
-                f"Both monitors wait for labels of ids {listed(both)}. Add them first."
-            )
+            raise ValueError(f"Both wait for labels of ids {listed(both)}. Add them first.")
         made = DisparityMonitor(**self._settings())
         made._pending = {**other._pending, **self._pending}
         if not self._names:  # neither has read a batch
@@ -307,7 +311,7 @@ class DisparityMonitor(StoredMonitor):
             made._look(made._last_id)
         return made
 
-    def _check_batch(self, batch: Any) -> Any:
+    def _check_batch(self, batch: Batch) -> Any:
         """Return the number of a batch; raise if it has been read, or comes too late."""
         if batch is None:
             batch = self.n_batches_
