@@ -122,6 +122,18 @@ class DenseWeights(Weights):
             degrees = np.concatenate(sums)
         self.degrees = degrees
 
+    def n_components(self) -> int:
+        """Count the connected parts that have an edge: rows are read until all are reached."""
+        waiting, n_parts = self.degrees > 0, 0
+        while waiting.any():
+            n_parts += 1
+            front = np.flatnonzero(waiting)[:1]
+            waiting[front] = False
+            while front.size and waiting.any():
+                front = np.flatnonzero(waiting & (self.matrix[front] > 0).any(axis=0))
+                waiting[front] = False
+        return n_parts
+
     def times(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return W times a block of columns."""
         n, b = columns.shape

@@ -120,3 +120,18 @@ def test_components_of_a_graph_that_have_edges():
     W = np.zeros((9, 9))
     W[0, 1] = W[1, 0] = W[2, 3] = W[3, 2] = W[4, 4] = 1
     assert SparseWeights(sparse.csr_array(W)).n_components() == 3
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_connected_parts_of_all_forms(n_parts, order):
+    rng = np.random.default_rng(n_parts)
+    part = rng.integers(n_parts, size=60)
+    W = np.where((part[:, None] == part) & (rng.random((60, 60)) < 0.4), 1.0, 0.0)
+    W = np.maximum(W, W.T)
+    W[-3:], W[:, -3:] = 0, 0  # rows without edges are no parts
+    expected = SparseWeights(sparse.csr_array(W)).n_components()
+    assert expected >= n_parts
+    assert DenseWeights(np.asarray(W, order=order)).n_components() == expected
+    assert DenseWeights(np.ones((9, 9))).n_components() == 1
+    assert DenseWeights(np.zeros((9, 9))).n_components() == 0

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 from skfair.exceptions import SolverError
 from skfair.groups.encoding import encode_groups
 from skfair.problems.cut.group_cut import GroupCut
-from skfair.problems.cut.weights import FactoredWeights
+from skfair.problems.cut.weights import DenseWeights, FactoredWeights
 from skfair.solvers import Arpack
+from skfair.solvers.eigen.dense import DenseEigh
 from tests.eigen_problems import equal_parts, run, weights_of
 
 
@@ -26,3 +28,17 @@ def test_arpack_keeps_the_constraint_beyond_the_rank():
     )
     result = Arpack().solve(problem, 3, rng=np.random.RandomState(0))
     assert problem.residuals(result.vectors)[0] < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_copy_of_an_eigenvalue_is_missed_in_a_dense_matrix_of_parts(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 3)) + 6 * rng.integers(0, 4, 120)[:, None]
+    W = rbf_kernel(X, gamma=0.3)
+    W[W < 0.2] = 0
+    problem = GroupCut(DenseWeights(W), encode_groups(rng.integers(0, 2, 120)))
+    found, exact = (
+        solver.solve(problem, 5, rng=np.random.RandomState(seed))
+        for solver in (Arpack(), DenseEigh())
+    )
+    assert found.values == pytest.approx(exact.values, abs=1e-8)
