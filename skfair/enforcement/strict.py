@@ -130,15 +130,16 @@ def _walk(
     found = best.found
     if refines and not path.is_stopped and found.is_feasible and best.quality < enough:
         found = refined(path, found)
-    is_fitted = found.problem.loss is problem.loss and judge.scan is not None
-    if is_fitted and _has_intercept(problem) and not path.is_stopped:
+    is_scaled = found.problem.loss is not problem.loss  # where errors were fitted in its place
+    if _suits_scaling(path) and not (is_scaled or path.is_stopped):
         found = scaled_if_steep(path, found)
     return path.counted(found)
 
 
-def _has_intercept(problem: RuledProblem) -> bool:
-    """Whether scores are linear, and their threshold is one of the parameters."""
-    return isinstance(problem.model, LinearScore) and problem.model.fit_intercept
+def _suits_scaling(path: Path) -> bool:
+    """Whether a multiple of the parameters is the same decisions: linear scores and a threshold."""
+    model = path.judge.problem.model
+    return path.judge.scan is not None and isinstance(model, LinearScore) and model.fit_intercept
 
 
 def _climb(path: Path, temperatures: Sequence[float], enough: float, refines: bool) -> None:

@@ -262,8 +262,8 @@ def _scaled(
     def objective(factor: float) -> float:
         return problem.evaluate(np.concatenate([factor * theta, no_aux])).objective
 
-    for factor in sorted(FACTORS, key=objective):
+    def is_harmless(factor: float) -> bool:
         scaled = factor * theta
-        if factor == 1 or (excess(scaled) <= missed and quality(scaled) >= right):
-            return scaled
-    return theta
+        return factor == 1 or (excess(scaled) <= missed and quality(scaled) >= right)
+
+    return next(filter(is_harmless, sorted(FACTORS, key=objective))) * theta

@@ -305,10 +305,8 @@ def _asked(metric: Any, comparison: str) -> _Asked:
     if not has_test and asked.name not in SCORE_METRICS:
         rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
         rules.remove("treatment_equality")
-        raise ValueError(
-            f"There is no test of metric={metric!r}. Choose from "
-            f"{listed([*rules, *SCORE_METRICS])}, or {listed(LARGEST_RATES)}."
-        )
+        names = ", ".join(map(repr, [*rules, *SCORE_METRICS, *LARGEST_RATES]))
+        raise ValueError(f"There is no test of metric={metric!r}. Choose from {names}.")
     return asked
 
 
@@ -403,14 +401,14 @@ def needed_rows(
 ) -> IntArray:
     """Return the rows of each group, for checked arguments; raise if rates exceed the limit."""
     first, second = np.nonzero(~np.eye(rates.size, dtype=bool))  # either may be the higher one
-    factor = 1 - limit if comparison == "ratio" else 1.0
-    slack = rates[second] - factor * rates[first] + (0.0 if comparison == "ratio" else limit)
+    ratio = comparison == "ratio"
+    factor = 1 - limit if ratio else 1.0
+    slack = rates[second] - factor * rates[first] + (0.0 if ratio else limit)
     if (slack <= 1e-9).any():
         raise ValueError(
             f"The rates {np.round(rates, 4).tolist()} themselves differ by the limit {limit:g} or "
             "more, so no number of people shows that it holds."
         )
-    ratio = comparison == "ratio"
     rows = shares[first], shares[second]
     # The test takes the errors of the likeliest rates that differ by the limit: those of the rates
     # themselves are 0 if nobody, or everybody, is selected.

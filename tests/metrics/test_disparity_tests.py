@@ -571,3 +571,11 @@ def test_errors_about_scores_name_the_argument(wrong):
     for function in (disparity_upper_bound, partial(disparity_test, max_disparity=0.1)):
         with pytest.raises(ValueError, match="y_pred"):
             function("group_auc_gap", None, wrong, sensitive_features=["a", "b"])
+
+
+def test_an_unknown_metric_is_told_all_that_there_are():
+    given = {"sensitive_features": ["a", "b"], "max_disparity": 0.1}
+    with pytest.raises(ValueError, match="no test of metric='auc'") as error:
+        disparity_test("auc", [0, 1], [0, 1], **given)
+    for name in ("demographic_parity", "group_auc_gap", "largest_selection_rate"):
+        assert repr(name) in str(error.value)
