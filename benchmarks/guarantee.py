@@ -4,7 +4,7 @@ The population is a large real table; a sample is drawn from it with replacement
 fitted on the sample in several ways, and their disparity is measured on the whole table. A
 *failure* is a disparity above the limit of a fit that claims to keep it. All ways see the same
 samples. Each fit is one line of ``output/guarantee.jsonl``, so that a stop loses nothing and a
-second call goes on where the first one ended.
+second call goes on where the first one ended. With ``--more`` it goes on where the record ends.
 """
 
 from __future__ import annotations
@@ -306,6 +306,39 @@ def as_a_whole(repetitions: int) -> list[dict[str, Any]]:
     return results
 
 
+def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary of a cell from those of two parts of its samples."""
+    n = np.array([first["repetitions"], second["repetitions"]])
+    is_solved = n * [first["solved"], second["solved"]]
+
+    def mean(name: str, weights: np.ndarray = n) -> float:
+        return float(np.average([first[name] or 0.0, second[name] or 0.0], weights=weights))
+
+    failed, accuracy = mean("failures"), mean("accuracy")
+    squares = [
+        one["repetitions"] * one["accuracy_error"] ** 2 + (one["accuracy"] - accuracy) ** 2
+        for one in (first, second)
+    ]
+    return {
+        **first,
+        "repetitions": int(n.sum()),
+        "failures": failed,
+        "standard_error": float(np.sqrt(failed * (1 - failed) / n.sum())),
+        "solved": mean("solved"),
+        "accuracy": accuracy,
+        "accuracy_error": float(np.sqrt(np.average(squares, weights=n) / n.sum())),
+        "accuracy_solved": mean("accuracy_solved", is_solved) if is_solved.any() else None,
+        "accuracy_predicted": mean("accuracy_predicted"),
+        "selected": mean("selected"),
+    }
+
+
+def recorded() -> dict[Cell, dict[str, Any]]:
+    """Return the summaries in the record, whose samples are those of the first seeds."""
+    known = read("guarantee")["results"] if (RECORDS / "guarantee.json").exists() else []
+    return {Cell(*(one.get(name) for name in Cell._fields)): one for one in known}
+
+
 def known_runs() -> dict[Cell, dict[int, dict[str, Any]]]:
     """Return what has been measured, by cell and seed."""
     found: dict[Cell, dict[int, dict[str, Any]]] = {}
@@ -317,16 +350,27 @@ def known_runs() -> dict[Cell, dict[int, dict[str, Any]]]:
 
 
 def main(
-    *, quick: bool = False, repetitions: int | None = None, only: str = ""
+    *, quick: bool = False, repetitions: int | None = None, only: str = "", more: bool = False
 ) -> list[dict[str, Any]]:
-    """Measure all cells, or ``only`` those whose description has these words."""
+    """Measure all cells, or ``only`` those whose description has these words.
+
+    ``more``: samples of the record are not measured again, and count in what is returned.
+    """
     n_runs, known, people = repetitions or (2 if quick else 500), known_runs(), {}
+    before = recorded() if more else {}
+    begin = {cell: FIRST_SEED + one["repetitions"] for cell, one in before.items()}
+    for cell, found in known.items():
+        known[cell] = {k: one for k, one in found.items() if k >= begin.get(cell, FIRST_SEED)}
     OUTPUT.mkdir(exist_ok=True)
     for population, blocks in settings(only):
         for seed in range(FIRST_SEED, FIRST_SEED + n_runs):
             _Remembers.known.clear()
             for block in blocks:
-                todo = [cell for cell in block if seed not in known.get(cell, {})]
+                todo = [
+                    cell
+                    for cell in block
+                    if seed >= begin.get(cell, seed) and seed not in known.get(cell, {})
+                ]
                 if not todo:
                     continue
                 if population not in people:
@@ -336,7 +380,9 @@ def main(
                     for cell, found in runs(todo, sample):
                         known.setdefault(cell, {})[seed] = found
                         file.write(json.dumps({**cell._asdict(), "seed": seed, **found}) + "\n")
-    return [summary(cell, [*found.values()]) for cell, found in known.items()]
+    results = [summary(cell, [*found.values()]) for cell, found in known.items() if found]
+    named = [(Cell(*(one[name] for name in Cell._fields)), one) for one in results]
+    return [joined(before[cell], one) if cell in before else one for cell, one in named]
 
 
 def show(results: list[dict[str, Any]]) -> None:
@@ -413,14 +459,13 @@ def cost(repetitions: int = 3) -> None:
 
 def keep(results: list[dict[str, Any]]) -> None:
     """Write cells to the record; those measured before stay, unless they are measured again."""
-    known = read("guarantee")["results"] if (RECORDS / "guarantee.json").exists() else []
-    cells = {tuple(one.get(name) for name in Cell._fields): one for one in (*known, *results)}
-    write("guarantee", list(cells.values()), RECORDS)
+    measured = {Cell(*(one.get(name) for name in Cell._fields)): one for one in results}
+    write("guarantee", [*(recorded() | measured).values()], RECORDS)
 
 
 if (
     __name__ == "__main__"
-):  # [REPETITIONS [WORD,WORD]] [--whole | --cost] [--keep]: cells with all words
+):  # [REPETITIONS [WORD,WORD]] [--whole | --cost] [--more] [--keep]: cells with all words
     if "--cost" in sys.argv:
         sys.exit(cost())
     given = [one for one in sys.argv[1:] if not one.startswith("--")]
@@ -428,7 +473,8 @@ if (
     if "--whole" in sys.argv:
         found = as_a_whole(n_runs or 200)
     else:
-        found = main(repetitions=n_runs, only=given[1] if len(given) > 1 else "")
+        words = given[1] if len(given) > 1 else ""
+        found = main(repetitions=n_runs, only=words, more="--more" in sys.argv)
     show(found)
     if "--keep" in sys.argv:
         keep(found)

@@ -162,3 +162,28 @@ def test_a_network_that_keeps_no_rows_keeps_the_contract_of_models():
     deep = harness.module_of("partial_fairness_deep")
     X = np.random.default_rng(0).normal(size=(20, 5))
     check_score_model(deep.OwnNetwork(5, (4,)), X)
+
+
+def test_two_parts_of_a_cells_samples_count_as_one():
+    """A record that grows must say what measuring all of its samples at once would say."""
+    guarantee = pytest.importorskip("benchmarks.guarantee")
+    rng = np.random.default_rng(0)
+    cell = guarantee.Cell("adult", "sex", "demographic_parity", 0.05, 1000, False, 0.95)
+    runs = [
+        {
+            "accuracy": float(rng.uniform(0.7, 0.9)),
+            "failed": bool(rng.random() < 0.3),
+            "solved": bool(rng.random() < 0.6),
+            "selected": float(rng.random()),
+            "constant": 0.75,
+        }
+        for _ in range(17)
+    ]
+    unsolved = [{**one, "solved": False, "failed": False} for one in runs]
+    for some in (runs, unsolved):
+        parts = [guarantee.summary(cell, part) for part in (some[:5], some[5:])]
+        both, whole = guarantee.joined(*parts), guarantee.summary(cell, some)
+        assert both.keys() == whole.keys()
+        for name, value in whole.items():
+            is_number = isinstance(value, float)
+            assert both[name] == (pytest.approx(value, abs=1e-12) if is_number else value), name
