@@ -85,16 +85,15 @@ def mean_cost(costs: FloatArray, labels: NDArray[Any], weights: FloatArray) -> f
     return float(np.average(costs[np.arange(labels.size), labels], weights=weights))
 
 
-def means_of(
-    X: NDArray[Any], labels: NDArray[Any], weights: FloatArray, empty: FloatArray
-) -> FloatArray:
+def means_of(X: Any, labels: NDArray[Any], weights: FloatArray, empty: FloatArray) -> FloatArray:
     """Return the weighted means of the rows of each cluster; an empty one keeps its place."""
     n_clusters = empty.shape[0]
-    shares = sparse.csr_array(
+    shares: Any = sparse.csr_array(
         (weights, (labels, np.arange(labels.size))), shape=(n_clusters, labels.size)
     )
     total = np.bincount(labels, weights, n_clusters)[:, None]
-    return np.asarray(np.where(total > 0, shares @ X / np.where(total > 0, total, 1), empty))
+    sums = (shares @ X).toarray() if sparse.issparse(X) else shares @ X
+    return np.asarray(np.where(total > 0, sums / np.where(total > 0, total, 1), empty))
 
 
 class Moved(NamedTuple):
@@ -106,7 +105,7 @@ class Moved(NamedTuple):
     n_rounds: int
 
 
-def move_centers(X: NDArray[Any], problem: CostProblem, start: Moved) -> Moved:
+def move_centers(X: Any, problem: CostProblem, start: Moved) -> Moved:
     """Move centres to the means of their rows and assign again, until the cost settles."""
     best, found, centers = start, start.placement, start.centers
     cost = mean_cost(start.costs, found.labels, problem.weights)

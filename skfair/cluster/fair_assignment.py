@@ -16,13 +16,13 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
-from skfair.base import SensitiveFeaturesMixin, fit_method
+from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     CostFunction,
     Moved,
@@ -194,7 +194,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         **fit_params : dict
             What ``clusterer.fit`` takes besides. With metadata routing, what it has requested.
@@ -230,7 +230,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         return self
 
     def _move_centers(
-        self, X: NDArray[Any], problem: CostProblem, found: Placement, costs: FloatArray
+        self, X: Any, problem: CostProblem, found: Placement, costs: FloatArray
     ) -> tuple[Placement, FloatArray]:
         if self.costs is not None or cost_function(self.clusterer_) is not distances_to_centers:
             raise ValueError(
@@ -246,7 +246,12 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     def _checks(self) -> dict[str, Any]:
         if self.costs is not None:
             return {"skip_check_array": True}
-        return {"dtype": [np.float64, np.float32], "order": "C"}
+        return {**ROW_CHECKS, "accept_sparse": get_tags(self).input_tags.sparse and "csr"}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self._inner()).input_tags.sparse
+        return tags
 
     def _inner(self) -> Any:
         return MiniBatchKMeans() if self.clusterer is None else self.clusterer
@@ -323,7 +328,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Their groups; optional.
@@ -351,7 +356,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Their groups, if X does not hold them.
@@ -395,7 +400,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : object
             Not used; exists for compatibility.

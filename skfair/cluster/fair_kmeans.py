@@ -13,13 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
@@ -32,7 +33,7 @@ from skfair.cluster.results import (
     clustering_attributes,
     warn_of_result,
 )
-from skfair.cluster.rows import check_enough, clustering_problem
+from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.solver_choice import chosen_solver, kept_balance
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
@@ -44,6 +45,7 @@ from skfair.solvers.clustering.base import (
     ClusteringSolver,
     check_limits,
     check_rows_here,
+    takes_sparse,
 )
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
@@ -167,6 +169,10 @@ class FairKMeans(
     prices and counts with the blocks, whatever the number of rows, and rows stay where they are,
     but for those of the sample.
 
+    Sparse rows ("prices" only) are clustered as dense ones are, and a pass costs O(K) for each of
+    their numbers that is not 0. Where they have many columns the runs of k-means at the start see
+    them in the directions in which they differ most.
+
     Exact proportion cannot be met by whole people in general. Where ``min_balance`` is so close to
     1 that it is out of reach, each limit is missed by less than one person; where even that fails,
     a ``ConvergenceWarning`` says by how much.
@@ -258,6 +264,11 @@ class FairKMeans(
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self.solver)
+        return tags
+
     @fit_method
     @one_blas_thread
     def fit(
@@ -272,7 +283,7 @@ class FairKMeans(
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in the cost and in the limits.
@@ -283,10 +294,9 @@ class FairKMeans(
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
-            dtype=[np.float64, np.float32],
-            order="C",
+            **row_checks(X),
         )
-        check_rows_here(solver, data.blocks is not None)
+        check_rows_here(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
         min_balance = kept_balance(self, solver)
         check_limits(
             solver,

@@ -11,8 +11,9 @@ from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +22,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
 from skfair.cluster.limits import check_group_sizes, data_balances
-from skfair.cluster.rows import check_enough, clustering_problem
+from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
 from skfair.metrics.fronts import hypervolume, nondominated
@@ -34,6 +35,7 @@ from skfair.solvers.clustering.base import (
     check_rows_here,
     clustering_solver,
     for_each,
+    takes_sparse,
 )
 from skfair.utils.docs import documented
 from skfair.utils.history import go_on
@@ -165,6 +167,11 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.sensitive_columns = sensitive_columns
         self.drop_sensitive = drop_sensitive
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self.solver)
+        return tags
+
     @fit_method
     @one_blas_thread
     def fit(
@@ -179,7 +186,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster; of a Dask collection ``labels_`` is a Dask array too.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, in cost and balance.
@@ -190,10 +197,9 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             supervised=False,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
-            dtype=[np.float64, np.float32],
-            order="C",
+            **row_checks(X),
         )
-        check_rows_here(solver, data.blocks is not None)
+        check_rows_here(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))

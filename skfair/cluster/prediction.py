@@ -8,18 +8,20 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
-from skfair.base import SensitiveFeaturesMixin
+from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import members_known, representation_rules
+from skfair.cluster.rows import problem_of_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
-from skfair.problems.clustering.points import RepresentationProblem, Units
+from skfair.problems.clustering.points import Units
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights, weight_range
@@ -73,7 +75,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
@@ -85,7 +87,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         """
         check_is_fitted(self)
         codes = self._read_groups(X, sensitive_features)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        rows = self._read_features(X, **ROW_CHECKS)
         labels = np.empty(rows.shape[0], np.int32)
         for part, distances in self._scaled_distances(rows):
             if codes is not None:
@@ -102,7 +104,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -111,7 +113,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             Euclidean distances, of the dtype of X.
         """
         check_is_fitted(self)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        rows = self._read_features(X, **ROW_CHECKS)
         out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
         for part, distances in self._scaled_distances(rows):
             out[part] = np.sqrt(distances) * self._units.scale
@@ -124,7 +126,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -136,7 +138,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         if is_lazy(X, sample_weight):
             blocks = align(X=X, sample_weight=sample_weight)
             return float(blocks.total(_score_block, without_rows(self)))
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        rows = self._read_features(X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         total = 0.0
         for part, distances in self._scaled_distances(rows):
@@ -162,7 +164,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The batch.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Its groups. Read from ``sensitive_columns`` of X if these were set.
@@ -189,7 +191,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             if self.sensitive_columns is None:
                 raise ValueError("assign needs sensitive_features, got None.")
             sensitive_features = take_columns(X, self.sensitive_columns)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        rows = self._read_features(X, **ROW_CHECKS)
         if min_balance is None and share_bounds is None:
             min_balance, share_bounds = self.min_balance, self.share_bounds
         groups = encode_groups(
@@ -217,7 +219,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             sums=sums,
             weight_range=weight_range(weights),
         )
-        problem = RepresentationProblem(rows, groups, rules, self.n_clusters, weights, before=held)
+        problem = problem_of_rows(rows, groups, rules, self.n_clusters, weights, before=held)
         centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
@@ -255,7 +257,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
 
         Returns
@@ -280,7 +282,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
 
         Parameters
         ----------
-        X : array-like or Dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             The rows to cluster.
 
         Returns
@@ -298,13 +300,15 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         known = vars(reader)
         vars(self).update({name: known[name] for name in _READING if name in known})
 
-    def _scaled_distances(self, X: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def _scaled_distances(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
-        mean, scale = self._units
+        origin, scale = self._units.mean.astype(X.dtype), X.dtype.type(self._units.scale)
         centers = self._scaled_centers.astype(X.dtype)
+        is_sparse = issparse(X)  # then zeros would fill up, so the centres move instead
+        centers = centers + origin / scale if is_sparse else centers
         for part in gen_batches(X.shape[0], _CHUNK):
-            rows = (X[part] - mean.astype(X.dtype)) / X.dtype.type(scale)
-            yield part, euclidean_distances(rows, centers, squared=True)
+            rows = X[part] if is_sparse else X[part] - origin
+            yield part, euclidean_distances(rows / scale, centers, squared=True)
 
     @property
     def _n_features_out(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics.pairwise import euclidean_distances
 
@@ -43,9 +43,7 @@ class _Settled(NamedTuple):
     cost: float
 
 
-def improved(
-    X: NDArray[Any], problem: CostProblem, start: Moved, rng: np.random.RandomState
-) -> Moved:
+def improved(X: Any, problem: CostProblem, start: Moved, rng: np.random.RandomState) -> Moved:
     """Relocate centres if that pays, and move all to the means of their rows."""
     centers = relocated(X, start.centers, problem.weights, rng)
     if centers is not None:
@@ -62,13 +60,13 @@ def improved(
 
 
 def relocated(
-    X: NDArray[np.floating], centers: FloatArray, weights: FloatArray, rng: np.random.RandomState
+    X: Any, centers: FloatArray, weights: FloatArray, rng: np.random.RandomState
 ) -> FloatArray | None:
     """Return better centres, by exchanges or afresh; None if a sample shows none that gain.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
         The rows.
     centers : ndarray of shape (n_clusters, n_features)
         Centres.
@@ -87,7 +85,7 @@ def relocated(
     rows = np.arange(X.shape[0])
     if rows.size > _SAMPLE:
         rows = rng.choice(rows, _SAMPLE, replace=False)
-    sample, weights = np.asarray(X[rows], dtype=np.float64), weights[rows]
+    sample, weights = X[rows].astype(np.float64, copy=False), weights[rows]
     start = _settled(sample, weights, np.asarray(centers, dtype=np.float64))
     fresh, _ = kmeans_plusplus(sample, centers.shape[0], sample_weight=weights, random_state=rng)
     found = _searched(sample, weights, start, rng)
@@ -96,9 +94,7 @@ def relocated(
     return best.centers if best.cost < (1 - _GAIN) * start.cost else None
 
 
-def _searched(
-    X: FloatArray, weights: FloatArray, best: _Settled, rng: np.random.RandomState
-) -> _Settled:
+def _searched(X: Any, weights: FloatArray, best: _Settled, rng: np.random.RandomState) -> _Settled:
     """Exchange centres for drawn rows while that gains."""
     n_in_vain = 0
     for _ in range(_N_TRIES):
@@ -113,7 +109,7 @@ def _searched(
     return best
 
 
-def _settled(X: FloatArray, weights: FloatArray, centers: FloatArray) -> _Settled:
+def _settled(X: Any, weights: FloatArray, centers: FloatArray) -> _Settled:
     """Move centres to the means of their rows a few times."""
     distances = euclidean_distances(X, centers, squared=True)
     for _ in range(_N_ROUNDS):
@@ -123,7 +119,7 @@ def _settled(X: FloatArray, weights: FloatArray, centers: FloatArray) -> _Settle
 
 
 def _exchanged(
-    X: FloatArray, weights: FloatArray, now: _Settled, rng: np.random.RandomState
+    X: Any, weights: FloatArray, now: _Settled, rng: np.random.RandomState
 ) -> tuple[FloatArray, float]:
     """Return centres of which the best one is exchanged for the best drawn row, and the cost."""
     nearest = now.distances.argmin(axis=1)
@@ -138,5 +134,5 @@ def _exchanged(
     costs = weights @ with_own + missed
     cluster, row = np.unravel_index(costs.argmin(), costs.shape)
     centers = now.centers.copy()
-    centers[cluster] = drawn[row]
+    centers[cluster] = drawn[[row]].toarray()[0] if issparse(X) else drawn[row]
     return centers, float(costs[cluster, row])

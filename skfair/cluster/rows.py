@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from scipy import sparse
+
+from skfair._typing import MatrixLike
+from skfair.base import ROW_CHECKS
+from skfair.blocks.partitions import is_lazy
 from skfair.blocks.training_data import TrainingData
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.in_blocks import PartitionedProblem
 from skfair.problems.clustering.points import RepresentationProblem
+from skfair.problems.clustering.sparse_points import SparsePoints
+
+
+def row_checks(X: MatrixLike) -> dict[str, Any]:
+    """Return what the rows of a fit must be: sparse ones are read in memory only."""
+    return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
+
+
+def problem_of_rows(X: Any, *args: Any, **options: Any) -> RepresentationProblem:
+    """Return the problem for rows in memory, dense or sparse."""
+    return (SparsePoints if sparse.issparse(X) else RepresentationProblem)(X, *args, **options)
 
 
 def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> RepresentationProblem:
     """Return the problem for rows that were read, wherever they are."""
     return data.build(
-        lambda X: RepresentationProblem(X, data.groups, rules, n_clusters, data.sample_weight),
+        lambda X: problem_of_rows(X, data.groups, rules, n_clusters, data.sample_weight),
         lambda blocks: PartitionedProblem(blocks, rules, n_clusters),
     )
 

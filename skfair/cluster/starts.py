@@ -32,7 +32,7 @@ def starting_centers(
     if not isinstance(init, str):
         return [_given_centers(problem, init)]
     part = problem.sample(_START_SAMPLE, rng)
-    points, weights, cells = part.scaled(slice(None)), part.weights, part.cells
+    points, weights, cells = part.start_points(rng), part.weights, part.cells
     seen = [points]
     if problem.rules.matrix.size:
         total = np.bincount(cells, weights=weights, minlength=problem.n_cells)
@@ -43,12 +43,12 @@ def starting_centers(
         means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, None]
         seen.append(points - means.astype(points.dtype)[cells])
     plain, *apart = best_runs(seen, weights, problem.n_clusters, init, n_trials, rng)
-    starts = [plain.cluster_centers_]
+    has_all_columns = points.shape[1] == problem.X.shape[1]
+    starts = [plain.cluster_centers_ if has_all_columns else part.means(plain.labels_)[0]]
     for kmeans in apart:
-        member = np.eye(problem.n_clusters)[kmeans.labels_] * weights[:, None]
-        mass = member.sum(axis=0)
+        means, mass = part.means(kmeans.labels_)
         if mass.min() > 0:
-            starts.append((member.T @ points) / mass[:, None])
+            starts.append(means)
     return [start.astype(np.float64) for start in starts]
 
 

@@ -8,11 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
-from skfair.base import fit_method
+from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import center_attributes, count_attributes, price_attributes
+from skfair.cluster.rows import problem_of_rows
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
@@ -50,7 +51,7 @@ class StreamMixin(PricePredictionMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             The next rows.
 
         Returns
@@ -69,7 +70,7 @@ class StreamMixin(PricePredictionMixin):
             )
             return first
         groups = self._read_part_groups(X, sensitive_features)
-        rows = self._read_features(X, dtype=[np.float64, np.float32], order="C")
+        rows = self._read_features(X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
         seen = self.group_counts_.sum(axis=0) + groups.sums(weights)
         rules = representation_rules(
@@ -81,7 +82,7 @@ class StreamMixin(PricePredictionMixin):
             sums=seen,
             weight_range=weight_range(weights),
         )
-        problem = RepresentationProblem(
+        problem = problem_of_rows(
             rows,
             groups,
             rules,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,9 @@ class Spread(NamedTuple):
 class RepresentationProblem(CostedRows):
     """Points, their cells, and the rules that each cluster has to satisfy."""
 
+    # Whether distances of many numbers are computed in single precision.
+    may_round: ClassVar[bool] = True
+
     def __init__(
         self,
         X: NDArray[Any],  # (n_samples, n_features): the points; kept by reference
@@ -120,12 +123,12 @@ class RepresentationProblem(CostedRows):
         self.X = X
         # Arrays that the pieces of a block share.
         self.buffers: dict[str, NDArray[Any]] | None = None
-        # Of so many numbers distances are computed in single precision.
-        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
+        n_numbers = self.n_samples * max(n_clusters, X.shape[1])
+        self.is_large = self.may_round and n_numbers > _MAX_KEPT
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
         self.norms: NDArray[Any] | None = None
-        parts = self.each(lambda rows: squared_norms(self.scaled(rows)))
+        parts = self.each(self.lengths)
         self.norms = np.concatenate([np.empty(0, dtype), *parts], dtype=dtype)
 
     def _measured(self) -> Units:
@@ -155,6 +158,10 @@ class RepresentationProblem(CostedRows):
             lambda start, stop: function(slice(start, stop)), self.X.shape[0], self.step
         )
 
+    def lengths(self, rows: slice) -> NDArray[Any]:
+        """Return the squared lengths of scaled rows."""
+        return squared_norms(self.scaled(rows))
+
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
         from skfair._kernels.prices import centred_rows
@@ -165,6 +172,10 @@ class RepresentationProblem(CostedRows):
         centred_rows(given, self.units.mean.astype(part.dtype), part)
         part /= part.dtype.type(self.units.scale)
         return part.astype(dtype, copy=False)
+
+    def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
+        """Return what plain k-means sees of all rows."""
+        return self.scaled(slice(None))
 
     def in_full_precision(self, rows: Any) -> FloatArray:
         """Return scaled rows in double precision, whatever X has."""
@@ -299,14 +310,18 @@ class Distances(LargeTable):
         from skfair._kernels.prices import complete_distances
 
         problem, norms = self.rows, self._norms
-        scaled = problem.scaled(rows)
-        shape = scaled.shape[0], norms.size
+        shape = min(rows.stop, problem.X.shape[0]) - rows.start, norms.size
         costs = problem.room("distances", shape, norms.dtype, is_new=False)
-        np.matmul(scaled.astype(norms.dtype, copy=False), self._minus_two, out=costs)
-        complete_distances(costs, norms, problem.norms_of(rows, scaled))
+        complete_distances(costs, norms, self._write_products(rows, costs))
         if self._is_kept:
             self._kept[rows.start] = costs
         return costs
+
+    def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:
+        """Write -2 times the products of rows and centres; return the rows' squared lengths."""
+        scaled = self.rows.scaled(rows)
+        np.matmul(scaled.astype(out.dtype, copy=False), self._minus_two, out=out)
+        return self.rows.norms_of(rows, scaled)
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:

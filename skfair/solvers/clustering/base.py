@@ -85,9 +85,9 @@ class ClusteringSolver(BaseEstimator, ABC):
     ----------
     name : str
         Shorthand for the solver with its default parameters.
-    takes_weights, takes_overlaps, works_in_blocks, has_front : bool
-        Whether it knows sample weights, attributes whose groups overlap, rows that live elsewhere;
-        whether it finds whole fronts.
+    takes_weights, takes_overlaps, takes_sparse, works_in_blocks, has_front : bool
+        Whether it knows sample weights, attributes whose groups overlap, sparse rows, rows that
+        live elsewhere; whether it finds whole fronts.
     keeps_balance, keeps_shares : bool
         Whether its labels keep ``min_balance`` wherever it can be kept, and ``share_bounds``.
     trades_by : str
@@ -97,6 +97,7 @@ class ClusteringSolver(BaseEstimator, ABC):
     name: ClassVar[str]
     takes_weights: ClassVar[bool] = True
     takes_overlaps: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = False
     works_in_blocks: ClassVar[bool] = False
     has_front: ClassVar[bool] = False
     keeps_balance: ClassVar[bool] = False
@@ -210,12 +211,24 @@ class ClusteringSolver(BaseEstimator, ABC):
         raise TypeError(f"solver={self.name!r} finds no fronts. Use solver='prices'.")
 
 
-def check_rows_here(solver: ClusteringSolver, is_elsewhere: bool) -> None:
-    """Raise if the rows live elsewhere and the solver needs them."""
+def takes_sparse(solver: str | ClusteringSolver) -> bool:
+    """Return whether a solver, or the one that a name stands for, takes sparse rows."""
+    if isinstance(solver, str):  # an unknown one is refused by fit
+        return solver in set(CLUSTERING_SOLVERS) and CLUSTERING_SOLVERS[solver].takes_sparse
+    return solver.takes_sparse
+
+
+def check_rows_here(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: bool) -> None:
+    """Raise if the rows live elsewhere, or are sparse, and the solver needs them whole."""
     if is_elsewhere and not solver.works_in_blocks:
         raise ValueError(
             f"solver={solver.name!r} needs the rows in memory, got a Dask collection. Use "
             "solver='prices', or compute() the collections."
+        )
+    if is_sparse and not solver.takes_sparse:
+        raise ValueError(
+            f"solver={solver.name!r} needs dense rows, got a sparse matrix. Use solver='prices', "
+            "or X.toarray() if it fits into memory."
         )
 
 

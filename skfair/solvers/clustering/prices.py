@@ -62,6 +62,7 @@ class Prices(ClusteringSolver):
 
     name = "prices"
     takes_overlaps = True
+    takes_sparse = True
     works_in_blocks = True
     has_front = True
     keeps_balance = True

@@ -6,7 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from skfair import solvers
 from skfair.cluster import FairKMeans, ParetoFairKMeans
@@ -202,6 +204,24 @@ def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
         else:
             with pytest.raises(ValueError, match=f"solver='{name}'"):
                 model.fit(X, **arguments)
+
+
+@each_solver
+def test_sparse_rows_are_clustered_as_dense_ones_or_refused(name):
+    solver, (X, sex) = clustering_solver(name), people()
+    X = np.where(X > 0.5, X, 0.0)
+    model = FairKMeans(3, solver=solver, random_state=0)
+    assert get_tags(model).input_tags.sparse == solver.takes_sparse
+    assert get_tags(model.set_params(solver=name)).input_tags.sparse == solver.takes_sparse
+    if not solver.takes_sparse:
+        model.set_params(min_balance=0.5 if solver.keeps_balance else None)
+        with pytest.raises(ValueError, match=r"needs dense rows.*solver='prices'.*toarray"):
+            model.fit(sparse.csr_array(X), sensitive_features=sex)
+        return
+    dense = clone(model).fit(X, sensitive_features=sex)
+    model.fit(sparse.csc_matrix(X), sensitive_features=sex)
+    assert model.inertia_ == pytest.approx(dense.inertia_)
+    assert np.array_equal(model.labels_, dense.labels_)
 
 
 @each_solver
