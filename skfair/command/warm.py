@@ -198,14 +198,7 @@ def _cut(rows: FloatArray, groups: NDArray[Any]) -> None:
 def _measure(rows: FloatArray, groups: NDArray[Any]) -> None:
     """Call the metrics that sort scores, and a step of scores."""
     y, scores = _classes(rows), rows[:, 0]
-    for metric in (
-        metrics.statistical_parity_gap,
-        metrics.wasserstein_gap,
-        metrics.group_auc_gap,
-        metrics.inter_group_pairwise_gap,
-        metrics.intra_group_pairwise_gap,
-    ):
-        metric(y, scores, sensitive_features=groups)
+    metrics.fairness_report(y, None, y_score=scores, sensitive_features=groups, n_bootstrap=1)
     for partial in (metrics.partial_statistical_parity_gap, metrics.partial_ccdf_gap):
         partial(y, scores, sensitive_features=groups, interval=(0.1, 0.6))
     Surrogate("ramp", 0.5)(scores)

@@ -10,7 +10,7 @@ sensitive attribute.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -84,11 +84,6 @@ class ComparedGroups:
         """Return the rows of each cell."""
         codes = self.cells.codes
         return [np.flatnonzero((codes == cell).any(axis=0)) for cell in range(self.group_of.size)]
-
-    def reordered(self, order: IntArray) -> ComparedGroups:
-        """Return the groups of the rows in another order."""
-        codes = np.ascontiguousarray(self.cells.codes[:, order])
-        return replace(self, cells=replace(self.cells, codes=codes))
 
     def sides(
         self, values: FloatArray, overall: FloatArray, reference: Reference

@@ -6,8 +6,6 @@ plain numbers, for sorting, saving and plotting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -23,23 +21,15 @@ from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
 from skfair.metrics.report_table import Report
+from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
 from skfair.metrics.resampling import (
     effective_tables,
     quantiles,
-    resampled_counts,
     resampled_tables,
     spread,
     wilson,
 )
-from skfair.metrics.scores import (
-    ScoredRows,
-    group_auc_gap,
-    inter_group_pairwise_gap,
-    intra_group_pairwise_gap,
-    scored_rows,
-    statistical_parity_gap,
-    wasserstein_gap,
-)
+from skfair.metrics.scores import scored_rows
 from skfair.utils.validation import (
     check_number,
     check_positive,
@@ -56,14 +46,6 @@ _REPORT_RATES = (
     "positive_predictive_value",
     "accuracy",
 )
-# Whether each metric of scores needs the true labels.
-_SCORE_METRICS: dict[Callable[..., float], bool] = {
-    statistical_parity_gap: False,
-    wasserstein_gap: False,
-    group_auc_gap: False,
-    inter_group_pairwise_gap: True,
-    intra_group_pairwise_gap: True,
-}
 
 
 def group_report(
@@ -328,37 +310,24 @@ def _measure_labels(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
 def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
     """Compute the metrics of scores; each resample takes a pass over the rows."""
     scored = scored_rows(rows.y_score, *rows.groups, like=rows.y_true)
-    # Each resample sorts the rows of the groups, which takes one pass if they are sorted already.
-    order = np.argsort(-scored.scores, kind="stable")
-    scores, groups, y_true = scored.scores[order], scored.groups.reordered(order), None
+    given = {"sensitive_features": scored.groups, "sample_weight": scored.weights, "agg": asked.agg}
+    positive = None
     if rows.y_true is not None:
-        y_true = check_positive(rows.y_true, "y_true", asked.pos_label, order.size)[order]
-    values: dict[str, list[float]] = {}
-    for i, weights in enumerate(chain([scored.weights], _resampled_weights(rows, scored, asked))):
-        own = None if weights is None else weights[order]
-        shared = {"sensitive_features": groups, "sample_weight": own, "agg": asked.agg}
-        # Groups of a further attribute may be in none of the rows of a resample.
-        is_defined = i == 0 or bool(groups.cells.sums(own)[groups.compared].all())
-        for metric, needs_y_true in _SCORE_METRICS.items():
-            if y_true is not None or not needs_y_true:
-                extra = {"zero_division": np.nan} if needs_y_true else {}
-                value = metric(y_true, scores, **shared, **extra) if is_defined else np.nan
-                values.setdefault(metric.__name__, []).append(value)
-    return {name: _Measured(found[0], np.array(found[1:])) for name, found in values.items()}
-
-
-def _resampled_weights(
-    rows: _ReportRows, scored: ScoredRows, asked: _Asked
-) -> Iterator[FloatArray]:
-    """Yield weights of the rows in resamples of those that have any."""
-    base = np.ones(scored.scores.size) if scored.weights is None else scored.weights
-    there = np.flatnonzero(base > 0)
-    codes = scored.groups.cells.codes[0][there]
-    counts = None if rows.counts is None else rows.counts[there]
-    for _ in range(asked.n_bootstrap):
-        weights = np.zeros(base.size)
-        weights[there] = base[there] * resampled_counts(codes, asked.rng, counts)
-        yield weights
+        positive = check_positive(rows.y_true, "y_true", asked.pos_label, scored.scores.size)
+    measured = {
+        metric.__name__: metric(
+            positive, scored.scores, **given, **({"zero_division": np.nan} if needs_y_true else {})
+        )
+        for metric, needs_y_true in SCORE_METRICS.items()
+        if positive is not None or not needs_y_true
+    }
+    draws = resampled_gaps(
+        scored, positive, asked.agg, asked.n_bootstrap, asked.rng, rows.counts
+    ).reshape(asked.n_bootstrap, len(measured))
+    return {
+        name: _Measured(value, of_draws)
+        for (name, value), of_draws in zip(measured.items(), draws.T, strict=True)
+    }
 
 
 class _Listed:

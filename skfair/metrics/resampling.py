@@ -30,15 +30,16 @@ def resampled_tables(counts: FloatArray, n_bootstrap: int, random_state: Seed) -
 
 
 def resampled_counts(
-    codes: IntArray, rng: np.random.RandomState, counts: IntArray | None = None
+    members: list[IntArray],  # the rows of each group
+    rng: np.random.RandomState,
+    counts: IntArray | None = None,
 ) -> FloatArray:
     """Draw how often each row is picked when every group is resampled with replacement.
 
     A row that stands for several (``counts``) gets the mean of how often they are.
     """
-    picks = np.zeros(codes.size)
-    for g in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == g)
+    picks = np.zeros(sum(rows.size for rows in members))
+    for rows in members:
         if counts is not None and rows.size:
             behind = counts[rows]
             total = int(behind.sum())

@@ -272,11 +272,13 @@ def _pairwise_gap(
     for codes, start, stop, i, j in rows.groups.attributes():
         parts = 2 * codes + positive  # positives of cell c are part 2 c + 1
         by_class = SortedScores(rows.scores, parts, 2 * (stop - start), rows.weights)
-        pairs = [(i, j), (j, i)] if across else [(i, i), (j, j)]
-        one, other = (
-            by_class.win_rates(by_class.mass, 2 * winner + 1, 2 * loser, tie_value)
-            for winner, loser in pairs
-        )
+        every = np.arange(stop - start)
+
+        def wins(of: IntArray, over: IntArray, by_class: SortedScores = by_class) -> FloatArray:
+            return by_class.win_rates(by_class.mass, 2 * of + 1, 2 * over, tie_value)
+
+        within = None if across else wins(every, every)
+        one, other = (wins(i, j), wins(j, i)) if within is None else (within[i], within[j])
         lacks_one = np.any(np.isnan(totals[start:stop]), axis=1)
         gaps.append(np.where(lacks_one[i] | lacks_one[j], np.nan, np.abs(one - other)))
     return aggregate(np.concatenate(gaps), agg)
