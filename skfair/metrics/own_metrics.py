@@ -14,6 +14,8 @@ from sklearn.utils import check_random_state
 from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
+# Resamples have at most so many rows: a metric of a million takes minutes to compute 200 times.
+_MOST_ROWS = 20_000
 # A metric whose second argument has one of these names is given the scores.
 _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
@@ -86,6 +88,9 @@ def measure_own(
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
+            # Errors fall with the root of the number of rows: those of fewer are scaled down.
+            shares = np.sqrt([min(_MOST_ROWS / max(cell.size, 1), 1.0) for cell in cells])
+            ends = np.where(shares < 1, values[name] + shares * (ends - values[name]), ends)
             limits[f"{name}_low"], limits[f"{name}_high"] = ends
     return values, limits
 
@@ -103,8 +108,9 @@ def _resampled(
     cell: IntArray, rng: np.random.RandomState, intervals: OwnIntervals
 ) -> Iterator[IntArray]:
     """Yield rows that are drawn from a cell with replacement."""
+    n_drawn = min(cell.size, _MOST_ROWS)
     for _ in range(intervals.n_resamples):
-        yield cell[rng.randint(cell.size, size=cell.size)] if cell.size else cell
+        yield cell[rng.randint(cell.size, size=n_drawn)] if cell.size else cell
 
 
 def value_of(

@@ -100,8 +100,8 @@ def group_report(
         Further columns: functions of scikit-learn or your own, called as ``metric(y_true, y_pred)``
         for each group, with ``sample_weight`` if there are weights. One whose second argument is
         called ``y_score`` or ``y_proba``, such as ``roc_auc_score``, is given the scores. Their
-        intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group, also with
-        ``interval="wilson"``. Rows must be in memory.
+        intervals are percentiles of ``n_bootstrap`` resamples of the rows of the group (of at most
+        20000, scaled to its size), also with ``interval="wilson"``. Rows must be in memory.
 
     Returns
     -------

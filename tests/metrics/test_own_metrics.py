@@ -142,3 +142,33 @@ def test_what_does_not_work_is_said():
             from_array(Y), from_array(PRED), sensitive_features=from_array(REGION == "n"),
             metrics={"f1": f1_score},
         )  # fmt: skip
+
+
+def test_intervals_of_many_rows_are_as_wide_as_formulas_say():
+    """Beyond 20,000 rows resamples are smaller than the group; their errors are scaled to it."""
+    rng = np.random.default_rng(0)
+    n = 90_000
+    sex, y = np.where(np.arange(n) < 70_000, "f", "m"), rng.normal(size=n)
+    predicted, drawn = y + rng.normal(size=n), []
+
+    def squared_error(y_true, y_pred):
+        drawn.append(y_true.size)
+        return np.mean((y_true - y_pred) ** 2)
+
+    report = group_report(
+        y,
+        predicted,
+        sensitive_features=sex,
+        metrics={"mse": squared_error},
+        pos_label=None,
+        n_bootstrap=400,
+        random_state=0,
+    )
+    assert sorted(set(drawn)) == [20_000, 70_000, 90_000]
+    squares = (y - predicted) ** 2
+    for name, rows in {"f": sex == "f", "m": sex == "m", "overall": sex != ""}.items():
+        low, value, high = (report.loc[name, f"mse{end}"] for end in ("_low", "", "_high"))
+        assert value == pytest.approx(squares[rows].mean())
+        width = 2 * 1.96 * squares[rows].std() / np.sqrt(rows.sum())
+        assert high - low == pytest.approx(width, rel=0.2)
+        assert abs((high + low) / 2 - value) < 0.2 * width
