@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.linear_model import LogisticRegression
@@ -47,6 +48,17 @@ def clustered(n: int) -> tuple[Any, Any]:
     return X, groups
 
 
+def words(n: int, d: int, n_topics: int) -> tuple[Any, Any]:
+    """Return counts of 30 words a text, mostly of its topic, and groups that prefer topics."""
+    rng = np.random.default_rng(4001)
+    topic = rng.integers(n_topics, size=n)
+    places = rng.geometric(0.01, (n, 30)) + topic[:, None] * (d // n_topics)
+    rows = np.repeat(np.arange(n, dtype=np.int32), 30)
+    columns = np.minimum(places.ravel(), d - 1).astype(np.int32)
+    X = sparse.csr_array((np.ones(rows.size), (rows, columns)), (n, d))
+    return X, (rng.random(n) < np.where(topic % 2, 0.3, 0.6)).astype(int)
+
+
 def metrics_cases() -> dict[str, tuple[Run, Run]]:
     """Compare metrics of a million rows with sorting a million numbers."""
     rng = np.random.default_rng(4001)
@@ -70,6 +82,12 @@ def metrics_cases() -> dict[str, tuple[Run, Run]]:
             ),
             sort,
         ),
+        "fairness_report of scores, 20 resamples / sort": (
+            lambda: metrics.fairness_report(
+                y, None, y_score=scores, sensitive_features=groups, n_bootstrap=20
+            ),
+            sort,
+        ),
     }
 
 
@@ -79,6 +97,7 @@ def cluster_cases() -> dict[str, tuple[Run, Run]]:
     few, few_groups = X[:3000], groups[:3000]
     many, many_groups = points(200_000, 10, np.float32)
     affinity = rbf_kernel(few, gamma=0.01)
+    texts, text_groups = words(20_000, 10_000, 10)
 
     def spectral(**params: Any) -> FairSpectralClustering:
         return FairSpectralClustering(10, random_state=0, **params)
@@ -94,6 +113,10 @@ def cluster_cases() -> dict[str, tuple[Run, Run]]:
         "FairKMeans / KMeans (200000 rows)": (
             lambda: FairKMeans(20, random_state=0).fit(many, sensitive_features=many_groups),
             lambda: KMeans(20, n_init=1, random_state=0).fit(many),
+        ),
+        "FairKMeans of sparse rows / KMeans": (
+            lambda: FairKMeans(10, random_state=0).fit(texts, sensitive_features=text_groups),
+            lambda: KMeans(10, n_init=1, random_state=0).fit(texts),
         ),
         "ParetoFairKMeans (3000 rows) / KMeans (50000)": (
             lambda: ParetoFairKMeans(10, random_state=0).fit(few, sensitive_features=few_groups),

@@ -50,6 +50,7 @@ def columns_of_every_kind() -> None:
     assert_type(kmeans_cost(sparse.csr_array(X), y), float)
     kmeans_cost(pd.DataFrame(X), y, centers=[[0.0, 1.0]])
     assert_type(fairness_report(y, y, sensitive_features=sex), Report)
+    assert_type(fairness_report(y, None, y_score=scores, sensitive_features=sex), Report)
     get_scorer("ndcg", sensitive_columns=["sex", 3])
 
 

@@ -183,7 +183,7 @@ def _ends_of(
 
 def fairness_report(
     y_true: ColumnLike | None,
-    y_pred: ColumnLike,
+    y_pred: ColumnLike | None,
     *,
     sensitive_features: ColumnsLike,
     control_features: ColumnsLike | None = None,

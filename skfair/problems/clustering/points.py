@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,9 +102,6 @@ class Spread(NamedTuple):
 class RepresentationProblem(CostedRows):
     """Points, their cells, and the rules that each cluster has to satisfy."""
 
-    # Whether distances of many numbers are computed in single precision.
-    may_round: ClassVar[bool] = True
-
     def __init__(
         self,
         X: NDArray[Any],  # (n_samples, n_features): the points; kept by reference
@@ -123,8 +120,8 @@ class RepresentationProblem(CostedRows):
         self.X = X
         # Arrays that the pieces of a block share.
         self.buffers: dict[str, NDArray[Any]] | None = None
-        n_numbers = self.n_samples * max(n_clusters, X.shape[1])
-        self.is_large = self.may_round and n_numbers > _MAX_KEPT
+        # Of so many numbers distances are computed in single precision.
+        self.is_large = self.n_samples * max(n_clusters, X.shape[1]) > _MAX_KEPT
         self.units = self._measured() if units is None else units
         dtype = np.float32 if self.is_large else np.float64
         self.norms: NDArray[Any] | None = None

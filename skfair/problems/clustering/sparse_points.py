@@ -29,11 +29,10 @@ class SparsePoints(RepresentationProblem):
     """Points in CSR format, in the same own coordinates as others.
 
     The mean is taken from products and sums and never from rows, which stay sparse. So a pass costs
-    O(K nnz) and, beyond a mean and centres, holds no more than the rows have. Distances are exact
-    to rounding errors of the squared length of rows, as those of scikit-learn are.
+    O(K nnz) and, beyond a mean and centres, holds no more than the rows have. Products are exact to
+    rounding errors of the squared length of rows, as those of scikit-learn are.
     """
 
-    may_round = False
     X: Any  # csr_array or csr_matrix
 
     def _measured(self) -> Units:
@@ -50,7 +49,7 @@ class SparsePoints(RepresentationProblem):
     @property
     def step(self) -> int:
         """How many rows have numbers that stay in the cache."""
-        return int(_BLOCK // max(self.n_clusters, self.X.nnz / self.X.shape[0], 1))
+        return max(1, int(_BLOCK // max(self.n_clusters, self.X.nnz / self.X.shape[0])))
 
     def lengths(self, rows: slice) -> FloatArray:
         """Return the squared lengths of scaled rows."""
@@ -104,5 +103,5 @@ class SparseDistances(Distances):
         self._minus_two, self._of_mean = directions, problem.units.mean @ directions
 
     def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:
-        np.subtract(self.rows.X[rows] @ self._minus_two, self._of_mean, out=out)
+        out[:] = self.rows.X[rows] @ self._minus_two - self._of_mean
         return self.rows.own_lengths()[rows]
