@@ -40,6 +40,9 @@ METRICS = {
     "equal_opportunity": equal_opportunity_difference,
     "equalized_odds": equalized_odds_difference,
 }
+# How many folds the package's own ways have; "plain" makes no promise.
+FOLDS = {"plain": 5, "folds": 5, "10 folds": 10, "20 folds": 20}
+WAYS = (*FOLDS, *RIVALS)
 LINES = OUTPUT / "guarantee.jsonl"
 _LARGE = 30_000  # a population, not a sample
 
@@ -239,9 +242,6 @@ def summary(cell: Cell, runs: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-# How many folds the package's own ways have; "plain" makes no promise.
-FOLDS = {"plain": 5, "folds": 5, "10 folds": 10, "20 folds": 20}
-WAYS = (*FOLDS, *RIVALS)
 SETTINGS = [
     ("linear", "sex", 1000),
     ("linear", "sex", 5000),
@@ -397,30 +397,43 @@ def show(results: list[dict[str, Any]]) -> None:
 
 
 def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
-    """Show failures, accuracy and solutions of ``confidence=``: linear models, and all others."""
+    """Show failures, accuracy and solutions of ``confidence=``: the usual cells, others, folds."""
     cells = {Cell(*(one.get(name) for name in Cell._fields)): one for one in results}
-    ours = [cell for cell in cells if cell.way == "folds"]
-    kinds = sorted({(c.model, c.groups, c.n, c.rule, c.limit) for c in ours})
     columns = [(name, aware) for name in POPULATIONS for aware in (False, True)]
-    lines: dict[bool, list[list[Any]]] = {True: [], False: []}
-    for model, groups, n, rule, limit in kinds:
-        row = [
-            cells.get(Cell(name, groups, rule, limit, n, aware, 0.95, model))
-            for name, aware in columns
-        ]
-        is_usual = model == "linear" and groups == "sex"
-        about = [] if is_usual else [f"{model}, {'two' if groups == 'sex' else 'four'} groups"]
-        samples = min(one["repetitions"] for one in row if one)
-        names = [*about, rule.replace("_", " "), limit, n, *([] if is_usual else [samples])]
-        lines[is_usual].append([*names, *("-" if one is None else _entry(one) for one in row)])
     heads = [f"{name}, {'with' if aware else 'without'} the group" for name, aware in columns]
-    usual, others = (
-        ["rule", "limit", "n", *heads],
-        ["models", "rule", "limit", "n", "samples", *heads],
-    )
+
+    def row_of(cell: Cell) -> list[dict[str, Any] | None]:
+        return [
+            cells.get(cell._replace(population=name, is_aware=aware)) for name, aware in columns
+        ]
+
+    def samples(row: list[dict[str, Any] | None]) -> int:
+        return min(one["repetitions"] for one in row if one)
+
+    def entries(row: list[dict[str, Any] | None]) -> list[str]:
+        return ["-" if one is None else _entry(one) for one in row]
+
+    def kinds(way: str) -> list[Cell]:
+        found = {c._replace(population="", is_aware=False) for c in cells if c.way == way}
+        return sorted(found, key=lambda c: (c.model, c.groups, c.n, c.rule, c.limit))
+
+    usual, others, folds = [], [], []
+    for cell in kinds("folds"):
+        row, rule = row_of(cell), cell.rule.replace("_", " ")
+        if (cell.model, cell.groups) == ("linear", "sex"):
+            usual.append([rule, cell.limit, cell.n, *entries(row)])
+        else:
+            about = f"{cell.model}, {'two' if cell.groups == 'sex' else 'four'} groups"
+            others.append([about, rule, cell.limit, cell.n, samples(row), *entries(row)])
+    for cell in kinds("10 folds"):
+        for way in ("folds", "10 folds"):
+            row, rule = row_of(cell._replace(way=way)), cell.rule.replace("_", " ")
+            folds.append([rule, cell.limit, cell.n, FOLDS[way], samples(row), *entries(row)])
+    names = ["rule", "limit", "n"]
     return {
-        "linear": Table("Linear models, two groups", usual, lines[True]),
-        "others": Table("Other models, more groups", others, lines[False]),
+        "linear": Table("Linear models, two groups", [*names, *heads], usual),
+        "others": Table("Other models", ["models", *names, "samples", *heads], others),
+        "folds": Table("Five folds and ten", [*names, "folds", "samples", *heads], folds),
     }
 
 
