@@ -108,8 +108,9 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
     control_columns : str, int or list of them, default=None
         Columns of X that hold the control features. They are numbers and stay in the model.
     min_rate : float or "as before", default=None
-        No group's rate may be below: the true positive rate if a rule looks at positives only, else
-        the selection rate. "as before" means that of the classifier without rules.
+        No group's rate may be below: the true positive rate if a rule looks at the positives, alone
+        or beside the negatives as equalized odds does, else the selection rate. "as before" means
+        that of the classifier without rules.
     selection_rate : float or (float, float), default=None
         Share of all rows that is predicted positive: exactly (to half a row), or from low to high.
 

@@ -75,9 +75,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     method : {"auto", "prices", "windows"}, default="auto"
         "windows" finds exact thresholds for two classes and known groups; "prices" works always.
     min_rate : float, "as before" or dict, default=None
-        No group's rate may be below: the true positive rate if a rule looks at positives only, else
-        the selection rate. "as before" means that of the classifier without rules. With several
-        classes a dict from classes to values.
+        No group's rate may be below: the true positive rate if a rule looks at the positives, alone
+        or beside the negatives as equalized odds does, else the selection rate. "as before" means
+        that of the classifier without rules. With several classes a dict from classes to values.
     selection_rate : float, (float, float) or dict, default=None
         Share of all rows that are decided for the positive class: exactly (to half a row), or from
         low to high. With several classes a dict from classes to values.

@@ -62,6 +62,18 @@ def test_a_floor_keeps_rates_from_being_levelled_down(people):
     assert equal_opportunity_difference(y, found, **given) <= 0.1 + 1e-9
 
 
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier, FairDecisionClassifier])
+def test_a_floor_is_on_positives_if_a_rule_looks_at_each_class(people, model):
+    X, y, both = people
+    given = {"sensitive_features": both["sex"]}
+    fitted = model(constraint="equalized_odds", max_disparity=0.1, min_rate=0.85).fit(X, y, **given)
+    found = getattr(fitted, "train_predictions_", fitted.predict(X))
+    for sex in ("f", "m"):
+        assert found[(both["sex"] == sex) & (y == 1)].mean() >= 0.85 - 1e-9
+    assert found.mean() < 0.8  # a floor on selection rates would select more
+    assert "equalized odds" in " ".join((model.__doc__ or "").split())
+
+
 def test_a_budget(people):
     X, y, both = people
     given = {"sensitive_features": both["sex"]}
