@@ -36,13 +36,16 @@ def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
 
 
 def takes_groups(estimator: object, method: str) -> bool:
-    """Whether a prediction method of the estimator accepts ``sensitive_features``.
+    """Whether a prediction method of the estimator is to be handed ``sensitive_features``.
 
     With metadata routing on, meta-estimators answer for the estimators inside them; without it the
     signature decides, for a pipeline that of its last step.
     """
     # The predict of a fitted search takes X alone; it only calls that of its best estimator.
     estimator = getattr(estimator, "best_estimator_", estimator)
+    # A model that reads its groups from X may be measured by others, which must not replace them.
+    if getattr(estimator, "sensitive_columns", None) is not None:
+        return False
     if "sensitive_features" in inspect.signature(getattr(estimator, method)).parameters:
         return True
     if isinstance(estimator, Pipeline) and len(estimator.steps):

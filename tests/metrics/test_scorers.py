@@ -21,8 +21,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from skfair import metrics
+from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
+from skfair.report import Audit
 from tests.older import ScoringMonitor, needs_callbacks
 from tests.prototypes import GroupAwareClassifier, SeedClusterer
 
@@ -115,6 +117,22 @@ def test_routing_off_reads_columns(frame):
     assert by_position(model, X, y) == direct
     search = GridSearchCV(model, {"logisticregression__C": [1e-6, 1]}, scoring=scorer).fit(X, y)
     assert search.best_params_ == {"logisticregression__C": 1e-6}
+
+
+@pytest.mark.parametrize("own", ["sex", ["sex", "age"]])
+def test_a_model_that_reads_its_groups_from_columns_is_measured_by_any(frame, own):
+    X, y = frame
+    # The levels of one attribute are those of the other.
+    X = X.assign(sex=(X["sex"] == "m").astype(float), age=(X["b"] > 0).astype(float))
+    inner = FairDecisionClassifier(sensitive_columns=own, max_disparity=0.01, cv=2)
+    for model in (inner, make_pipeline(StandardScaler().set_output(transform="pandas"), inner)):
+        found = model.fit(X, y).predict(X)
+        for measured in ("sex", "age", ["sex", "age"]):
+            gap = metrics.demographic_parity_difference(y, found, sensitive_features=X[measured])
+            assert get_scorer(GAP, sensitive_columns=measured)(model, X, y) == -gap
+    gap = metrics.demographic_parity_difference(y, found, sensitive_features=X["age"])
+    report = Audit.from_estimator(model, X, y, sensitive_features=X["age"])
+    assert report.value("demographic_parity_difference") == pytest.approx(gap)
 
 
 def test_columns_also_work_with_routing_on(frame):
