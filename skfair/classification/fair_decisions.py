@@ -267,9 +267,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rows = self._labelled(data)
         params = self._inner_params(data, fit_params, others)
-        self._read_strata(X, control_features, data)
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
+        rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, self.max_disparity)
         if self.confidence is not None and fair:
             if self.refit_with_prices:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
+from skfair.constraints.base import Constraint
 from skfair.enforcement.decisions.choose import Chosen, choose
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
@@ -74,13 +75,20 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
             data.groups, codes.astype(np.int64), self.classes_, data.sample_weight, data.strata
         )
 
-    def _read_strata(self, X: Any, control_features: Any, data: TrainingData) -> None:
-        """Keep the levels of the control features, for prediction."""
+    def _within_strata(
+        self, X: Any, control_features: Any, rows: LabelledRows, rules: Sequence[Constraint]
+    ) -> LabelledRows:
+        """Keep the levels of the control features for prediction, if a rule holds within them.
+
+        Else the rows are returned without them.
+        """
         self._strata_levels: GroupLevels | None = None
-        if data.strata is not None:
-            if self.control_columns is not None:
-                control_features = take_columns(X, self.control_columns, "control_columns")
-            self._strata_levels = encode_groups(control_features, role=CONTROL).levels
+        if rows.strata is None or not any(rule.within_strata for rule in rules):
+            return rows._replace(strata=None)
+        if self.control_columns is not None:
+            control_features = take_columns(X, self.control_columns, "control_columns")
+        self._strata_levels = encode_groups(control_features, role=CONTROL).levels
+        return rows
 
     @property
     def _is_prefit(self) -> bool:

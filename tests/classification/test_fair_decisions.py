@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -286,6 +286,18 @@ def test_strata_are_kept_and_needed_again():
         assert fitted.predict(X, **given).shape == y.shape
         with pytest.raises(ValueError, match="control_features"):
             fitted.predict(X, sensitive_features=groups)
+
+
+def test_control_features_that_no_rule_looks_at_change_nothing():
+    X, y, groups = people(400, seed=10)
+    given = {"sensitive_features": groups}
+    grade = np.where(X[:, 2] > 0, "senior", "junior")
+    for aware in (False, True):
+        usual = model("demographic_parity", 0.02, group_aware=aware).fit(X, y, **given)
+        with pytest.warns(UserWarning, match="they change nothing"):
+            fitted = clone(usual).fit(X, y, **given, control_features=grade)
+        assert np.array_equal(fitted.prices_, usual.prices_)
+        assert np.array_equal(fitted.predict(X, **given), usual.predict(X, **given))
 
 
 def test_weights_count_like_copies():
