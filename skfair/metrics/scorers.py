@@ -3,8 +3,8 @@
 A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
 itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
 X (``sensitive_columns=``), which works without routing; ``control_features`` and
-``control_columns`` are their like. And it passes the groups on to an estimator whose prediction
-method takes them.
+``control_columns`` are their like. And it passes the groups, and ``control_features``, on to an
+estimator whose prediction method takes them.
 
 A metric's arguments say what it is given: ``y_true``, ``y_pred`` (labels from ``predict``),
 ``y_score`` (from ``decision_function`` or ``predict_proba``), ``labels`` (clusters), ``X``. Of a
@@ -233,14 +233,16 @@ class FairnessScorer(_BaseScorer):
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
         pos_label = self._pos_label(estimator)
+        attributes = {"sensitive_features": groups, "control_features": given["control_features"]}
+        taken = {
+            p: values for p, values in attributes.items() if takes_groups(estimator, method, p)
+        }
         if is_lazy(X):
-            response = _lazy_response(estimator, X, method, groups, pos_label)
-        elif takes_groups(estimator, method):
+            response = _lazy_response(estimator, X, method, taken, pos_label)
+        elif taken:
             # Not shared: the cache is keyed by the method alone, and another scorer's call without
             # groups would answer for this one.
-            response = get_response(
-                estimator, X, method, sensitive_features=groups, pos_label=pos_label
-            )
+            response = get_response(estimator, X, method, pos_label=pos_label, **taken)
         elif is_clusterer(estimator):
             response = getattr(estimator, method)(X)
         else:
@@ -294,11 +296,10 @@ def _take(X: Any, columns: ColumnNames, argument: str) -> Any:
 
 
 def _lazy_response(
-    estimator: object, X: MatrixLike, method: str, groups: Any, pos_label: ClassLabel
+    estimator: object, X: MatrixLike, method: str, taken: dict[str, Any], pos_label: ClassLabel
 ) -> Any:
     """Return the response to a Dask collection as a Dask array, made where the blocks are."""
-    given = groups if takes_groups(estimator, method) else None
-    rows = align(X=X, sensitive_features=given)
+    rows = align(X=X, **taken)
     dtype = _response_dtype(estimator, method)
     return rows.to_array(
         _response_of_block,
@@ -322,11 +323,8 @@ def _response_of_block(
 ) -> Any:
     if not block["X"].shape[0]:
         return np.empty(0, dtype)
-    given = block.get("sensitive_features")
-    response = get_response(
-        estimator, block["X"], method, sensitive_features=given, pos_label=pos_label
-    )
-    return np.asarray(response)
+    X, taken = block["X"], {name: values for name, values in block.items() if name != "X"}
+    return np.asarray(get_response(estimator, X, method, pos_label=pos_label, **taken))
 
 
 def make_fairness_scorer(

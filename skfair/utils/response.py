@@ -35,8 +35,8 @@ def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
     )
 
 
-def takes_groups(estimator: object, method: str) -> bool:
-    """Whether a prediction method of the estimator is to be handed ``sensitive_features``.
+def takes_groups(estimator: object, method: str, param: str = "sensitive_features") -> bool:
+    """Whether a prediction method of the estimator is to be handed the groups, or the strata.
 
     With metadata routing on, meta-estimators answer for the estimators inside them; without it the
     signature decides, for a pipeline that of its last step.
@@ -44,16 +44,16 @@ def takes_groups(estimator: object, method: str) -> bool:
     # The predict of a fitted search takes X alone; it only calls that of its best estimator.
     estimator = getattr(estimator, "best_estimator_", estimator)
     # A model that reads its groups from X may be measured by others, which must not replace them.
-    if getattr(estimator, "sensitive_columns", None) is not None:
+    if getattr(estimator, param.replace("features", "columns"), None) is not None:
         return False
-    if "sensitive_features" in inspect.signature(getattr(estimator, method)).parameters:
+    if param in inspect.signature(getattr(estimator, method)).parameters:
         return True
     if isinstance(estimator, Pipeline) and len(estimator.steps):
         last = estimator.steps[-1][1]
-        return hasattr(last, method) and takes_groups(last, method)
+        return hasattr(last, method) and takes_groups(last, method, param)
     try:
         routing = get_routing_for_object(estimator)
-        return bool(routing.consumes(method, ["sensitive_features"]))
+        return bool(routing.consumes(method, [param]))
     except (AttributeError, TypeError):  # no routing information at all
         return False
 
@@ -64,14 +64,18 @@ def get_response(
     response_method: str | Sequence[str],  # method to call, or several in order of preference
     *,
     sensitive_features: ColumnsLike | None = None,  # passed on if the method takes it
+    control_features: ColumnsLike | None = None,  # the same
     pos_label: ClassLabel = None,  # the positive class of a classifier; by default the second one
 ) -> Any:
     """Return labels, or 1-d scores that are larger for the positive class, for X."""
     estimator = getattr(estimator, "best_estimator_", estimator)
     method = response_method_of(estimator, response_method)
-    extra = {}
-    if sensitive_features is not None and takes_groups(estimator, method):
-        extra["sensitive_features"] = sensitive_features
+    given = {"sensitive_features": sensitive_features, "control_features": control_features}
+    extra = {
+        param: values
+        for param, values in given.items()
+        if values is not None and takes_groups(estimator, method, param)
+    }
     response = getattr(estimator, method)(X, **extra)
     if method == "predict" or not is_classifier(estimator):
         return response

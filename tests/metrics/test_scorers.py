@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 
 from skfair import metrics
 from skfair.classification import FairDecisionClassifier
+from skfair.constraints import ConditionalOn
 from skfair.datasets import make_loans
 from skfair.metrics import get_scorer, get_scorer_names, make_fairness_scorer
 from skfair.report import Audit
@@ -185,6 +186,30 @@ def test_control_features_are_requested_like_groups(numbers, jobs):
         )
     assert np.array_equal(both["test_within"], within)
     assert np.array_equal(both["test_plain"], plain)
+
+
+def test_strata_reach_models_that_decide_by_them(jobs):
+    X, y, *_ = jobs
+    numbers, given = X[["a", "b"]], {"sensitive_features": X["sex"], "control_features": X["job"]}
+    inner = FairDecisionClassifier(constraint=ConditionalOn("demographic_parity"), cv=2)
+    for aware in (False, True):
+        model = clone(inner).set_params(group_aware=aware).fit(numbers, y, **given)
+        known = given if aware else {"control_features": X["job"]}
+        found = model.predict(numbers, **known)
+        gap = metrics.demographic_parity_difference(y, found, **given)
+        assert get_scorer(GAP)(model, numbers, y, **given) == -gap
+        # A model that reads its strata from X keeps them when it is measured within others.
+        coded = X.assign(job=np.where(X["job"] == "x", 0.0, 1.0)).drop(columns="sex")
+        model.set_params(control_columns="job").fit(coded, y, sensitive_features=X["sex"])
+        halves = {"sensitive_features": X["sex"], "control_features": np.arange(len(y)) % 2}
+        found = model.predict(coded, sensitive_features=X["sex"])
+        gap = metrics.demographic_parity_difference(y, found, **halves)
+        assert get_scorer(GAP)(model, coded, y, **halves) == -gap
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            inner, numbers, y, scoring=get_scorer(GAP), params=given, error_score="raise", cv=2
+        )
+    assert np.isfinite(scores).all()
 
 
 def test_control_columns_need_no_routing(jobs):
