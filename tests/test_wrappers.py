@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import TunedThresholdClassifierCV, cross_val_predict
 
 from skfair import classification, cluster, regression
+from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.house import discover_estimators
 
 MODELS = {
@@ -117,6 +118,19 @@ def test_estimators_inside_others(name, way, wrapper, sample):
         else:
             with pytest.raises(expected[0], match=expected[1]):
                 wrapper(model, X, y, **groups)
+
+
+@pytest.mark.parametrize("name", ["decisions aware", "partial aware"])
+def test_bagged_models_are_measured_without_routing(name, sample):
+    X, y, sex = sample
+    X = np.column_stack([X, sex])
+    model = clone(MODELS[name]).set_params(sensitive_columns=3)
+    bagged = BaggingClassifier(model, n_estimators=2, random_state=0).fit(X, y)
+    gap = demographic_parity_difference(y, bagged.predict(X), sensitive_features=sex)
+    scorer = get_scorer("neg_demographic_parity_difference", sensitive_columns=3)
+    assert scorer(bagged, X, y) == -gap
+    gap = group_auc_gap(y, bagged.decision_function(X), sensitive_features=sex)
+    assert get_scorer("neg_group_auc_gap", sensitive_columns=3)(bagged, X, y) == -gap
 
 
 def test_every_estimator_is_here():

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -51,6 +52,8 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
     if isinstance(estimator, Pipeline) and len(estimator.steps):
         last = estimator.steps[-1][1]
         return hasattr(last, method) and takes_groups(last, method, param)
+    if not get_config()["enable_metadata_routing"]:
+        return False
     try:
         routing = get_routing_for_object(estimator)
         return bool(routing.consumes(method, [param]))
