@@ -27,7 +27,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import (
@@ -138,7 +137,6 @@ def certified_fit(
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     task = Task(X, rows, rates, judge.worth, n_strata, splits)
     if is_prefit:
-        check_is_fitted(models.estimator)
         found = CrossFitted([models.estimator], chances_of(models.estimator, X, rows.classes))
     else:
         args = (models.row_params, splits, rows.classes, models.n_jobs)

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.inner_scores import fitted
@@ -44,6 +47,28 @@ def with_probabilities(estimator: Any) -> Any:
         f"The estimator {type(estimator).__name__} has neither predict_proba nor "
         "decision_function. Decisions need probabilities: use a classifier that estimates them."
     )
+
+
+def check_prefit(estimator: Any) -> Any:
+    """Return a fitted classifier as it is; raise if it is not fitted, or has no probabilities."""
+    name = type(
+        estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    ).__name__
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise NotFittedError(
+            f"cv='prefit' takes a fitted estimator, but this {name} is not fitted. Fit it first. "
+            "Searches and fairness_path clone it, and clones are not fitted: for these pass "
+            "sklearn.frozen.FrozenEstimator(estimator)."
+        ) from None
+    if hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"The fitted {name} has no predict_proba. Calibrate it on rows that it has not seen, "
+            "CalibratedClassifierCV(FrozenEstimator(estimator)).fit(X, y), and pass the result; or "
+            "pass a number of folds as cv."
+        )
+    return with_probabilities(estimator)
 
 
 def chances_of(model: HasChances, X: MatrixLike, classes: NDArray[Any]) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.blocks.training_data import TrainingData
@@ -26,7 +26,13 @@ from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import Models, certified_fit, check_certifiable
 from skfair.estimators.certified_split import CertifiedDecisions
-from skfair.estimators.chances import chances_of, cross_fit, make_splits, with_probabilities
+from skfair.estimators.chances import (
+    chances_of,
+    check_prefit,
+    cross_fit,
+    make_splits,
+    with_probabilities,
+)
 from skfair.estimators.classes import check_several
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
@@ -94,6 +100,10 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) or isinstance(self._inner(), FrozenEstimator)
 
+    def _classifier(self) -> Any:
+        """Return the classifier, with probabilities; a fitted one as it is."""
+        return (check_prefit if self._is_prefit else with_probabilities)(self._inner())
+
     def _inner_params(
         self, data: TrainingData, given: dict[str, Any], others: dict[str, Any]
     ) -> dict[str, Any]:
@@ -110,9 +120,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         self, data: TrainingData, rows: LabelledRows, params: dict[str, Any]
     ) -> FloatArray:
         """Fit the models and return the probabilities of the training rows."""
-        inner = with_probabilities(self._inner())
+        inner = self._classifier()
         if self._is_prefit:
-            check_is_fitted(inner)
             self.estimators_ = [inner]
             return chances_of(inner, data.X, self.classes_)
         cells = rows.groups.cells(rows.codes, self.classes_.size).codes
@@ -133,8 +142,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
         groups = None if self.is_group_aware_ else self._group_estimator()
         of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
-        inner = with_probabilities(self._inner())
-        models = Models(inner, groups, params, of_groups, self.cv, self.n_jobs)
+        models = Models(self._classifier(), groups, params, of_groups, self.cv, self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None

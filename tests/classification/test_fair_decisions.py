@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -239,6 +239,21 @@ def test_a_fitted_model_decides_the_same_again():
         positive = inner.predict_proba(X)[:, 1] > table["threshold"].loc[groups].to_numpy()
         assert np.array_equal(positive.astype(int), found)
         assert set(table["selected"]) == {"above"}
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_what_is_no_fitted_model_is_said(confidence):
+    X, y, groups = people(400)
+    asked = partial(FairDecisionClassifier, cv="prefit", group_aware=True, confidence=confidence)
+    for unfitted in (LogisticRegression(), FrozenEstimator(LogisticRegression())):
+        with pytest.raises(NotFittedError, match="this LogisticRegression is not.*FrozenEstimator"):
+            asked(unfitted).fit(X, y, sensitive_features=groups)
+    margins = LinearSVC().fit(X, y)
+    for fitted in (margins, FrozenEstimator(margins)):
+        with pytest.raises(TypeError, match="fitted LinearSVC has no predict_proba. Calibrate it"):
+            asked(fitted).fit(X, y, sensitive_features=groups)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(margins)).fit(X, y)
+    assert asked(calibrated).fit(X, y, sensitive_features=groups).classes_.size == 2
 
 
 def test_linear_formulas_decide_as_the_classifier_does():
