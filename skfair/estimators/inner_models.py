@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
@@ -29,9 +29,7 @@ class InnerModels:
         """Return what estimates groups: a clone of the classifier, unless one was given."""
         if self.group_estimator is not None:
             return self.group_estimator
-        inner = self._inner()
-        inner = inner.estimator if isinstance(inner, FrozenEstimator) else inner
-        return with_probabilities(clone(inner))
+        return with_probabilities(_to_be_fitted(self._inner()))
 
     def _group_row_params(self, sample_weight: ColumnLike | None) -> dict[str, Any]:
         """Return what the fit of the estimator of groups takes besides X and y."""
@@ -67,3 +65,17 @@ class InnerModels:
         if inner.classifier_tags is not None:  # else fit says that it is no classifier
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+
+def _to_be_fitted(classifier: Any) -> Any:
+    """Return a clone in which no classifier is frozen, neither it nor one inside it.
+
+    A frozen one would go on to predict classes when it is fitted to groups.
+    """
+    if isinstance(classifier, FrozenEstimator):
+        return _to_be_fitted(classifier.estimator)
+    classifier = clone(classifier)
+    for name, value in classifier.get_params().items():
+        if isinstance(value, FrozenEstimator) and is_classifier(value):
+            classifier.set_params(**{name: _to_be_fitted(value)})
+    return classifier

@@ -256,6 +256,20 @@ def test_what_is_no_fitted_model_is_said(confidence):
     assert asked(calibrated).fit(X, y, sensitive_features=groups).classes_.size == 2
 
 
+@pytest.mark.parametrize("inner", [LinearSVC(), LogisticRegression()])
+def test_groups_are_estimated_by_models_that_are_fitted_to_them(inner):
+    X, y, groups = people(900)
+    frozen = CalibratedClassifierCV(FrozenEstimator(inner.fit(X, y))).fit(X, y)
+    free = CalibratedClassifierCV(clone(inner))
+    chosen = [
+        FairDecisionClassifier(frozen, cv="prefit", group_aware=False, group_estimator=one)
+        for one in (None, free)
+    ]
+    found = [one.fit(X, y, sensitive_features=groups).train_predictions_ for one in chosen]
+    assert chosen[0].group_estimators_
+    assert np.array_equal(*found)
+
+
 def test_linear_formulas_decide_as_the_classifier_does():
     X, y, groups = people(seed=8)
     inner = LogisticRegression().fit(X, y)
