@@ -29,7 +29,15 @@ class InnerModels:
         """Return what estimates groups: a clone of the classifier, unless one was given."""
         if self.group_estimator is not None:
             return self.group_estimator
-        return with_probabilities(_to_be_fitted(self._inner()))
+        found = _to_be_fitted(self._inner())
+        tags = get_tags(found).classifier_tags
+        if tags is not None and not tags.multi_class:
+            raise ValueError(
+                f"{type(found).__name__} takes two classes only, but without the group a clone of "
+                "it would estimate pairs of group and class. Pass group_estimator=, such as "
+                "LogisticRegression(), or decide by the group: group_aware=True."
+            )
+        return with_probabilities(found)
 
     def _group_row_params(self, sample_weight: ColumnLike | None) -> dict[str, Any]:
         """Return what the fit of the estimator of groups takes besides X and y."""

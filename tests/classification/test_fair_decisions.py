@@ -15,7 +15,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, cross_val_predict
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    PredefinedSplit,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -268,6 +274,18 @@ def test_groups_are_estimated_by_models_that_are_fitted_to_them(inner):
     found = [one.fit(X, y, sensitive_features=groups).train_predictions_ for one in chosen]
     assert chosen[0].group_estimators_
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_classifiers_of_two_classes_need_another_estimator_of_groups(confidence):
+    X, y, groups = people(900)
+    inner = TunedThresholdClassifierCV(LogisticRegression(), cv=2, thresholds=5)
+    asked = FairDecisionClassifier(inner, max_disparity=0.3, group_aware=False, cv=3)
+    asked.set_params(confidence=confidence)
+    with pytest.raises(ValueError, match="takes two classes only.*Pass group_estimator="):
+        asked.fit(X, y, sensitive_features=groups)
+    asked.set_params(group_estimator=LogisticRegression())
+    assert asked.fit(X, y, sensitive_features=groups).status_ != "infeasible"
 
 
 def test_linear_formulas_decide_as_the_classifier_does():
