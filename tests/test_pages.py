@@ -68,6 +68,12 @@ def test_directives_end_with_a_blank_line(page):
     assert breaches == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_introduces_an_example_is_no_cell_of_a_table(page):
+    cell = r"^     - .*(?:\n       \S.*)*:\n\n>>> "
+    assert not re.findall(cell, page.read_text(), re.MULTILINE)
+
+
 def test_the_picture_of_the_house_can_be_drawn(monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.syspath_prepend(ROOT / "doc" / "developer")
