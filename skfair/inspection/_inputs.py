@@ -12,6 +12,7 @@ from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.text import listed
+from skfair.utils.validation import asked_for
 
 SCORE_METHODS = ("decision_function", "predict_proba")
 
@@ -77,7 +78,7 @@ def _layers(estimator: object) -> list[Any]:
 def second_class(estimator: object, pos_label: ClassLabel) -> Any:
     """Return the positive class: as passed, or the second one of a binary classifier."""
     if pos_label is not None:
-        return pos_label
+        return asked_for(pos_label)
     classes: Any = getattr(estimator, "classes_", ())
     return classes[1] if len(classes) == 2 else 1
 

@@ -33,6 +33,7 @@ from skfair.metrics import clusters, labels, losses, partial_rates, rankings, sc
 from skfair.metrics import partial as partial_metrics
 from skfair.utils.response import get_response, response_method_of, takes_groups
 from skfair.utils.text import listed
+from skfair.utils.validation import asked_for
 
 # What each leading parameter of a metric stands for: which response it needs, if any.
 _RESPONSES: dict[str, str | tuple[str, ...] | None] = {
@@ -140,6 +141,7 @@ class FairnessScorer(_BaseScorer):
                 f"The positional parameters of the metric {metric!r} must name exactly one "
                 "prediction (y_pred, y_score or labels), besides y_true and X."
             )
+        kwargs = {k: asked_for(v) if k == "pos_label" else v for k, v in kwargs.items()}
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
         columns = sensitive_columns, control_columns, query_column
         # Where each attribute is found in X; None for those that arrive as metadata.

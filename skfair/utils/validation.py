@@ -69,6 +69,15 @@ def check_clusters(
     return np.array(levels, dtype=np.int64)[codes], n_clusters
 
 
+class AskedFor(int):
+    """A ``pos_label`` of 1 that somebody has passed, where the default is something else."""
+
+
+def asked_for(pos_label: ClassLabel) -> ClassLabel:
+    """Mark the label 1 as one that was passed; others need no mark."""
+    return AskedFor(1) if isinstance(pos_label, Real) and pos_label == 1 else pos_label
+
+
 def check_positive(
     values: Any, name: str, pos_label: ClassLabel, n_samples: int | None = None
 ) -> IntArray:
@@ -83,8 +92,8 @@ def positive_codes(
 
     With the default ``pos_label=1`` the labels must be {0, 1}, {-1, 1}, boolean, or 1 and one
     other, so that strings or several classes are never silently read as "all negative". Another
-    ``pos_label`` must occur here or among ``other_levels`` (those of the true labels, when
-    predictions are read); a constant sample may lack it.
+    ``pos_label``, or a 1 that was surely passed, must occur here or among ``other_levels`` (those
+    of the true labels, when predictions are read); a constant sample may lack it.
     """
     codes, levels = found
     if pos_label not in levels:
@@ -92,6 +101,7 @@ def positive_codes(
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
+        is_clear = is_clear or (isinstance(pos_label, AskedFor) and 1 in [*levels, *other_levels])
         problem = f"got the labels {listed(levels)}"
     else:
         known = [*levels, *other_levels]
@@ -99,9 +109,11 @@ def positive_codes(
         is_clear = pos_label in known or is_constant
         problem = f"pos_label={pos_label!r} is not one of the labels {listed(levels)}"
     if not is_clear:
+        is_default = pos_label == 1 and 1 in levels
+        hint = "; for 1, the default of pos_label: y == 1" if is_default else ""
         raise ValueError(
             f"{name} must say which class is the positive one; {problem}. Pass pos_label=, one of "
-            "the labels, or compare them yourself: y == label."
+            f"the labels, or compare them yourself: y == label{hint}."
         )
     is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
     if len(levels) == 2 and is_positive[1] and not is_positive[0]:

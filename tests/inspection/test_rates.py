@@ -261,6 +261,17 @@ def test_group_aware_estimator_receives_the_groups(group_aware):
     assert display.name == "aware"
 
 
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_each_of_several_classes_may_be_the_positive_one(label):
+    X, y, sex = np.arange(60.0)[:, None], np.arange(60) % 3, np.repeat(["f", "m"], 30)
+    model = LogisticRegression().fit(X, (y + (X[:, 0] > 30)) % 3)
+    found = model.predict(X)
+    display = GroupRatesDisplay.from_estimator(
+        model, X, y, sensitive_features=sex, pos_label=label, rates="selection_rate"
+    )
+    assert_allclose(display.values[0], [np.mean(found[sex == s] == label) for s in ("f", "m")])
+
+
 def test_plot_again_with_options(sample):
     y_true, y_pred, group = sample
     display = GroupRatesDisplay.from_predictions(y_true, y_pred, sensitive_features=group)

@@ -188,6 +188,24 @@ def test_control_features_are_requested_like_groups(numbers, jobs):
     assert np.array_equal(both["test_plain"], plain)
 
 
+@pytest.mark.parametrize("label", [0, 1, 2, 1.0])
+def test_of_several_classes_each_is_scored(numbers, label):
+    X, y, groups = numbers
+    y = y + (X[:, 1] > 1)
+    model = LogisticRegression().fit(X, y)
+    found = model.predict(X)
+    gap = metrics.demographic_parity_difference(
+        y == label, found == label, sensitive_features=groups
+    )
+    scorer = get_scorer(GAP, pos_label=label)
+    assert scorer(model, X, y, sensitive_features=groups) == -gap
+    assert pickle.loads(pickle.dumps(scorer))(model, X, y, sensitive_features=groups) == -gap
+    with pytest.raises(ValueError, match="got the labels 0, 1, 2.*for 1.*y == 1"):
+        get_scorer(GAP)(model, X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="got the labels 0, 2"):
+        get_scorer(GAP, pos_label=1)(model.fit(X, 2 * (y > 0)), X, 2 * y, sensitive_features=groups)
+
+
 def test_strata_reach_models_that_decide_by_them(jobs):
     X, y, *_ = jobs
     numbers, given = X[["a", "b"]], {"sensitive_features": X["sex"], "control_features": X["job"]}
