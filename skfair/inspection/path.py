@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
@@ -58,6 +59,8 @@ class FairnessPathDisplay:
         The bounds that were asked for.
     score_name : str, default="score"
         What the scores are.
+    limits : dict of str to float or None, default=None
+        The limit of each attribute, if disparities and bounds are multiples of these.
 
     Attributes
     ----------
@@ -92,6 +95,7 @@ class FairnessPathDisplay:
         test_scores: ArrayLike | None = None,
         max_disparities: ArrayLike | None = None,
         score_name: str = "score",
+        limits: Mapping[str, float | None] | None = None,
         name: str | None = None,
     ) -> None:
         if (test_disparities is None) != (test_scores is None):
@@ -112,7 +116,7 @@ class FairnessPathDisplay:
         self.max_disparities = (
             None if max_disparities is None else check_scores(max_disparities, "max_disparities")
         )
-        self.score_name, self.name = score_name, name
+        self.score_name, self.limits, self.name = score_name, limits, name
 
     @classmethod
     def from_path(
@@ -137,6 +141,7 @@ class FairnessPathDisplay:
             test_scores=path.test_scores,
             max_disparities=path.max_disparities,
             score_name=path.score_name,
+            limits=getattr(path, "limits", None),
             name=name,
         )
         return display.plot(ax=ax, **kwargs)
@@ -202,7 +207,8 @@ class FairnessPathDisplay:
                 label=with_name(model, "bounds"),
             )
         if not start:
-            ax.set_xlabel("Disparity (lower is better)")
+            unit = "" if self.limits is None else " as a multiple of the limits"
+            ax.set_xlabel(f"Disparity{unit} (lower is better)")
             score = self.score_name.replace("_", " ")
             ax.set_ylabel(f"{score[:1].upper()}{score[1:]} (higher is better)")
         ax.legend()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -37,6 +39,13 @@ def test_train_and_test(render, legend_of):
     assert display.ax_.get_xlabel() == "Disparity (lower is better)"
     assert display.ax_.get_ylabel() == "Balanced accuracy (higher is better)"
     render(display)
+
+
+def test_multiples_of_limits_are_called_so():
+    path = replace(path_of(), limits={"sex": 0.05, "age": None})
+    display = FairnessPathDisplay.from_path(path)
+    assert display.ax_.get_xlabel() == "Disparity as a multiple of the limits (lower is better)"
+    assert_array_equal(display.train_line_.get_xdata(), path.train_disparities)
 
 
 def test_train_alone(render, legend_of):
