@@ -89,7 +89,7 @@ def rule_values(rules, entries, slack, counts, values):
 
 
 @njit(cache=True)
-def violation_change(rules, values_of_cluster, s, w):
+def violation_change(rules, values_of_cluster, s, w, rounding):
     """Return how the violation of a cluster changes when weight w of cell s comes (or goes)."""
     matrix, (starts, which) = rules[0], rules[2]
     change = 0.0
@@ -97,15 +97,15 @@ def violation_change(rules, values_of_cluster, s, w):
         r = which[m]
         before = values_of_cluster[r]
         after = before + w * matrix[r, s]
-        if before < -1e-9:
+        if before < -rounding:
             change += before
-        if after < -1e-9:
+        if after < -rounding:
             change -= after
     return change
 
 
 @njit(cache=True)
-def add_changes(matrix, entries, values_of_cluster, r, unit, sign, leave, join):
+def add_changes(matrix, entries, values_of_cluster, r, unit, rounding, sign, leave, join):
     """Add ``sign`` times how the violation of a rule changes when a point of weight unit moves.
 
     ``leave`` and ``join`` hold what it changes by, one number per cell, of one cluster.
@@ -116,9 +116,9 @@ def add_changes(matrix, entries, values_of_cluster, r, unit, sign, leave, join):
         s = which[m]
         for effect, step in ((leave, -unit), (join, unit)):
             after = before + step * matrix[r, s]
-            if before < -1e-9:
+            if before < -rounding:
                 effect[s] += sign * before
-            if after < -1e-9:
+            if after < -rounding:
                 effect[s] -= sign * after
 
 
@@ -138,7 +138,7 @@ def known_rules(matrix):
 
 
 @njit(cache=True)
-def start_of_moves(matrix, slack, weights, counts):
+def start_of_moves(matrix, slack, weights, counts, rounding):
     """Return rules, and what ``repair`` and ``improve`` keep of them while they move points.
 
     That is: values, and how the violation of each cluster changes when a point of the weight of the
@@ -152,12 +152,13 @@ def start_of_moves(matrix, slack, weights, counts):
     for k in range(n_clusters):
         for r in range(matrix.shape[0]):
             if values[k, r] < weights[0] * rules[3][r]:
-                add_changes(matrix, rules[1], values[k], r, weights[0], 1.0, leave[k], join[k])
+                near = values[k], r, weights[0], rounding
+                add_changes(matrix, rules[1], *near, 1.0, leave[k], join[k])
     return rules, (values, leave, join)
 
 
 @njit(cache=True)
-def count_point(rules, state, counts, k, s, w, unit):
+def count_point(rules, state, counts, k, s, w, unit, rounding):
     """Add weight w (negative: take it away) of cell s to cluster k, in counts and the state.
 
     Only rules that count the cell change, and few of them are so close to a violation that one
@@ -169,21 +170,10 @@ def count_point(rules, state, counts, k, s, w, unit):
     for m in range(starts[s], starts[s + 1]):
         r = which[m]
         if values[k, r] < unit * largest[r]:
-            add_changes(matrix, entries, values[k], r, unit, -1.0, leave[k], join[k])
+            add_changes(matrix, entries, values[k], r, unit, rounding, -1.0, leave[k], join[k])
         values[k, r] += w * matrix[r, s]
         if values[k, r] < unit * largest[r]:
-            add_changes(matrix, entries, values[k], r, unit, 1.0, leave[k], join[k])
-
-
-@njit(cache=True)
-def total_violation(values):
-    """Sum what all clusters fall short of their rules."""
-    total = 0.0
-    for k in range(values.shape[0]):
-        for r in range(values.shape[1]):
-            if values[k, r] < -1e-9:
-                total -= values[k, r]
-    return total
+            add_changes(matrix, entries, values[k], r, unit, rounding, 1.0, leave[k], join[k])
 
 
 @njit(cache=True)
@@ -217,7 +207,7 @@ def start_of_heads(row, cost, size, labels, weights):
 
 
 @njit(cache=True)
-def best_repair(rules, state, members, heads, k, t, unit):
+def best_repair(rules, state, members, heads, k, t, unit, rounding):
     """Return the least cost per unit of repair of moves from cluster k to t, and the cell."""
     values, leave, join = state
     weight, cost, leaves, joins = heads[1][k, t], heads[2][k, t], leave[k], join[t]
@@ -227,15 +217,15 @@ def best_repair(rules, state, members, heads, k, t, unit):
             continue
         change = leaves[s] + joins[s]
         if weight[s] != unit:
-            change = violation_change(rules, values[k], s, -weight[s])
-            change += violation_change(rules, values[t], s, weight[s])
-        if change < -1e-9 and cost[s] < least * -change:
+            change = violation_change(rules, values[k], s, -weight[s], rounding)
+            change += violation_change(rules, values[t], s, weight[s], rounding)
+        if change < -rounding and cost[s] < least * -change:
             least, place = cost[s] / -change, s
     return least, place
 
 
 @njit(cache=True)
-def best_improvement(rules, state, heads, k, t, unit):
+def best_improvement(rules, state, heads, k, t, unit, rounding):
     """Return what the best move from cluster k to t or swap between them adds to the cost.
 
     And its cell, and whether it is a swap; each pair of clusters is asked for swaps once.
@@ -243,15 +233,16 @@ def best_improvement(rules, state, heads, k, t, unit):
     values, leave, join = state
     weight, cost, leaves, joins = heads[1][k, t], heads[2][k, t], leave[k], join[t]
     back, other = heads[2][t, k], heads[1][t, k]
-    slight = 1e-9 * max(1.0, unit)  # what sums of violations may be missed by through rounding
+    rounding = max(rounding, 1e-9 * unit)  # that of what points of this weight change
     least, place, is_swap = 0.0, 0, False
     for s in range(cost.size):
         if cost[s] < least:
             if weight[s] == unit:
-                is_allowed = leaves[s] <= slight and joins[s] <= slight
+                is_allowed = leaves[s] <= rounding and joins[s] <= rounding
             else:
-                is_allowed = violation_change(rules, values[k], s, -weight[s]) <= 0.0
-                is_allowed &= violation_change(rules, values[t], s, weight[s]) <= 0.0
+                w = weight[s]
+                is_allowed = violation_change(rules, values[k], s, -w, rounding) <= rounding
+                is_allowed &= violation_change(rules, values[t], s, w, rounding) <= rounding
             if is_allowed:
                 least, place, is_swap = cost[s], s, False
         if t > k and weight[s] == other[s] and cost[s] + back[s] < least:
@@ -260,14 +251,14 @@ def best_improvement(rules, state, heads, k, t, unit):
 
 
 @njit(cache=True)
-def repair(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
+def repair(matrix, slack, labels, weights, counts, row, cost, size, max_steps, rounding):
     """Move points until no cluster violates a rule, each time the cheapest per unit of repair.
 
-    Uses the lists of ``cheapest_moves``; changes labels and counts. Returns (steps, violation):
-    stops early when no listed move helps. Only two clusters change in a step, so it costs about
+    Uses the lists of ``cheapest_moves``; changes labels and counts and returns the number of steps.
+    Stops early when no listed move helps. Only two clusters change in a step, so it costs about
     four n_clusters n_cells, and twice the rules that count the cell.
     """
-    rules, state = start_of_moves(matrix, slack, weights, counts)
+    rules, state = start_of_moves(matrix, slack, weights, counts, rounding)
     lists, heads = start_of_heads(row, cost, size, labels, weights)
     n_clusters, unit = counts.shape[0], weights[0]
     least = np.full((n_clusters, n_clusters), np.inf)
@@ -277,7 +268,7 @@ def repair(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
         for k in range(n_clusters):
             for t in range(n_clusters):
                 if is_changed[k] or is_changed[t]:
-                    best = best_repair(rules, state, counts[k], heads, k, t, unit)
+                    best = best_repair(rules, state, counts[k], heads, k, t, unit, rounding)
                     least[k, t], place[k, t] = best
         a, b = divmod(least.argmin(), n_clusters)
         if least[a, b] == np.inf:
@@ -287,23 +278,23 @@ def repair(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
         is_changed[:] = False
         is_changed[a] = is_changed[b] = True
         labels[i] = b
-        count_point(rules, state, counts, a, s, -weights[i], unit)
-        count_point(rules, state, counts, b, s, weights[i], unit)
+        count_point(rules, state, counts, a, s, -weights[i], unit, rounding)
+        count_point(rules, state, counts, b, s, weights[i], unit, rounding)
         renew_heads(lists, labels, weights, heads, a, s)
         steps += 1
-    # Without the rounding of many steps.
-    rule_values(matrix, rules[1], slack, counts, state[0])
-    return steps, total_violation(state[0])
+    return steps
 
 
 @njit(cache=True)
-def improve(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
+def improve(
+    matrix, slack, labels, weights, counts, row, cost, size, max_steps, rounding, least_gain
+):
     """Lower the cost by moves that violate no rule further and by swaps within a cell.
 
     Uses the lists of ``cheapest_moves``; changes labels and counts and returns the gain. A swap
     exchanges two points of equal weight and cell between two clusters, so no count changes.
     """
-    rules, state = start_of_moves(matrix, slack, weights, counts)
+    rules, state = start_of_moves(matrix, slack, weights, counts, rounding)
     lists, heads = start_of_heads(row, cost, size, labels, weights)
     n_clusters, unit = counts.shape[0], weights[0]
     least = np.zeros((n_clusters, n_clusters))
@@ -314,10 +305,10 @@ def improve(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
         for k in range(n_clusters):
             for t in range(n_clusters):
                 if is_changed[k] or is_changed[t]:
-                    best = best_improvement(rules, state, heads, k, t, unit)
+                    best = best_improvement(rules, state, heads, k, t, unit, rounding)
                     least[k, t], place[k, t], is_swap[k, t] = best
         a, b = divmod(least.argmin(), n_clusters)
-        if least[a, b] >= -1e-12:
+        if least[a, b] >= -least_gain:
             break
         s = place[a, b]
         i = heads[0][a, b, s]
@@ -326,8 +317,8 @@ def improve(matrix, slack, labels, weights, counts, row, cost, size, max_steps):
         if is_swap[a, b]:
             labels[heads[0][b, a, s]] = a
         else:
-            count_point(rules, state, counts, a, s, -weights[i], unit)
-            count_point(rules, state, counts, b, s, weights[i], unit)
+            count_point(rules, state, counts, a, s, -weights[i], unit, rounding)
+            count_point(rules, state, counts, b, s, weights[i], unit, rounding)
         labels[i] = b
         gain -= least[a, b]
         renew_heads(lists, labels, weights, heads, a, s)

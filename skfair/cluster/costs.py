@@ -19,8 +19,6 @@ from skfair.solvers.clustering.assignment import place
 _TINY = 1e-300
 # Centres move at most so often, and until the cost falls by less than this part of it.
 _MOST_ROUNDS, _SETTLED = 100, 1e-5
-# Violations, in rows, that differ by less are equal: they are sums with rounding.
-VIOLATION_ROUNDING = 1e-9
 CostFunction = Callable[[Any, Any], Any]
 
 
@@ -114,7 +112,7 @@ def move_centers(X: Any, problem: CostProblem, start: Moved) -> Moved:
         costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
         found = place(problem, costs, found.multipliers)
         before, cost = cost, mean_cost(costs, found.labels, problem.weights)
-        if found.violation > best.placement.violation + VIOLATION_ROUNDING or cost >= before:
+        if found.violation > best.placement.violation + problem.rounding or cost >= before:
             return best._replace(n_rounds=n_rounds)
         best = Moved(found, costs, centers, n_rounds)
         if cost > (1 - _SETTLED) * before:

@@ -18,7 +18,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from skfair._typing import FloatArray
 from skfair.cluster.costs import (
-    VIOLATION_ROUNDING,
     Moved,
     mean_cost,
     means_of,
@@ -53,7 +52,7 @@ def improved(X: Any, problem: CostProblem, start: Moved, rng: np.random.RandomSt
         now, before = (
             mean_cost(one.costs, one.placement.labels, problem.weights) for one in (found, start)
         )
-        allowed = start.placement.violation + VIOLATION_ROUNDING
+        allowed = start.placement.violation + problem.rounding
         if now < before and found.placement.violation <= allowed:
             return found
     return move_centers(X, problem, start)

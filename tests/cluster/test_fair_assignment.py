@@ -98,6 +98,20 @@ def test_costs_of_ones_own():
         FairAssignment(costs=lambda c, X: np.ones(len(X))).fit(X, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("unit", [1e-13, 1e-8, 1e8])
+def test_the_unit_of_costs_does_not_matter(unit):
+    for seed in range(5):
+        X, groups = people(100, seed)
+        weights = np.random.default_rng(seed).exponential(size=100)
+        models = [
+            FairAssignment(
+                KMeans(5, n_init=1, random_state=0), costs=lambda c, X, u=u: c.transform(X) ** 2 * u
+            ).fit(X, sensitive_features=groups, sample_weight=weights)
+            for u in (unit, 1.0)
+        ]
+        assert models[0].cost_ == pytest.approx(unit * models[1].cost_, rel=1e-6)
+
+
 def test_groups_are_needed_for_a_batch():
     X, groups = people()
     model = FairAssignment(KMeans(2, n_init=1)).fit(X, sensitive_features=groups)

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skfair.cluster import FairKMeans, ParetoFairKMeans
+from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.cluster.starts import spread_rows
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import (
@@ -241,6 +241,29 @@ def test_weights_count_in_cost_and_limits():
         balance_score(labels, sensitive_features=groups, sample_weight=weights, relative=True)
         >= 0.8 - 1e-9
     )
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-10, 1e12])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FairKMeans(4, random_state=0),
+        lambda: FairAssignment(KMeans(4, n_init=1, random_state=0)),
+        lambda: ParetoFairKMeans(4, balances=3, n_init=1, random_state=0),
+    ],
+    ids=["FairKMeans", "FairAssignment", "ParetoFairKMeans"],
+)
+def test_the_unit_of_weights_does_not_matter_to_fits(make, unit):
+    X, groups = segregated(90)
+    weights = np.random.default_rng(0).integers(1, 4, 90).astype(float)
+    small, plain = (
+        make().fit(X, sensitive_features=groups, sample_weight=weights * times)
+        for times in (unit, 1.0)
+    )
+    if isinstance(small, ParetoFairKMeans):
+        assert small.hypervolume() == pytest.approx(plain.hypervolume(), rel=1e-6)
+    else:
+        assert_allclose(small.labels_, plain.labels_)
 
 
 @pytest.mark.parametrize("seed", range(5))

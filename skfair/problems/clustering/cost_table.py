@@ -81,6 +81,7 @@ class CostTable(ABC):
     """What rows pay in each cluster."""
 
     step = BLOCK  # rows per block: those that are computed at a time, by one thread
+    unit = 1.0  # what a row pays, roughly
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
@@ -238,8 +239,8 @@ class Costs(CostTable):
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
         super().__init__(rows)
         above = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
-        above += above.mean() or 1.0
-        self._above = above
+        self.unit = float(above.mean()) or 1.0
+        self._above = above + self.unit
 
     def costs(self, rows: slice) -> NDArray[Any]:
         """Return what some rows pay in all clusters."""

@@ -31,7 +31,9 @@ from skfair.utils.threads import over_blocks
 # More rules than this per cluster cannot be priced one by one.
 _MAX_RULES = 100_000
 # Rows are whole: a share may be missed by less than one of them.
-_ALMOST_ONE = 1 - 1e-9
+_ALMOST_ONE = 1 - 1e-8
+# What sums of weights may be missed by through rounding, in mean weights of a row: less than that.
+_ROUNDING = 1e-9
 # Of more rows than this a sample is drawn another way.
 _MANY_ROWS = 100_000
 
@@ -176,6 +178,16 @@ class GroupedRows:
         return np.asarray(self.membership.argmax(axis=0)[self.cells], dtype=np.int64)
 
     @property
+    def mean_weight(self) -> float:
+        """The unit in which sums of weights are compared."""
+        return self.total_weight / self.n_samples
+
+    @property
+    def rounding(self) -> float:
+        """What sums of weights may be missed by through rounding."""
+        return _ROUNDING * self.mean_weight
+
+    @property
     def has_whole_rows(self) -> bool:
         """Whether every row has the weight 1: counts are whole numbers."""
         return bool(np.all(self.weights == 1))
@@ -195,6 +207,12 @@ class GroupedRows:
 
         parts = over_blocks(of_block, self.cells.size)
         return np.asarray(sum(parts, self.no_counts()))
+
+    def violation(self, counts: FloatArray) -> float:
+        """Return what the rules are missed by, summed over clusters; rounding is no miss."""
+        missed = -(counts @ self.rules.matrix.T + self.rules.slack)
+        total = float(missed[missed > self.rounding].sum())
+        return float(f"{total:.9g}")  # labels are told apart by it
 
     def group_prices(self, multipliers: FloatArray) -> FloatArray:
         """Return what a member of each group pays in each cluster, (n_clusters, n_groups)."""

@@ -22,8 +22,8 @@ from skfair.problems.clustering.whole_rows import (
     best_combination,
 )
 
-# What sums of weights may be missed by through rounding.
-ROUNDING = 1e-9
+# What a row has to gain to move, and the mean row for another round, in units of weight and cost.
+_LEAST_GAIN, _WORTH_A_ROUND = 1e-12, 1e-9
 # How often the lists of moves are renewed before a repair, or an improvement, is given up.
 _MAX_REPAIRS, _MAX_IMPROVEMENTS = 60, 3
 # How many entries a list of moves to wanted counts may have.
@@ -53,7 +53,7 @@ class Placement:
         self.counts = problem.counts(labels) if counts is None else counts
         self.lower_bound = lower_bound
         # What the rules are missed by, summed over clusters
-        self.violation = float(problem.rules.violation(self.counts).sum())
+        self.violation = problem.violation(self.counts)
 
     @classmethod
     def at_prices(
@@ -72,7 +72,7 @@ class Placement:
     @property
     def is_feasible(self) -> bool:
         """Whether all rules are met."""
-        return self.violation <= ROUNDING
+        return self.violation <= self.problem.rounding
 
     def repair(self) -> None:
         """Move rows until the rules hold, or single moves do not help."""
@@ -82,7 +82,8 @@ class Placement:
             for _ in range(_MAX_REPAIRS):
                 if self.is_feasible:
                     return
-                n_steps, self.violation = self._moved_by(repair, listed)
+                n_steps = self._moved_by(repair, listed)
+                self.violation = self.problem.violation(self.counts)
                 if not n_steps:
                     break
 
@@ -90,9 +91,10 @@ class Placement:
         """Lower the cost, by moves that break no rule and by swaps within a cell."""
         from skfair._kernels.moves import improve
 
+        unit = self.problem.mean_weight * self.table.unit
         for _ in range(_MAX_IMPROVEMENTS):
-            gain = self._moved_by(improve, self.table.near_moves)
-            if gain <= ROUNDING * self.problem.total_weight:
+            gain = self._moved_by(improve, self.table.near_moves, _LEAST_GAIN * unit)
+            if gain <= _WORTH_A_ROUND * unit * self.problem.n_samples:
                 break
 
     def move_to(self, target: IntArray) -> None:
@@ -112,7 +114,7 @@ class Placement:
             moves.apply()
             counts = self.problem.counts(self.labels)
         self.counts = counts
-        self.violation = float(self.problem.rules.violation(counts).sum())
+        self.violation = self.problem.violation(counts)
 
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no rule.
@@ -143,17 +145,20 @@ class Placement:
         places = np.stack([row, giver, taker, cell])[:, chosen]
         counts = problem.counts(self.labels)
         made = best_combination(
-            problem.rules, counts, places, weight[chosen], change[chosen], total, _CLOSE
+            problem, counts, places, weight[chosen], change[chosen], total, _CLOSE
         )
         moves.labels[row[chosen][made]] = taker[chosen][made]
         moves.apply()
 
-    def _moved_by(self, kernel: Callable[..., Any], listed: Callable[[Any], Moves]) -> Any:
+    def _moved_by(
+        self, kernel: Callable[..., Any], listed: Callable[[Any], Moves], *limits: float
+    ) -> Any:
         """Let a kernel move rows of the lists of cheapest moves; return what it returns."""
         rules, counts = self.problem.rules, self.counts
         moves = listed(self.labels)
         lists = moves.labels, moves.weights, counts, moves.row, moves.cost, moves.size
-        answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples)
+        limits = (self.problem.rounding, *limits)
+        answer = kernel(rules.matrix, rules.slack, *lists, self.problem.n_samples, *limits)
         moves.apply()
         return answer
 

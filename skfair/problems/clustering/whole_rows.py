@@ -90,7 +90,7 @@ def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntAr
 
 
 def best_combination(
-    rules: Rules,  # in terms of cells
+    problem: GroupedRows,  # the rows and the rules
     counts: FloatArray,  # (n_clusters, n_cells): before the moves
     places: IntArray,  # (4, n_moves): row, its cluster, the target and the cell of each move
     # (n_moves,): weight that each move carries, and what it adds to the cost
@@ -102,6 +102,7 @@ def best_combination(
 ) -> BoolArray:
     """Return which moves to make so that the cost falls most and every rule still holds."""
     row, giver, taker, cell = places
+    rules, unit = problem.rules, problem.mean_weight
     size, number = change.size, np.arange(change.size)
     n_clusters, n_cells = counts.shape
     # Weight that each move takes from and brings to each count.
@@ -121,7 +122,9 @@ def best_combination(
             integrality=np.append(np.ones(size), 0.0),
             bounds=Bounds(np.append(np.zeros(size), 1.0), 1.0),
             constraints=[
-                LinearConstraint(_with_blank(effect[is_touched]), -room[is_touched], np.inf),
+                LinearConstraint(
+                    _with_blank(effect[is_touched] / unit), -room[is_touched] / unit, np.inf
+                ),
                 LinearConstraint(_with_blank(once[np.unique(first)]), -np.inf, 1.0),
             ],
             options={"node_limit": _MAX_NODES, "mip_rel_gap": close},
@@ -131,7 +134,7 @@ def best_combination(
         return none
     is_made = np.asarray(solution.x[:size] > 0.5)
     after = counts + np.reshape(flow @ is_made, counts.shape)
-    keeps = rules.violation(after).sum() <= 1e-9
+    keeps = problem.violation(after) <= problem.rounding
     return is_made if keeps and change[is_made].sum() < 0 else none
 
 

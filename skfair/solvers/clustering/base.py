@@ -308,7 +308,7 @@ def of_labels(
         cost=cost,
         cost_at_bound=cost,
         lower_bound=0.0,
-        violation=float(problem.rules.violation(problem.counts(labels)).sum()),
+        violation=problem.violation(problem.counts(labels)),
         n_iter=n_iter,
         status=status,
         history=history or {},

@@ -160,7 +160,7 @@ def _linearise_and_assign(
     """Linearise and assign in turn from one start, while that helps."""
     cut = Cut(weights, start.labels, problem.n_clusters, start.cut)
     multipliers = start.multipliers
-    violation = float(problem.rules.violation(problem.counts(start.labels)).sum())
+    violation = problem.violation(problem.counts(start.labels))
     best = FairCut(cut, violation, multipliers)
     standing = _standing(problem, best)
     first_steps, steps = _DUAL_STEPS
@@ -217,4 +217,4 @@ def improve_by_moves(
         )
         if gain < _PROGRESS * cut.value:
             break
-    return FairCut(cut, float(rules.violation(problem.counts(cut.labels)).sum()))
+    return FairCut(cut, problem.violation(problem.counts(cut.labels)))

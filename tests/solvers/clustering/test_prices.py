@@ -232,9 +232,9 @@ def test_effects_of_a_point_are_differences_of_violations(compiled, kind, moved)
     counts = rng.integers(0, 9, (3, 4)).astype(float)
     names = ["start_of_moves", "count_point"]
     start, count = (getattr(moves, n) if compiled else as_python(getattr(moves, n)) for n in names)
-    rules, (values, leave, join) = start(matrix, slack, np.full(5, 1.5), counts)
+    rules, (values, leave, join) = start(matrix, slack, np.full(5, 1.5), counts, 1e-9)
     for k, s, w in moved:
-        count(rules, (values, leave, join), counts, k, s, w, 1.5)
+        count(rules, (values, leave, join), counts, k, s, w, 1.5, 1e-9)
     assert_allclose(values, counts @ matrix.T + slack, atol=1e-12)
     before = np.maximum(0, -values).sum(axis=1)
     for k, s in itertools.product(range(3), range(4)):

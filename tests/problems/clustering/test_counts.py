@@ -1,0 +1,27 @@
+"""What rules are missed by."""
+
+import numpy as np
+import pytest
+
+from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import balance_rules
+
+
+@pytest.mark.parametrize("unit", [1e-12, 0.1, 1.0, 1e9])
+def test_rounding_is_no_miss_and_a_row_is_one(unit):
+    """A clustering with 1e-15 beside one with 0 was the worse one, whatever it cost."""
+    groups = encode_groups(np.repeat(["f", "m"], [120, 180]))
+    n_rounded = 0
+    for share in range(2, 100):
+        beta = share / 100 * (120 / 180)
+        rules = balance_rules(groups, np.array([beta]), unit)
+        problem = CostProblem(groups, rules, 1, np.full(300, unit))
+        for others in (150, 300):  # share / 100 of them times two thirds is whole
+            counts = unit * np.array([[share * others / 150, others]])
+            counts = counts[:, problem.membership[0].argsort()[::-1]]
+            n_rounded += problem.rules.violation(counts).sum() > 0
+            assert problem.violation(counts) == 0
+            counts[0, counts[0].argmin()] -= unit
+            assert problem.violation(counts) == pytest.approx(unit)
+    assert n_rounded > 0  # of sums with rounding alone
