@@ -60,9 +60,14 @@ class Rules(NamedTuple):
     def violation_beyond(self, counts: FloatArray, largest_weight: float) -> float:
         """Sum what the rules are missed by where they are missed by a whole row or more.
 
-        A rule that no row can break asks for a row, of the weight that one has at least.
+        A rule that no row can break asks for a row, of the weight that one has at least. The slack
+        of shares is nearly a row already.
         """
         missed = -(counts @ self.matrix.T + self.slack)
+        if self.min_balances is None:
+            given = _ALMOST_ONE * largest_weight
+            is_row = missed > (1 - _ALMOST_ONE) / 2 * largest_weight
+            return float((missed[is_row] + given).sum())
         asks_for_row = (self.slack < 0) & (self.matrix >= 0).all(axis=1)
         row = np.where(asks_for_row, np.minimum(-self.slack, largest_weight), largest_weight)
         return float(missed[missed >= row * _ALMOST_ONE].sum())

@@ -5,7 +5,7 @@ import pytest
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.cost_table import CostProblem
-from skfair.problems.clustering.counts import balance_rules
+from skfair.problems.clustering.counts import balance_rules, share_rules
 
 
 @pytest.mark.parametrize("unit", [1e-12, 0.1, 1.0, 1e9])
@@ -25,3 +25,13 @@ def test_rounding_is_no_miss_and_a_row_is_one(unit):
             counts[0, counts[0].argmin()] -= unit
             assert problem.violation(counts) == pytest.approx(unit)
     assert n_rounded > 0  # of sums with rounding alone
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e9])
+def test_shares_that_are_missed_by_a_row_are_missed(unit):
+    """Their slack is nearly a row, so another row was not said, and one row beside shares."""
+    groups = encode_groups(np.repeat(["f", "m"], 30))
+    rules = share_rules(groups, np.full(2, 0.5), np.full(2, 0.5), unit)
+    for counts, missed in (([2, 2], 0.0), ([2, 1], 0.0), ([3, 1], 1.0), ([5, 2], 1.5)):
+        found = rules.violation_beyond(unit * np.array([counts]), unit)
+        assert found == pytest.approx(2 * missed * unit)  # one group too many, one too few
