@@ -9,8 +9,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 
 from skfair.cluster import FairAssignment, FairKMeans
-from skfair.cluster.costs import Moved, move_centers
+from skfair.cluster.costs import Moved, mean_cost, move_centers
 from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering.cost_table import CostProblem
+from skfair.problems.clustering.counts import balance_rules
 from skfair.solvers.clustering.assignment import assign
 
 
@@ -101,15 +103,29 @@ def test_costs_of_ones_own():
 @pytest.mark.parametrize("unit", [1e-13, 1e-8, 1e8])
 def test_the_unit_of_costs_does_not_matter(unit):
     for seed in range(5):
-        X, groups = people(100, seed)
+        X, names = people(100, seed)
+        costs = KMeans(5, n_init=1, random_state=0).fit_transform(X) ** 2
+        groups = encode_groups(names)
+        rules = balance_rules(groups, np.array([0.8 * balance(np.zeros(100), names)]), 1e-9)
         weights = np.random.default_rng(seed).exponential(size=100)
-        models = [
-            FairAssignment(
-                KMeans(5, n_init=1, random_state=0), costs=lambda c, X, u=u: c.transform(X) ** 2 * u
-            ).fit(X, sensitive_features=groups, sample_weight=weights)
-            for u in (unit, 1.0)
-        ]
-        assert models[0].cost_ == pytest.approx(unit * models[1].cost_, rel=1e-6)
+        problem = CostProblem(groups, rules, 5, weights)
+        plain, other = (
+            mean_cost(costs, assign(problem, costs * times).labels, weights)
+            for times in (1.0, unit)
+        )
+        assert other == pytest.approx(plain, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_heavy_rows_cost_no_more_than_need_be(seed):
+    """Of few heavy rows several have to move at once; a batch of the same rows did that already."""
+    X, groups = people(100, seed)
+    weights = np.where(np.random.default_rng(seed).random(100) < 0.1, 30.0, 1.0)
+    given = {"sensitive_features": groups, "sample_weight": weights}
+    model = FairAssignment(KMeans(3, n_init=1, random_state=0)).fit(X, **given)
+    costs = model.clusterer_.transform(X) ** 2
+    batch = costs[np.arange(100), model.assign(X, **given)]
+    assert model.cost_ <= np.average(batch, weights=weights) * (1 + 1e-9)
 
 
 def test_groups_are_needed_for_a_batch():
