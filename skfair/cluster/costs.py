@@ -30,8 +30,24 @@ def centers_of(clusterer: Any) -> NDArray[Any]:
 
 def distances_to_centers(clusterer: Any, X: MatrixLike) -> FloatArray:
     """Return squared distances to the centres of clusters."""
-    centers = centers_of(clusterer)
-    return np.asarray(euclidean_distances(X, centers, squared=True), dtype=np.float64)
+    return distances_between(X if sparse.issparse(X) else np.asarray(X), centers_of(clusterer))
+
+
+def distances_between(X: Any, centers: NDArray[Any]) -> FloatArray:
+    """Return squared distances of rows to centres, measured from the middle of the centres.
+
+    Squares of a far offset would leave no digits of the distances.
+    """
+    origin = origin_of(X, centers)
+    rows = X if sparse.issparse(X) else X - origin
+    distances = euclidean_distances(rows, centers - origin, squared=True)
+    return np.asarray(distances, dtype=np.float64)
+
+
+def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:
+    """Return the middle of the centres, in the precision of X; 0 for sparse rows, to stay so."""
+    middle = np.zeros(X.shape[1]) if sparse.issparse(X) else centers.mean(axis=0)
+    return np.asarray(middle, dtype=X.dtype)
 
 
 def surprise(clusterer: Any, X: MatrixLike) -> FloatArray:
@@ -109,7 +125,7 @@ def move_centers(X: Any, problem: CostProblem, start: Moved) -> Moved:
     cost = mean_cost(start.costs, found.labels, problem.weights)
     for n_rounds in range(start.n_rounds + 1, start.n_rounds + _MOST_ROUNDS):
         centers = means_of(X, found.labels, problem.weights, centers)
-        costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
+        costs = distances_between(X, centers)
         found = place(problem, costs, found.multipliers)
         before, cost = cost, mean_cost(costs, found.labels, problem.weights)
         if found.violation > best.placement.violation + problem.rounding or cost >= before:

@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter
@@ -29,6 +28,7 @@ from skfair.cluster.costs import (
     centers_of,
     cost_function,
     cost_table,
+    distances_between,
     distances_to_centers,
     mean_cost,
 )
@@ -294,7 +294,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     def _costs(self, X: MatrixLike) -> FloatArray:
         """Return what rows pay in each cluster."""
         if self._moved is not None:
-            return np.asarray(euclidean_distances(X, self._moved, squared=True), dtype=np.float64)
+            return distances_between(X, self._moved)
         return cost_table(self.clusterer_, X, self.costs)
 
     def _problem(

@@ -19,9 +19,11 @@ from sklearn.metrics.pairwise import euclidean_distances
 from skfair._typing import FloatArray
 from skfair.cluster.costs import (
     Moved,
+    distances_between,
     mean_cost,
     means_of,
     move_centers,
+    origin_of,
 )
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.solvers.clustering.assignment import assign
@@ -46,7 +48,7 @@ def improved(X: Any, problem: CostProblem, start: Moved, rng: np.random.RandomSt
     """Relocate centres if that pays, and move all to the means of their rows."""
     centers = relocated(X, start.centers, problem.weights, rng)
     if centers is not None:
-        costs = euclidean_distances(X, centers, squared=True).astype(np.float64)
+        costs = distances_between(X, centers)
         other = Moved(assign(problem, costs, settle_iter=_SETTLING_STEPS), costs, centers, 1)
         found = move_centers(X, problem, other)
         now, before = (
@@ -85,12 +87,15 @@ def relocated(
     if rows.size > _SAMPLE:
         rows = rng.choice(rows, _SAMPLE, replace=False)
     sample, weights = X[rows].astype(np.float64, copy=False), weights[rows]
-    start = _settled(sample, weights, np.asarray(centers, dtype=np.float64))
+    centers = np.asarray(centers, dtype=np.float64)
+    origin = origin_of(sample, centers)
+    sample = sample if issparse(sample) else sample - origin
+    start = _settled(sample, weights, centers - origin)
     fresh, _ = kmeans_plusplus(sample, centers.shape[0], sample_weight=weights, random_state=rng)
     found = _searched(sample, weights, start, rng)
     other = _searched(sample, weights, _settled(sample, weights, fresh), rng)
     best = min(found, other, key=lambda one: one.cost)
-    return best.centers if best.cost < (1 - _GAIN) * start.cost else None
+    return best.centers + origin if best.cost < (1 - _GAIN) * start.cost else None
 
 
 def _searched(X: Any, weights: FloatArray, best: _Settled, rng: np.random.RandomState) -> _Settled:

@@ -116,6 +116,20 @@ def test_the_unit_of_costs_does_not_matter(unit):
         assert other == pytest.approx(plain, rel=1e-6)
 
 
+@pytest.mark.parametrize("update_centers", [False, True])
+def test_a_far_offset_costs_no_digits(update_centers):
+    X, groups = people(200)
+    start = KMeans(3, n_init=1, random_state=0).fit(X).cluster_centers_
+    X, start = X + 1e9, start + 1e9  # squares have 18 digits
+    inner = KMeans(3, n_init=1, init=start)
+    model = FairAssignment(inner, update_centers=update_centers, random_state=0)
+    model.fit(X, sensitive_features=groups)
+    centers = model.cluster_centers_ if update_centers else model.clusterer_.cluster_centers_
+    distances = ((X[:, None] - centers) ** 2).sum(axis=2)
+    assert model.cost_ == pytest.approx(distances[np.arange(200), model.labels_].mean(), rel=1e-6)
+    assert np.array_equal(model.predict(X), distances.argmin(axis=1))
+
+
 @pytest.mark.parametrize("seed", [2, 3])
 def test_heavy_rows_cost_no_more_than_need_be(seed):
     """Of few heavy rows several have to move at once; a batch of the same rows did that already."""
