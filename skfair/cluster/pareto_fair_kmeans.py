@@ -339,6 +339,11 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
                 "ten."
             )
         smallest = float(self.costs_[0])
+        if ref_cost is None and smallest == 0:
+            raise ValueError(
+                "The smallest cost of the front is 0, and twice that is no bad end of a box. Pass "
+                "ref_cost, for example the cost of a single cluster."
+            )
         return hypervolume(
             self.costs_,
             self.relative_balances_,

@@ -97,6 +97,22 @@ def test_hypervolume(fitted):
     assert 0 < front.hypervolume(ref_cost=1.5 * front.costs_[0]) < front.hypervolume()
 
 
+@pytest.mark.parametrize("solver", ["prices", "swap"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_cost_of_0_is_not_less_by_rounding(dtype, solver):
+    groups = np.tile(["f", "m"], 60)
+    for seed in range(5):
+        places = np.random.default_rng(seed).normal(size=(3, 3)) + 1
+        X = np.repeat(places, 40, axis=0).astype(dtype)
+        front = ParetoFairKMeans(3, balances=3, solver=solver, n_init=1, max_iter=5)
+        front.set_params(random_state=0).fit(X, sensitive_features=groups)
+        assert (front.costs_ >= 0).all()
+        FairnessFrontDisplay.from_clusterings(front.costs_, front.balances_)
+    front.costs_[0] = 0.0
+    with pytest.raises(ValueError, match="smallest cost of the front is 0"):
+        front.hypervolume()
+
+
 def test_the_display_draws_it(fitted):
     _, _, front = fitted
     display = FairnessFrontDisplay.from_clusterings(

@@ -254,7 +254,8 @@ class RepresentationProblem(CostedRows):
         sums, mass, squares = self.sums(labels)
         means = sums / np.where(mass > 0, mass, 1.0)[:, None]
         inner = float(mass @ np.einsum("ij,ij->i", means, means))
-        return means, mass, (squares - inner) / self.total_weight
+        # Of a cost of 0 rounding may leave less.
+        return means, mass, max(0.0, (squares - inner) / self.total_weight)
 
     def means(self, labels: Any) -> tuple[FloatArray, FloatArray]:
         """Return the mean (scaled) and the weight of each cluster; an empty one has mean 0."""

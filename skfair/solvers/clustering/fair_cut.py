@@ -67,7 +67,7 @@ class Cut:
         """The cut: 0 if nothing is cut, at most the number of clusters."""
         has_volume = self.volume > 0
         inside = self.within[has_volume] / self.volume[has_volume]
-        return float(np.count_nonzero(has_volume) - inside.sum())
+        return max(0.0, float(np.count_nonzero(has_volume) - inside.sum()))
 
     @property
     def terms(self) -> tuple[FloatArray, FloatArray]:
