@@ -46,7 +46,7 @@ def distances_between(X: Any, centers: NDArray[Any]) -> FloatArray:
 
 def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:
     """Return the middle of the centres, in the precision of X; 0 for sparse rows, to stay so."""
-    middle = np.zeros(X.shape[1]) if sparse.issparse(X) else centers.mean(axis=0)
+    middle = np.zeros(centers.shape[1]) if sparse.issparse(X) else centers.mean(axis=0)
     return np.asarray(middle, dtype=X.dtype)
 
 

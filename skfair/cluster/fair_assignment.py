@@ -124,7 +124,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     Notes
     -----
     One pass over the table of costs, O(n K), for each evaluation of the prices; large tables settle
-    on a sample of 20000 rows first. With uneven sample weights, up to 20000 rows times clusters take
+    on a sample of 20000 rows first. With uneven weights, up to 20000 rows times clusters take
     about a second more: heavy rows move together with others.
 
     Examples
@@ -221,8 +221,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         found, self.n_iter_ = assign(problem, costs, settle_iter=_SETTLING_STEPS), 1
         if self.update_centers:
             found, costs = self._move_centers(data.X, problem, found, costs)
-        lightest, heaviest = weight_range(data.sample_weight)
-        if found.is_feasible and lightest < heaviest:
+        if found.is_feasible and not problem.row_weight:
             found.settle()  # few heavy rows have no cheap single moves
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
         self.cost_ = mean_cost(costs, self.labels_, problem.weights)

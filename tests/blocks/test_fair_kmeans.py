@@ -297,7 +297,7 @@ def test_the_twin_has_the_cells_rules_and_units(twins):
     assert there.units.scale == pytest.approx(here.units.scale, rel=1e-12)
     assert there.total_weight == pytest.approx(here.total_weight)
     assert (there.largest_weight, there.n_samples) == (here.largest_weight, here.n_samples)
-    assert not there.has_whole_rows
+    assert there.row_weight == 0
     rows = np.array([3, 4, 150, 500, 1999])
     one, other = here.subset(rows), there.subset(rows)
     assert_array_equal(one.X, other.X)
@@ -317,7 +317,7 @@ def test_units_of_very_large_and_small_numbers(factor):
         .blocks
     )
     there = PartitionedProblem(training, rules, 2)
-    assert there.has_whole_rows
+    assert there.row_weight == 1
     assert_allclose(there.units.mean / factor, (X / factor).mean(axis=0), rtol=1e-12)
     assert there.units.scale / factor == pytest.approx(np.sqrt((X / factor).var(axis=0).sum()))
 

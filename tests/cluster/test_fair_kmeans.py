@@ -266,6 +266,25 @@ def test_the_unit_of_weights_does_not_matter_to_fits(make, unit):
         assert_allclose(small.labels_, plain.labels_)
 
 
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+@pytest.mark.parametrize("weight", [1.0, 0.1])
+@pytest.mark.parametrize("make", [FairKMeans, lambda k, **p: FairAssignment(KMeans(k), **p)])
+def test_rows_of_one_weight_keep_limits_as_people_do(make, weight):
+    """Rows of weight 0 among them, too: single moves do not get there, whole counts do."""
+    n_kept = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.normal(size=(60, 2)), np.where(rng.random(60) < 0.8, weight, 0.0)
+        groups, counts = np.where(X[:, 0] > rng.normal(size=60), "f", "m"), weights > 0
+        limit = 0.97 * balance_score(counts[counts], sensitive_features=groups[counts]) - 1e-9
+        model = make(3, min_balance=0.97, random_state=0)
+        if model.fit(X[counts], sensitive_features=groups[counts]).balance_ >= limit:
+            n_kept += 1
+            model.fit(X, sensitive_features=groups, sample_weight=weights)
+            assert model.balance_ >= limit
+    assert n_kept > 5
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_heavy_row_forbids_no_clustering(seed):
     """A cluster needs a row of each group, not the weight of the heaviest row of all."""

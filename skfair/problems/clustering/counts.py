@@ -27,6 +27,7 @@ from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
 from skfair.utils.threads import over_blocks
+from skfair.utils.validation import weight_range
 
 # More rules than this per cluster cannot be priced one by one.
 _MAX_RULES = 100_000
@@ -193,9 +194,10 @@ class GroupedRows:
         return _ROUNDING * self.mean_weight
 
     @property
-    def has_whole_rows(self) -> bool:
-        """Whether every row has the weight 1: counts are whole numbers."""
-        return bool(np.all(self.weights == 1))
+    def row_weight(self) -> float:
+        """The weight of all rows that have one, whose counts are whole; 0 if weights differ."""
+        lightest, heaviest = weight_range(self.weights)
+        return heaviest if lightest == heaviest else 0.0
 
     def no_counts(self) -> FloatArray:
         """Return zeros, by cluster and cell."""

@@ -95,9 +95,9 @@ class PartitionedProblem(RepresentationProblem):
         return self._training.n_samples
 
     @property
-    def has_whole_rows(self) -> bool:
-        """Whether every row has the weight 1: counts are whole numbers."""
-        return self.largest_weight == 1 and self.total_weight == self.n_samples
+    def row_weight(self) -> float:
+        """The weight of all rows that have one, whose counts are whole; 0 if weights differ."""
+        return self.largest_weight if self._training.least == self.largest_weight else 0.0
 
     def subset(self, rows: IntArray) -> RepresentationProblem:  # type: ignore[override]
         """Return the problem on some of the points (numbers must rise), gathered in memory."""

@@ -98,12 +98,12 @@ class Placement:
                 break
 
     def move_to(self, target: IntArray) -> None:
-        """Move rows until each cluster has the wanted number of each cell.
+        """Move rows of one weight until each cluster has the wanted number of each cell.
 
         The cheapest move from a cluster with too many of a cell to one with too few comes first.
         """
-        counts = self.counts
-        while (excess := np.rint(counts).astype(np.int64) - target).any():
+        counts, unit = self.counts, self.problem.row_weight
+        while (excess := np.rint(counts / unit).astype(np.int64) - target).any():
             longest = min(excess.max(), _LONGEST_LIST)
             moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, longest))
             for giver, taker, cell, row in _cheapest_first(moves, excess):

@@ -38,13 +38,15 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
     """Return whole counts that meet every rule, with as few rows moved as possible, if any.
 
     Where the rules are far from met and whole rows cannot meet them, counts that miss each by less
-    than one row will do. Weighted rows have no whole counts, and very many counts would take too
-    long: None.
+    than one row will do. Rows of different weights have no whole counts, and very many counts would
+    take too long: None.
     """
-    if counts.size > _MAX_COUNTS or not problem.has_whole_rows:
+    unit = problem.row_weight
+    if counts.size > _MAX_COUNTS or not unit:
         return None
+    rules = problem.rules._replace(slack=problem.rules.slack / unit)
     for allowance in (0.0, _LESS_THAN_ONE):
-        nearest = _nearest_counts(problem.rules, counts, allowance)
+        nearest = _nearest_counts(rules, np.rint(counts / unit), allowance)
         if nearest is not None or not problem.rules.violation_beyond(
             counts, problem.largest_weight
         ):

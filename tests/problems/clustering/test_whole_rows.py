@@ -120,7 +120,7 @@ def test_no_cluster_is_emptied_to_meet_a_balance():
 
 
 def test_when_there_is_nothing_to_solve(monkeypatch):
-    weights = np.full(16, 0.5)
+    weights = np.linspace(0.5, 1, 16)
     problem = problem_of(7, 9, 0.7, weights=weights)
     assert nearest_feasible_counts(problem, problem.counts(np.zeros(16, np.int64))) is None
     plain = problem_of(7, 9, 0.7)
