@@ -272,7 +272,7 @@ def test_the_unit_of_weights_does_not_matter_to_fits(make, unit):
 def test_rows_of_one_weight_keep_limits_as_people_do(make, weight):
     """Rows of weight 0 among them, too: single moves do not get there, whole counts do."""
     n_kept = 0
-    for seed in range(12):
+    for seed in range(5):
         rng = np.random.default_rng(seed)
         X, weights = rng.normal(size=(60, 2)), np.where(rng.random(60) < 0.8, weight, 0.0)
         groups, counts = np.where(X[:, 0] > rng.normal(size=60), "f", "m"), weights > 0
@@ -282,7 +282,7 @@ def test_rows_of_one_weight_keep_limits_as_people_do(make, weight):
             n_kept += 1
             model.fit(X, sensitive_features=groups, sample_weight=weights)
             assert model.balance_ >= limit
-    assert n_kept > 5
+    assert n_kept > 2
 
 
 @pytest.mark.parametrize("seed", range(5))
