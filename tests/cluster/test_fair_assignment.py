@@ -13,7 +13,7 @@ from skfair.cluster.costs import Moved, mean_cost, move_centers
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import balance_rules
-from skfair.solvers.clustering.assignment import assign
+from skfair.solvers.clustering.assignment import assign, place
 
 
 def people(n=400, seed=0):
@@ -206,6 +206,25 @@ def test_many_rows_cost_hardly_more_than_by_all_their_prices():
     batch = model.assign(X, sensitive_features=groups)  # the same problem, to the end
     costs = ((X[:, None] - inner.cluster_centers_) ** 2).sum(axis=2)
     assert model.cost_ <= 1.001 * costs[np.arange(50_000), batch].mean()
+
+
+def test_a_few_heavy_rows_among_many_do_not_spoil_the_prices():
+    """A sample by numbers holds some of the weight only; its prices cost several times as much."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X, weights = rng.normal(size=(25_000, 2)), np.ones(25_000)
+        heavy = rng.choice(25_000, 30, replace=False)
+        X[heavy], weights[heavy] = 2 * X[heavy], 1e4
+        names = np.where(X[:, 0] > rng.normal(size=25_000), "f", "m")
+        inner = KMeans(5, n_init=1, random_state=0).fit(X, sample_weight=weights)
+        model = FairAssignment(FrozenEstimator(inner), random_state=0)
+        model.fit(X, sensitive_features=names, sample_weight=weights)
+        groups, costs = encode_groups(names), inner.transform(X) ** 2
+        sums = groups.sums(weights)
+        rules = balance_rules(groups, np.array([0.8 * sums.min() / sums.max()]))
+        problem = CostProblem(groups, rules, 5, weights)
+        best = place(problem, costs, problem.no_multipliers())  # by prices of all rows
+        assert model.cost_ <= 1.01 * mean_cost(costs, best.labels, weights)
 
 
 def test_costs_have_a_row_for_each_row():

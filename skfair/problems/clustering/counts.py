@@ -35,6 +35,8 @@ _MAX_RULES = 100_000
 _ALMOST_ONE = 1 - 1e-8
 # What sums of weights may be missed by through rounding, in mean weights of a row: less than that.
 _ROUNDING = 1e-9
+# Rows that weigh so many times as much as a row of a sample stands for are in every sample.
+_HEAVY = 10.0
 # Of more rows than this a sample is drawn another way.
 _MANY_ROWS = 100_000
 
@@ -128,6 +130,8 @@ class GroupedRows:
     ``rules`` are in terms of cells, with one slack per cluster and rule, ``group_rules`` the same
     in terms of groups; ``rule_order`` says which of the rules given each of them is.
     """
+
+    has_rows_here = True  # and not in blocks elsewhere
 
     def __init__(
         self,
@@ -252,6 +256,28 @@ class GroupedRows:
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
             rows = rng.choice(self.n_samples, n_rows, replace=False, shuffle=False)
         return np.sort(rows)
+
+    def sampled(self, n_rows: int, random_state: Seed) -> tuple[IntArray, Self]:
+        """Draw rows at random; return their numbers and the same rules for them.
+
+        Cells keep their shares: a sample with too little of a group could not keep the rules. Rows
+        that weigh as much as many are in every sample (of rows in memory), and stand for no others.
+        """
+        rows, limit = self.sample_rows(n_rows, random_state), np.inf
+        if self.has_rows_here:
+            limit = _HEAVY * self.total_weight / n_rows
+            rows = np.union1d(rows, np.flatnonzero(self.weights > limit))
+        part = self.subset(rows)
+        mine, drawn = self._light(limit), part._light(limit)
+        share = part.total_weight / self.total_weight
+        factor = (mine / np.where(drawn > 0, drawn, 1.0))[part.cells]
+        part.weights = part.weights * np.where(part.weights <= limit, factor, 1.0) * share
+        return rows, part
+
+    def _light(self, limit: float) -> FloatArray:
+        """Return the weight of each cell in rows up to a limit."""
+        weights = np.where(self.weights <= limit, self.weights, 0.0)
+        return np.asarray(np.bincount(self.cells, weights, self.n_cells), dtype=np.float64)
 
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""

@@ -70,6 +70,8 @@ class PartitionedProblem(RepresentationProblem):
     ``X`` has no rows; ``cells`` and ``weights`` are those of the kinds of rows.
     """
 
+    has_rows_here = False
+
     def __init__(
         self,
         training: Training,  # the blocks and the table of kinds

@@ -27,8 +27,6 @@ _BLOCK = 1 << 17
 # Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
 _MAX_KEPT = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
-# Rows that weigh so many times as much as a row of a sample stands for are in every sample.
-_HEAVY = 10.0
 # How far out a row may lie in own units: squares of more overflow.
 _FARTHEST = 1e100
 
@@ -210,24 +208,10 @@ class RepresentationProblem(CostedRows):
         return part
 
     def sample(self, n_rows: int, random_state: Seed) -> RepresentationProblem:
-        """Return the problem on a random sample, or on all points if there are no more.
-
-        Cells keep their shares: a sample with too little of a group could not keep the rules. Rows
-        that weigh as much as many are in every sample (of rows in memory), and stand for no others.
-        """
+        """Return the problem on a random sample, or on all points if there are no more."""
         if self.X.shape[0] == self.n_samples <= n_rows:
             return self
-        rows, limit = self.sample_rows(n_rows, random_state), np.inf
-        if self.X.shape[0] == self.n_samples:
-            limit = _HEAVY * self.total_weight / n_rows
-            rows = np.union1d(rows, np.flatnonzero(self.weights > limit))
-        part = self.subset(rows)
-        mine, drawn = (_light(p, limit) for p in (self, part))
-        is_light = part.weights <= limit
-        share = part.total_weight / self.total_weight
-        factor = np.where(is_light, (mine / np.where(drawn > 0, drawn, 1.0))[part.cells], 1.0)
-        part.weights = part.weights * factor * share
-        return part
+        return self.sampled(n_rows, random_state)[1]
 
     def label_rows(self, labels: Any) -> Any:
         """Return labels as one integer per row."""
@@ -329,12 +313,6 @@ class Distances(LargeTable):
         scaled = self.rows.scaled(rows)
         np.matmul(scaled.astype(out.dtype, copy=False), self._minus_two, out=out)
         return self.rows.norms_of(rows, scaled)
-
-
-def _light(problem: RepresentationProblem, limit: float) -> FloatArray:
-    """Return the weight of each cell in rows up to a limit."""
-    weights = np.where(problem.weights <= limit, problem.weights, 0.0)
-    return np.bincount(problem.cells, weights, problem.n_cells)
 
 
 def squared_distances(block: FloatArray, centers: FloatArray) -> FloatArray:

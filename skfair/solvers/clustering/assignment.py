@@ -69,8 +69,8 @@ def assign(
     multipliers = problem.no_multipliers()
     temperatures: tuple[float, ...] = TEMPERATURES
     if problem.n_samples > LARGE:  # prices of a sample are close
-        rows = problem.sample_rows(SAMPLE, np.random.RandomState(0))
-        part, nearby = problem.subset(rows), problem.target_of(rows, target)
+        rows, part = problem.sampled(SAMPLE, np.random.RandomState(0))
+        nearby = problem.target_of(rows, target)
         multipliers = maximise_dual(
             part, part.distances(nearby), multipliers, temperatures, max_iter
         )
