@@ -69,6 +69,8 @@ class Table(NamedTuple):
                 f"{self.path.name} has no column {listed(unknown)}. Its columns are "
                 f"{', '.join(map(repr, known))}.{hint}"
             )
+        if not self._is_parquet:
+            self._check_widths(len(known))
         stray = [name for name in self.bins if name not in self.columns.attributes]
         if stray:
             raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
@@ -105,6 +107,20 @@ class Table(NamedTuple):
             separator = max(",;\t", key=re.sub('"[^"]*"', "", line).count)
             return pd.read_csv(  # type: ignore[call-overload, no-any-return]
                 self.path, sep=separator, skipinitialspace=True, **options
+            )
+
+    def _check_widths(self, n_names: int) -> None:
+        """Raise if rows end with separators that the first line lacks.
+
+        pandas takes the first of more values than names for the name of the row, as R writes it.
+        Here this would put each value under the name to its left.
+        """
+        first = self._csv(header=None, skiprows=1, nrows=1, on_bad_lines="skip")
+        if first.shape[1] > n_names and self._csv(nrows=1000).iloc[:, -1].isna().all():
+            raise ValueError(
+                f"Rows of {self.path.name} have more values than its first line has names, and the "
+                "last ones are empty. Remove the separators at the ends of the rows, or add as "
+                "many to the first line."
             )
 
     @contextmanager

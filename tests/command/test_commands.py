@@ -225,6 +225,26 @@ def test_missing_numbers_do_not_change_the_names_of_groups(frame, tmp_path):
         assert groups == {"all", "unknown", *names}
 
 
+def test_rows_that_end_with_separators(frame, tmp_path, capsys):
+    """Values must not be read under the name to their left; names of rows, as R's, may be there."""
+    few = frame[["sex", "paid", "approved", "old"]]
+    head, *rows = few.to_csv(index=False).splitlines()
+    path, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    told = []
+    for start, end in (("{},", ""), ("", ","), ("", ",,")):
+        lines = [start.format(i) + row + end for i, row in enumerate(rows)]
+        path.write_text("\n".join([head, *lines]))
+        told.append(main(["audit", str(path), *USUAL, "--groups", "sex", "--out", str(out)]))
+        if not end:
+            rates = pd.DataFrame(json.loads(out.read_text())["rates"])
+            women = rates[(rates["group"] == "f") & (rates["measure"] == "selection_rate")]
+            assert float(women["value"].iloc[0]) == pytest.approx(
+                (frame.loc[frame.sex == "f", "approved"] == "yes").mean()
+            )
+    assert told == [0, 2, 2]
+    assert capsys.readouterr().err.count("Remove the separators at the ends") == 2
+
+
 @pytest.mark.parametrize("has_fractions", [False, True])
 def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fractions):
     """The range of predictions is known after all blocks, also where some have no fraction."""
