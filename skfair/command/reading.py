@@ -140,6 +140,8 @@ class Table(NamedTuple):
             batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
             for batch in batches:
                 block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
+                if any(name is not None for name in block.index.names):
+                    block = block.reset_index()  # a column may have been the index of a frame
                 if self.labels_are_text:
                     block[columns.labels] = block[columns.labels].astype(str)
                 yield block

@@ -245,6 +245,17 @@ def test_rows_that_end_with_separators(frame, tmp_path, capsys):
     assert capsys.readouterr().err.count("Remove the separators at the ends") == 2
 
 
+def test_a_parquet_file_of_a_frame_with_an_index(frame, tmp_path):
+    pytest.importorskip("pyarrow")
+    path, out = tmp_path / "rows.parquet", tmp_path / "r.json"
+    found = []
+    for one in (frame, frame.set_index("sex"), frame.set_index(["sex", "job"])):
+        one.to_parquet(path)
+        assert main(["audit", str(path), *USUAL, "--groups", "sex", "--out", str(out)]) == 0
+        found.append(json.loads(out.read_text())["rates"])
+    assert found[1] == found[2] == found[0]
+
+
 @pytest.mark.parametrize("has_fractions", [False, True])
 def test_numbers_without_fractions_are_spread_over_their_range(tmp_path, has_fractions):
     """The range of predictions is known after all blocks, also where some have no fraction."""
