@@ -2,7 +2,8 @@
 
 Distributions differ by the limit or more if they do so at some threshold, so each threshold is
 tested, and the largest p-value counts. It costs nothing to have many of them. Areas under curves
-have the normal approximation of DeLong, DeLong and Clarke-Pearson (1988), means that of Welch.
+have the normal approximation of DeLong, DeLong and Clarke-Pearson (1988), means the test of Welch
+(1947), whose degrees of freedom allow for groups of few rows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class _Estimate(NamedTuple):
 
     value: float
     variance: float
+    freedom: float = np.inf  # degrees of freedom of the variance
 
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
@@ -63,12 +65,13 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     estimates = [_ESTIMATES[name](members[i], members[j]) for i, j in pairs]
     value = np.array([one.value for one in estimates])
     error = np.sqrt([max(one.variance, 1e-300) for one in estimates])
-    return Evidence(
-        columns,
-        np.abs(value),
-        lambda limit: stats.norm.cdf((np.abs(value) - limit) / error),
-        "score",
-    )
+    freedom = np.array([one.freedom for one in estimates])
+
+    def p_values(limit: float) -> FloatArray:
+        z = (np.abs(value) - limit) / error
+        return np.where(np.isfinite(freedom), stats.t.cdf(z, freedom), stats.norm.cdf(z))
+
+    return Evidence(columns, np.abs(value), p_values, "score")
 
 
 def _members(
@@ -122,9 +125,11 @@ def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _E
 
 
 def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
-    one, other = first[0], second[0]
-    variance = one.var(ddof=1) / one.size + other.var(ddof=1) / other.size
-    return _Estimate(float(one.mean() - other.mean()), float(variance))
+    parts = [(side.var(ddof=1) / side.size, side.size - 1) for side in (first[0], second[0])]
+    variance = sum(part for part, _ in parts)
+    squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
+    freedom = 1 / squares if squares else np.inf  # inf: both are constant
+    return _Estimate(float(first[0].mean() - second[0].mean()), float(variance), float(freedom))
 
 
 _ESTIMATES: dict[str, Callable[..., _Estimate]] = {
