@@ -36,7 +36,9 @@ class Path:
         self.step_tol = self._tol_of_steps()
         self.params: SolveOptions = {**params, "tol": self.step_tol}
         is_exact = [np.full(r.upper.size, not r.moment.is_rate) for r in problem.rules]
-        self.margin = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
+        wanted = 2 * self.step_tol * np.concatenate([np.empty(0), *is_exact])
+        # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
+        self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
         self.candidates: list[Candidate] = []  # one for each solve
         self.level = 0  # how far along the path, from smooth to steep
 

@@ -54,6 +54,23 @@ def test_mean_predictions_are_alike_and_optimal(unit):
     np.testing.assert_allclose(model.coef_[0] / unit, exact.x[:3], atol=1e-3)
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("limit", [0.0, 1e-10])
+def test_equal_means_can_be_asked_for(unit, limit):
+    """A limit of 0 leaves no inside to aim at: more than half of such fits were "infeasible"."""
+    rng = np.random.default_rng(0)
+    for n_groups in (2, 3):
+        for _ in range(4):
+            groups = rng.permutation(np.arange(120) % n_groups)
+            X = rng.normal(size=(120, 3)) + groups[:, None] * rng.normal(size=3)
+            y = unit * (X[:, 0] + groups + rng.normal(size=120))
+            model = ConstrainedERMRegressor(max_disparity=limit * unit)
+            pred = model.fit(X, y, sensitive_features=groups).predict(X)
+            means = [pred[groups == g].mean() for g in range(n_groups)]
+            assert model.status_ == "converged"
+            assert np.ptp(means) <= 1.5e-10 * unit
+
+
 def test_a_rule_that_does_not_bind_is_ridge():
     X, y, group = people()
     model = ConstrainedERMRegressor(max_disparity=1e3, tol=1e-10).fit(
