@@ -8,7 +8,7 @@ its rules is certified as a whole.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from sklearn.utils import indexable
 from skfair._typing import ColumnsLike, MatrixLike
 from skfair.blocks.training_data import TrainingData
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.constraints.base import make_constraints
+from skfair.constraints.base import Constraint, make_constraints
+from skfair.enforcement.certify import row_rates
 from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
+from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
@@ -46,7 +48,7 @@ def certified(
     in_memory(data)
     check_no_floors(estimator.min_rate, estimator.selection_rate)
     rules = active_rules(estimator.constraint, "classification", data)
-    if not rules:
+    if not rules or not _limits_something(estimator, data, rules):
         return {}
     has_prices = (
         not estimator._layers()
@@ -71,6 +73,14 @@ def certified(
         groups = take_columns(X, estimator.sensitive_columns)
     decisions = _priced(estimator, data, groups)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
+
+
+def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
+    """Whether a limit is on an attribute of two groups or more: a dict may have None for them."""
+    codes = (data.y == estimator.classes_[1]).astype(np.int64)
+    rows = LabelledRows(data.groups, codes, estimator.classes_, data.sample_weight, data.strata)
+    bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
+    return bool(bound) and bool(row_rates(bound, rows.weights).blocks)
 
 
 def refuse_parts(estimator: Any) -> None:

@@ -409,3 +409,16 @@ def test_a_single_group_has_nothing_to_certify():
     with pytest.warns(UserWarning, match="single group"):
         model = ConstrainedERMClassifier(**OPTIONS).fit(X, y, sensitive_features=["a"] * 3000)
     assert not hasattr(model, "path_")
+
+
+@pytest.mark.parametrize("certify", ["cross", "split"])
+@pytest.mark.parametrize("limit", [{"sex": None, "age": None}, {"sex": None, "job": 0.1}])
+def test_no_limit_has_nothing_to_certify(certify, limit):
+    """As without confidence; these were a KeyError and errors about arrays."""
+    X, y, sex = (part[:400] for part in TRAIN)
+    other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
+    columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
+    options = {**OPTIONS, "certify": certify, "max_disparity": limit, "intersectional": False}
+    model = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=columns)
+    assert model.status_ == "converged"
+    assert not hasattr(model, "path_")
