@@ -244,7 +244,7 @@ class IntervalJudge:
         groups = model._read_part_groups(self.X, self.groups)
         promise = model._promise_on(groups, targets, weights)
         cost = self._cost(promise)
-        if cost >= self.limit:
+        if self.shift and cost >= self.limit:
             raise ValueError(
                 f"shift={self.shift:g} lets a disparity within the interval grow by {cost:.3g}, so "
                 f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "

@@ -422,3 +422,14 @@ def test_no_limit_has_nothing_to_certify(certify, limit):
     model = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")
+
+
+def test_a_limit_of_0_within_an_interval_is_no_solution():
+    """It was an error about a shift of 0."""
+    X, y, groups = (part[:400] for part in TRAIN)
+    model = PartialParityClassifier(
+        (0, 0.5), max_disparity=0.0, confidence=0.9, random_state=0, max_iter=5
+    )
+    with pytest.warns(ConvergenceWarning, match="what can be shown"):
+        model.fit(X, y, sensitive_features=groups)
+    assert model.status_ == "no_solution"
