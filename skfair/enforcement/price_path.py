@@ -169,7 +169,7 @@ def starts_with_few(
     """
     if not _can_shrink(rates):
         return is_rare
-    full = float(rates.weights @ (gains > 0))
+    full = min(float(rates.weights @ (gains > 0)), 1.0)  # rounded, the sum may be larger
     shares = np.array([0.0, *SHARES, 1.0])
     wanted = np.concatenate([shares * full, 1 - shares * (1 - full)])
     selected = gains[:, None] > np.quantile(gains, 1 - wanted)

@@ -226,6 +226,16 @@ def test_the_end_is_that_from_which_rates_do_not_pass_one_half(flipped):
         assert starts_with_few(rates_of(many, 0.1), worth, is_rare, 0.95) is is_rare
 
 
+def test_everybody_may_be_selected():
+    """Rounded, the weights of all rows may add up to more than 1: no level of a quantile."""
+    sizes = [n for n in range(50, 200) if np.full(n, 1 / n) @ np.ones(n) > 1]
+    assert sizes
+    for n in sizes[:5]:
+        rates, gains = rates_of(np.arange(n) % 2), np.linspace(0.1, 0.8, n)
+        assert starts_with_few(rates, gains, False, 0.95) in (True, False)
+        assert starts_with_few(rates, -gains, False, 0.95) in (True, False)
+
+
 def test_rows_that_are_alike_may_be_one():
     given, groups = rows(n=20_000)
     alike = near_rows(groups, (given.gains + 1) / 2)
