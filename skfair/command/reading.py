@@ -115,8 +115,10 @@ class Table(NamedTuple):
         pandas takes the first of more values than names for the name of the row, as R writes it.
         Here this would put each value under the name to its left.
         """
-        first = self._csv(header=None, skiprows=1, nrows=1, on_bad_lines="skip")
-        if first.shape[1] > n_names and self._csv(nrows=1000).iloc[:, -1].isna().all():
+        few = self._csv(nrows=1000)
+        if few.empty or not few.iloc[:, -1].isna().all():
+            return
+        if self._csv(header=None, skiprows=1, nrows=1).shape[1] > n_names:
             raise ValueError(
                 f"Rows of {self.path.name} have more values than its first line has names, and the "
                 "last ones are empty. Remove the separators at the ends of the rows, or add as "

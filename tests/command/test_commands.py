@@ -243,6 +243,9 @@ def test_rows_that_end_with_separators(frame, tmp_path, capsys):
             )
     assert told == [0, 2, 2]
     assert capsys.readouterr().err.count("Remove the separators at the ends") == 2
+    path.write_text(head)
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    assert "paid is empty" in capsys.readouterr().err
 
 
 def test_a_parquet_file_of_a_frame_with_an_index(frame, tmp_path):
