@@ -319,6 +319,7 @@ ARGUMENTS = {
     "FairnessFrontDisplay.y": (pairs(4), ODD_VECTORS),
     **dict.fromkeys(["x_label", "y_label", "score_name"], (["a name"], [""])),
     **dict.fromkeys(["x_better", "y_better"], options("lower", "higher")),
+    "FairnessPathDisplay.limits": ([None, {"sex": 0.05, "age": None}], [{}]),
     "point_names": ([None, list("abcd")], [["a"], [1, 2, 3, 4]]),
     "selected": ([None, 0, 3], [4, -1, "zz"]),
     "values": (pairs((1, 2)), ODD_MATRICES),
