@@ -71,7 +71,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
     cv : int, splitter, iterable or "prefit", default=5
-        The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
+        The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen. With
+        ``confidence`` and about 1000 rows, 10 folds get more accurate decisions than 5.
     method : {"auto", "prices", "windows"}, default="auto"
         "windows" finds exact thresholds for two classes and known groups; "prices" works always.
     min_rate : float, "as before" or dict, default=None

@@ -122,8 +122,10 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
             "cv must be a number of folds, 'prefit', a splitter, or pairs of row numbers (train, "
             f"test). Got {cv!r}."
         ) from error
-    counts = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
-    if counts.min() == 0:
+    is_scored = np.zeros(len(y), bool)
+    for _, test in splits:
+        is_scored[test] = True
+    if not is_scored.all():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")
     return splits
 

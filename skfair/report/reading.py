@@ -75,6 +75,8 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
     }
     reference = next(iter(labels.values()))
     if name == "numbers" or (name == "auto" and look_like_scores(reference)):
+        if given.y_pred is None:
+            raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
         return Numbers()
     for argument, one in labels.items():
         if look_like_scores(one):

@@ -467,8 +467,9 @@ class NoScores(DecisionTreeClassifier):
 def test_folds():
     X, y, groups = people(300, seed=14)
     given = {"sensitive_features": groups}
-    with pytest.raises(ValueError, match="leaves rows without a score"):
-        model(cv=PredefinedSplit(np.repeat([-1, 0, 1], 100))).fit(X, y, **given)
+    for folds in (PredefinedSplit(np.repeat([-1, 0, 1], 100)), []):
+        with pytest.raises(ValueError, match="leaves rows without a score"):
+            model(cv=folds).fit(X, y, **given)
     order = np.argsort(y, kind="stable")  # each fold lacks a class
     fitted = model(cv=KFold(3)).fit(X[order], y[order] + (y[order] > 0), **given)
     assert fitted.status_ == "converged"

@@ -379,6 +379,7 @@ def test_the_same_audit_twice():
         ({"metrics": ["nonsense"]}, "this audit knows"),
         ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
         ({"task": "nonsense"}, "task must be"),
+        ({"task": "numbers", "y_pred": None, "y_score": np.arange(60.0)}, "audited as y_pred="),
         ({"threshold": 0.5}, "threshold turns"),
         ({"confidence": 2}, "confidence"),
         ({"sensitive_features": np.linspace(0, 1, 60)}, "continuous"),

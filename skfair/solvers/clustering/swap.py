@@ -352,11 +352,8 @@ class _Descent:
         """Make a pass: every row once in a k-means step, in random order, and the swaps."""
         from skfair._kernels import swaps
 
-        n_rows, n_swaps, n = (
-            self._solver.n_kmeans_steps,
-            self._solver.n_swap_steps,
-            self._n_samples,
-        )
+        n = self._n_samples
+        n_rows, n_swaps = int(self._solver.n_kmeans_steps), int(self._solver.n_swap_steps)
         rows = self._rng.permutation(n).astype(np.int32) if n_rows else np.empty(0, np.int32)
         n_left = math.ceil(n / (n_rows or 2 * n_swaps))
         step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
