@@ -428,12 +428,13 @@ def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
     for cell in kinds("10 folds"):
         for way in ("folds", "10 folds"):
             row, rule = row_of(cell._replace(way=way)), cell.rule.replace("_", " ")
-            folds.append([rule, cell.limit, cell.n, FOLDS[way], samples(row), *entries(row)])
+            about = [cell.model, rule, cell.limit, cell.n, FOLDS[way], samples(row)]
+            folds.append([*about, *entries(row)])
     names = ["rule", "limit", "n"]
     return {
         "linear": Table("Linear models, two groups", [*names, *heads], usual),
         "others": Table("Other models", ["models", *names, "samples", *heads], others),
-        "folds": Table("Five folds and ten", [*names, "folds", "samples", *heads], folds),
+        "folds": Table("Five and ten", ["models", *names, "folds", "samples", *heads], folds),
     }
 
 
