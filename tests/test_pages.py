@@ -33,6 +33,12 @@ def test_the_readme_reads_well_on_an_index_page():
     assert max(map(len, headings)) < 40
 
 
+def test_code_in_the_changelog_ends_on_its_line():
+    """Code that goes on in the next line breaks the page of changes."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert [line for line in lines if line.count("`") % 2] == []
+
+
 @pytest.mark.parametrize("name", DISCOVERED)
 def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
     sio = pytest.importorskip("skops.io")
