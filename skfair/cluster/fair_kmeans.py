@@ -44,7 +44,7 @@ from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
     check_limits,
-    check_rows_here,
+    check_rows_suit,
     takes_sparse,
 )
 from skfair.utils.docs import documented
@@ -296,7 +296,7 @@ class FairKMeans(
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_here(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
+        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
         min_balance = kept_balance(self, solver)
         check_limits(
             solver,

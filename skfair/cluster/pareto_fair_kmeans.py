@@ -32,7 +32,7 @@ from skfair.solvers.clustering.base import (
     ClusteringSolver,
     FrontPoint,
     check_limits,
-    check_rows_here,
+    check_rows_suit,
     clustering_solver,
     for_each,
     takes_sparse,
@@ -199,7 +199,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             sample_weight=sample_weight,
             **row_checks(X),
         )
-        check_rows_here(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
+        check_rows_suit(solver, is_elsewhere=data.blocks is not None, is_sparse=issparse(data.X))
         groups = data.groups
         targets = self._targets()
         attained = data_balances(groups, data.groups.sums(data.sample_weight))

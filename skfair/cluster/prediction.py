@@ -18,7 +18,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin
 from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import members_known, representation_rules
-from skfair.cluster.rows import problem_of_rows
+from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
 from skfair.problems.clustering.points import Units
@@ -219,7 +219,8 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             sums=sums,
             weight_range=weight_range(weights),
         )
-        problem = problem_of_rows(rows, groups, rules, self.n_clusters, weights, before=held)
+        make = problem_type(rows)
+        problem = make(rows, groups, rules, self.n_clusters, weights, before=held)
         centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)

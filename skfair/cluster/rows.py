@@ -21,15 +21,15 @@ def row_checks(X: MatrixLike) -> dict[str, Any]:
     return {**ROW_CHECKS, "accept_sparse": False} if is_lazy(X) else ROW_CHECKS
 
 
-def problem_of_rows(X: Any, *args: Any, **options: Any) -> RepresentationProblem:
-    """Return the problem for rows in memory, dense or sparse."""
-    return (SparsePoints if sparse.issparse(X) else RepresentationProblem)(X, *args, **options)
+def problem_type(X: MatrixLike) -> type[RepresentationProblem]:
+    """Return the type of problem for rows in memory, dense or sparse."""
+    return SparsePoints if sparse.issparse(X) else RepresentationProblem
 
 
 def clustering_problem(data: TrainingData, rules: Rules, n_clusters: int) -> RepresentationProblem:
     """Return the problem for rows that were read, wherever they are."""
     return data.build(
-        lambda X: problem_of_rows(X, data.groups, rules, n_clusters, data.sample_weight),
+        lambda X: problem_type(X)(X, data.groups, rules, n_clusters, data.sample_weight),
         lambda blocks: PartitionedProblem(blocks, rules, n_clusters),
     )
 

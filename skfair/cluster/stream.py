@@ -13,7 +13,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
 from skfair.cluster.results import center_attributes, count_attributes, price_attributes
-from skfair.cluster.rows import problem_of_rows
+from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
@@ -82,7 +82,7 @@ class StreamMixin(PricePredictionMixin):
             sums=seen,
             weight_range=weight_range(weights),
         )
-        problem = problem_of_rows(
+        problem = problem_type(rows)(
             rows,
             groups,
             rules,

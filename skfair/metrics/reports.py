@@ -321,9 +321,7 @@ def _measure_scores(rows: _ReportRows, asked: _Asked) -> dict[str, _Measured]:
         for metric, needs_y_true in SCORE_METRICS.items()
         if positive is not None or not needs_y_true
     }
-    draws = resampled_gaps(
-        scored, positive, asked.agg, asked.n_bootstrap, asked.rng, rows.counts
-    ).reshape(asked.n_bootstrap, len(measured))
+    draws = resampled_gaps(scored, positive, asked.agg, asked.n_bootstrap, asked.rng, rows.counts)
     return {
         name: _Measured(value, of_draws)
         for (name, value), of_draws in zip(measured.items(), draws.T, strict=True)

@@ -25,7 +25,7 @@ from skfair.metrics.scores import (
 )
 from skfair.utils.threads import BLOCK, allowed_threads, over_blocks
 
-# Whether each metric of scores needs the true labels.
+# Whether each metric of scores needs the true labels; in the order of ``SortedRows.gaps``.
 SCORE_METRICS: dict[Callable[..., float], bool] = {
     statistical_parity_gap: False,
     wasserstein_gap: False,
@@ -68,7 +68,7 @@ class SortedRows:
         self._has_classes = positive is not None
         labels = np.zeros(self._order.size, bool) if positive is None else positive > 0
         self._positive = labels[self._order]
-        self._compared, self._offsets = rows.groups.compared, rows.groups.cells.offsets
+        self._compared = rows.groups.compared
         self._attributes = [
             _Attribute.of(codes[self._order], stop - start, first, second)
             for codes, start, stop, first, second in rows.groups.attributes()
@@ -124,7 +124,8 @@ def resampled_gaps(
             return own_rows.gaps(some[i], agg)
 
         found += over_blocks(measured, len(some), 1, 1)
-    return np.array(found).reshape(n_bootstrap, -1)
+    n_metrics = sum(positive is not None or not needs for needs in SCORE_METRICS.values())
+    return np.array(found).reshape(n_bootstrap, n_metrics)
 
 
 def _resampled_weights(

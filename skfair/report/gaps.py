@@ -103,11 +103,10 @@ def measure_gaps(
         one = moments[name]
         overall = Moments.of_sums(map(groups.block_sums, one[:4]), one.is_share)
         centre = one.smoothed_means
-        variances = one.variances
-        # Of a single row no variance is known, which is not one of 0: that of all rows is taken.
-        variances = np.where(np.isnan(variances), overall.variances, variances)
         if one.is_share:
             variances = centre * (1 - centre)
+        else:  # of a single row none is known, which is not one of 0: that of all rows is taken
+            variances = np.where(np.isnan(one.variances), overall.variances, one.variances)
         drawn[name] = _Drawn(
             centre,
             one.drawn(rng, n_draws, centre, variances),

@@ -154,6 +154,10 @@ def test_fairness_report_with_parts_missing():
     assert list(only_labels.columns) == ["value"]
     only_scores = fairness_report(y, None, sensitive_features=groups, y_score=s, n_bootstrap=2)
     assert "intra_group_pairwise_gap" in only_scores.index
+    for truth in (y, None):
+        values = fairness_report(truth, None, sensitive_features=groups, y_score=s, n_bootstrap=0)
+        assert list(values.columns) == ["value"]
+        assert values["value"].equals(only_scores["value"][values.index])
     no_truth = fairness_report(None, p, sensitive_features=groups, y_score=s, n_bootstrap=2)
     assert "equalized_odds_difference" not in no_truth.index
     assert "inter_group_pairwise_gap" not in no_truth.index

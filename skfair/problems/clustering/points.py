@@ -140,9 +140,14 @@ class RepresentationProblem(CostedRows):
         return np.asarray(masses / masses.sum())
 
     @property
+    def width(self) -> float:
+        """How many numbers a row has."""
+        return float(self.X.shape[1])
+
+    @property
     def step(self) -> int:
         """How many rows have numbers that stay in the cache."""
-        return max(1, _BLOCK // max(self.n_clusters, int(self.X.shape[1])))
+        return max(1, int(_BLOCK // max(self.n_clusters, self.width)))
 
     def row_slices(self) -> Iterator[slice]:
         """Yield slices of rows whose numbers stay in the cache."""

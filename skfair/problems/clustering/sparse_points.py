@@ -11,7 +11,6 @@ from sklearn.utils.extmath import randomized_svd, row_norms
 
 from skfair._typing import FloatArray
 from skfair.problems.clustering.points import (
-    _BLOCK,
     Distances,
     RepresentationProblem,
     Units,
@@ -47,9 +46,9 @@ class SparsePoints(RepresentationProblem):
         return Units(mean * unit, float(spread) * unit or 1.0)
 
     @property
-    def step(self) -> int:
-        """How many rows have numbers that stay in the cache."""
-        return max(1, int(_BLOCK // max(self.n_clusters, self.X.nnz / self.X.shape[0])))
+    def width(self) -> float:
+        """How many numbers a row has in the mean, zeros left out."""
+        return float(self.X.nnz / self.X.shape[0])
 
     def lengths(self, rows: slice) -> FloatArray:
         """Return the squared lengths of scaled rows."""

@@ -218,7 +218,7 @@ def takes_sparse(solver: str | ClusteringSolver) -> bool:
     return solver.takes_sparse
 
 
-def check_rows_here(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: bool) -> None:
+def check_rows_suit(solver: ClusteringSolver, *, is_elsewhere: bool, is_sparse: bool) -> None:
     """Raise if the rows live elsewhere, or are sparse, and the solver needs them whole."""
     if is_elsewhere and not solver.works_in_blocks:
         raise ValueError(
