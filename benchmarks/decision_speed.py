@@ -21,6 +21,7 @@ CASES = (
     (30_000, 2, 2, True, "equalized_odds", 0.03, 0.2),
     (30_000, 5, 2, False, "equalized_odds", 0.05, 0.2),
     (30_000, 2, 3, True, "equalized_odds", 0.05, 0.2),
+    (30_000, 4, 3, False, "equalized_odds", 0.05, 0.2),
     (1_000_000, 10, 2, True, "demographic_parity", 0.05, 3.0),
     (1_000_000, 10, 2, False, "demographic_parity", 0.05, 3.0),
     (1_000_000, 10, 5, True, "demographic_parity", 0.05, 8.0),

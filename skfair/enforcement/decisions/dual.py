@@ -64,19 +64,22 @@ class SoftRows:
     ) -> tuple[float, FloatArray]:
         """Return the weighted sum of soft maxima, and how much of each feature goes to each class.
 
-        Prices and table have the shape (n_features, n_classes). Second derivatives for prices of
-        classes after the first, by class and then feature, are written to ``curvature``.
+        Prices and table have the shape (n_features, n_classes). Of sparse shares, second
+        derivatives for prices of classes after the first, by class and then feature, are written
+        to ``curvature``.
         """
-        from skfair._kernels.decisions import soft_table_dense, soft_table_sparse
+        from skfair._kernels.decisions import soft_table_sparse, soften
 
         shares, first = self.shares, prices[:, 0]
         relative = np.ascontiguousarray((prices[:, 1:] - first[:, None]).T)
-        table = np.empty(relative.shape)
-        rest = relative, self.weights, temperature, table, curvature
         if isinstance(shares, np.ndarray):
-            total = soft_table_dense(self._leads, shares, *rest)
+            leads = self._leads - shares @ relative.T
+            total = soften(leads, self.weights, temperature)
+            table = leads.T @ shares
         else:
+            table = np.empty(relative.shape)
             parts = shares.indptr, shares.indices, shares.data
+            rest = relative, self.weights, temperature, table, curvature
             total = soft_table_sparse(self._leads, *parts, *rest)
         total += float(self.weights @ self.values[:, 0] - self.totals @ first)
         return total, np.column_stack([self.totals - table.sum(axis=0), table.T])
@@ -126,7 +129,8 @@ class _Dual:
         self.signs = np.repeat([1.0, -1.0], [above.size, below.size])
         self.units = self.signs / self.scale[self.which]
         self.costs = np.concatenate([rows.upper[above], rows.lower[below]]) * self.units
-        self.effects = sparse.diags_array(self.units) @ rows.matrix[self.which]
+        self.effects = sparse.csr_array(sparse.diags_array(self.units) @ rows.matrix[self.which])
+        self.effects_of = self.effects.T.tocsr()  # on each price
         self.pulled = (sparse.diags_array(self.units) @ rows.centers[self.which]).toarray()
         self.shape = (data.shares.shape[1], data.values.shape[1])
         n_features, n_classes = self.shape
@@ -153,7 +157,7 @@ class _Dual:
         n_features, n_classes = self.shape
         sides = (n_classes - 1, n_features) if self.is_curved else (0, 0)
         curvature = np.empty((*sides, *sides))
-        prices = (self.effects.T @ point).reshape(self.shape)
+        prices = (self.effects_of @ point).reshape(self.shape)
         value, table = self.data.soft_table(prices, self.temperature, curvature)
         pulls = self.pulled.T @ point
         value += float(self.costs @ point)

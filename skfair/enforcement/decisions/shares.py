@@ -80,7 +80,8 @@ def parted(values: FloatArray, weight: float) -> FloatArray:
 
 def by_column(shares: Shares) -> FloatArray | sparse.csc_array:
     """Return shares that can be read by column."""
-    return shares if isinstance(shares, np.ndarray) else sparse.csc_array(shares)
+    is_dense = isinstance(shares, np.ndarray)
+    return np.asfortranarray(shares) if is_dense else sparse.csc_array(shares)
 
 
 def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[IntArray, FloatArray]:
@@ -90,7 +91,9 @@ def along(shares: FloatArray | sparse.csc_array, features: IntArray) -> tuple[In
     """
     first, end = int(features[0]), int(features[-1]) + 1
     if isinstance(shares, np.ndarray):
-        total = shares[:, first:end] @ np.ones(end - first)
+        total = shares[:, first:end].sum(axis=1)
+        if total.min() > _TINY:
+            return np.arange(total.size), total
     else:
         inside = slice(shares.indptr[first], shares.indptr[end])
         rows, parts = shares.indices[inside].astype(np.int64), shares.data[inside]

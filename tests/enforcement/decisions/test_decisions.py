@@ -65,19 +65,18 @@ def test_curvature_is_the_slope_of_the_table(n_classes):
     shares[rng.random(shares.shape) < 0.5] = 0
     expected = naive.curvature(values, shares, prices, weights, 0.3)
     step = 1e-5
-    for given in (shares, sparse.csr_array(shares)):
-        rows = SoftRows(values, given, weights)
-        found = np.empty((n_classes - 1, 5, n_classes - 1, 5))
-        rows.soft_table(prices, 0.3, found)
-        assert np.allclose(found, expected, atol=1e-5)
-        for c, f in np.ndindex(n_classes - 1, 5):
-            tables = []
-            for sign in (1, -1):
-                moved = prices.copy()
-                moved[f, c + 1] += sign * step
-                tables.append(rows.soft_table(moved, 0.3)[1][:, 1:])
-            slope = (tables[1] - tables[0]).T / (2 * step)
-            assert np.allclose(found[c, f], slope, atol=1e-4)
+    rows = SoftRows(values, sparse.csr_array(shares), weights)
+    found = np.empty((n_classes - 1, 5, n_classes - 1, 5))
+    rows.soft_table(prices, 0.3, found)
+    assert np.allclose(found, expected, atol=1e-5)
+    for c, f in np.ndindex(n_classes - 1, 5):
+        tables = []
+        for sign in (1, -1):
+            moved = prices.copy()
+            moved[f, c + 1] += sign * step
+            tables.append(rows.soft_table(moved, 0.3)[1][:, 1:])
+        slope = (tables[1] - tables[0]).T / (2 * step)
+        assert np.allclose(found[c, f], slope, atol=1e-4)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 0.03, 1.0])
