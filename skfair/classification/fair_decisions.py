@@ -70,9 +70,10 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
-    cv : int, splitter, iterable or "prefit", default=5
-        The folds. "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen. With
-        ``confidence`` and about 1000 rows, 10 folds get more accurate decisions than 5.
+    cv : int, splitter, iterable, "auto" or "prefit", default="auto"
+        The folds. "auto" means 5, or 10 with ``confidence`` and fewer than 3000 rows: of few rows
+        the more accurate decisions. "prefit" takes a fitted ``estimator`` as it is: pass rows it
+        has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
         "windows" finds exact thresholds for two classes and known groups; "prices" works always.
     min_rate : float, "as before" or dict, default=None
@@ -173,7 +174,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
         "group_aware": ["boolean", StrOptions({"auto"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
-        "cv": ["cv_object", StrOptions({"prefit"})],
+        "cv": ["cv_object", StrOptions({"auto", "prefit"})],
         "method": [StrOptions({"auto", "prices", "windows"})],
         "min_rate": "no_validation",  # floors and budgets say more
         "selection_rate": "no_validation",
@@ -196,7 +197,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         *,
         group_aware: bool | Literal["auto"] = "auto",
         group_estimator: Estimator | None = None,
-        cv: Any = 5,
+        cv: Any = "auto",
         method: Literal["auto", "prices", "windows"] = "auto",
         min_rate: Any = None,
         selection_rate: Any = None,

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
 from skfair._typing import BoolArray, FloatArray, IntArray
@@ -80,6 +79,7 @@ class Models(NamedTuple):
     group_estimator: Any
     row_params: dict[str, Any]
     group_row_params: dict[str, Any]
+    is_prefit: bool  # whether the model is fitted already
     cv: Any
     n_jobs: int | None
 
@@ -119,8 +119,7 @@ def certified_fit(
     The decisions of the rows are by models and paths that have not seen them.
     """
     kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    is_prefit = isinstance(models.cv, str) or isinstance(models.estimator, FrozenEstimator)
-    splits = make_splits(5 if is_prefit else models.cv, X, y, kinds)
+    splits = make_splits(models.cv, X, y, kinds)
     if sum(test.size for _, test in splits) > rows.codes.size:
         raise ValueError(
             "With confidence= each row must be in one test part of cv, not in several."
@@ -136,7 +135,7 @@ def certified_fit(
     rates = row_rates(judge.bounds, rows.weights).against(shift)
     rates = replace(rates, precision=(len(splits) - 1) / len(splits))
     task = Task(X, rows, rates, judge.worth, n_strata, splits)
-    if is_prefit:
+    if models.is_prefit:
         found = CrossFitted([models.estimator], chances_of(models.estimator, X, rows.classes))
     else:
         args = (models.row_params, splits, rows.classes, models.n_jobs)
@@ -280,8 +279,7 @@ def _reported(
     step = chosen if is_certified else full_step(selected.shape[1])
     decided = selected[:, step]
     if not is_certified:
-        differ = walked.step > chosen
-        _warn(task, decided, confidence, float(walked.bounds[step]), differ)
+        _warn(task, decided, confidence, walked, chosen)
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": float(walked.p_values[step]),
@@ -304,12 +302,10 @@ def _is_constant(decided: BoolArray, worth: FloatArray, step: int, constant: flo
     return is_one_sided or bool(worth[step] <= constant < worth.max())
 
 
-def _warn(
-    task: Task, decided: BoolArray, confidence: float, bound: float, models_differ: bool
-) -> None:
-    """Say that nothing was certified, and how many more people it would take."""
+def _warn(task: Task, decided: BoolArray, confidence: float, walked: Walked, chosen: int) -> None:
+    """Say why nothing was certified, and how many more people it would take."""
     n = decided.size
-    if models_differ:
+    if walked.step > chosen:
         warn_user(
             f"With {n} people decisions were found that keep max_disparity at a confidence of "
             f"{confidence:g}, but the models of the folds disagree on whom these select, and their "
@@ -318,8 +314,18 @@ def _warn(
             ConvergenceWarning,
         )
         return
+    if chosen >= 0:
+        warn_user(
+            f"With {n} people all decisions of which it can be shown, at a confidence of "
+            f"{confidence:g}, that they keep max_disparity are worth no more than the same "
+            "decision for everybody. More people, a larger max_disparity, or columns that say "
+            "more, may help. predict() uses the fairest decisions, and status_ is 'no_solution'.",
+            ConvergenceWarning,
+        )
+        return
     asked = {float(task.rates.after_shift(block.limit)) for block in task.rates.blocks}
     limits = " and ".join(f"{limit:g}" for limit in sorted(asked))
+    bound = float(walked.bounds[full_step(walked.bounds.size)])
     needed = people_needed(task.rates, decided, confidence)
     if needed > 1.1 * n:
         advice = f"About {needed - n} more people (with groups in the same shares) are needed."

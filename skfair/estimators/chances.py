@@ -20,6 +20,10 @@ from skfair.estimators.inner_scores import fitted
 
 Split = tuple[IntArray, IntArray]
 
+# Folds of cv="auto". Certificates of fewer rows than these are worth the time of more folds: the
+# models see more of the rows, and the test counts more of them.
+FOLDS, FOLDS_OF_FEW, FEW_ROWS = 5, 10, 3000
+
 
 class HasChances(Protocol):
     """A fitted classifier with probabilities."""
@@ -104,6 +108,13 @@ def mean_chances(models: Sequence[HasChances], X: MatrixLike, classes: NDArray[A
     return total / len(models)
 
 
+def usual_folds(codes: IntArray, *, is_certified: bool) -> int:
+    """Return the number of folds of ``cv="auto"``, given the class of each row."""
+    if is_certified and codes.size < FEW_ROWS:
+        return int(np.clip(np.bincount(codes).min(), FOLDS, FOLDS_OF_FEW))
+    return FOLDS
+
+
 def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> list[Split]:
     """Return the folds; each row must be in exactly one test part.
 
@@ -119,8 +130,8 @@ def make_splits(cv: Any, X: MatrixLike, y: NDArray[Any], kinds: IntArray) -> lis
         splits = list(check_cv(cv, y, classifier=True).split(X, y))
     except TypeError as error:
         raise TypeError(
-            "cv must be a number of folds, 'prefit', a splitter, or pairs of row numbers (train, "
-            f"test). Got {cv!r}."
+            "cv must be a number of folds, 'auto', 'prefit', a splitter, or pairs of row numbers "
+            f"(train, test). Got {cv!r}."
         ) from error
     is_scored = np.zeros(len(y), bool)
     for _, test in splits:

@@ -27,10 +27,12 @@ from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import Models, certified_fit, check_certifiable
 from skfair.estimators.certified_split import CertifiedDecisions
 from skfair.estimators.chances import (
+    FOLDS,
     chances_of,
     check_prefit,
     cross_fit,
     make_splits,
+    usual_folds,
     with_probabilities,
 )
 from skfair.estimators.classes import check_several
@@ -98,7 +100,15 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
     @property
     def _is_prefit(self) -> bool:
-        return isinstance(self.cv, str) or isinstance(self._inner(), FrozenEstimator)
+        is_said = isinstance(self.cv, str) and self.cv == "prefit"
+        return is_said or isinstance(self._inner(), FrozenEstimator)
+
+    def _folds(self, rows: LabelledRows) -> Any:
+        """Return the folds that are asked for, or how many there are to be."""
+        is_certified = self.confidence is not None
+        if isinstance(self.cv, str) or (is_certified and self._is_prefit):
+            return usual_folds(rows.codes, is_certified=is_certified)
+        return self.cv
 
     def _classifier(self) -> Any:
         """Return the classifier, with probabilities; a fitted one as it is."""
@@ -125,7 +135,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
             self.estimators_ = [inner]
             return chances_of(inner, data.X, self.classes_)
         cells = rows.groups.cells(rows.codes, self.classes_.size).codes
-        splits = make_splits(self.cv, data.X, data.y, cells)
+        splits = make_splits(self._folds(rows), data.X, data.y, cells)
         found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
         self.estimators_ = found.models
         return found.chances
@@ -142,7 +152,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
         groups = None if self.is_group_aware_ else self._group_estimator()
         of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
-        models = Models(self._classifier(), groups, params, of_groups, self.cv, self.n_jobs)
+        inner = self._classifier(), groups, params, of_groups
+        models = Models(*inner, self._is_prefit, self._folds(rows), self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
@@ -157,14 +168,14 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         is_vacuous = data.groups.n_groups == data.groups.n_attributes
         if self.is_group_aware_ or is_vacuous or judge(before).is_feasible:
             return None
-        estimator = self._group_estimator()
+        estimator, folds = self._group_estimator(), self._folds(rows)
         found = fit_group_models(
             estimator,
             data.X,
             data.groups,
             rows.codes,
             self._group_row_params(data.sample_weight),
-            self.cv if isinstance(self.cv, Integral) else 5,
+            folds if isinstance(folds, Integral) else FOLDS,
             self.n_jobs,
         )
         self.group_estimators_ = found.models

@@ -158,6 +158,35 @@ def test_a_frozen_model_is_taken_as_it_is():
     assert model.status_ == "certified"
 
 
+@pytest.mark.parametrize(
+    ("n", "n_positives", "confidence", "n_folds"),
+    [(400, 200, 0.95, 10), (400, 7, 0.95, 7), (400, 200, None, 5), (3000, 1500, 0.95, 5)],
+)
+def test_certificates_of_few_rows_have_more_folds(n, n_positives, confidence, n_folds):
+    X, _, groups = people(n)
+    y = (np.argsort(np.argsort(-X[:, 0])) < n_positives).astype(int)
+    found = []
+    for cv in ({}, {"cv": n_folds}):
+        model = FairDecisionClassifier(
+            None, max_disparity=0.9, confidence=confidence, group_aware=True, random_state=0, **cv
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # 7 positives show nothing
+            found.append(model.fit(X, y, sensitive_features=groups))
+    assert len(found[0].estimators_) == n_folds
+    assert np.array_equal(found[0].prices_, found[1].prices_)
+
+
+def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
+    rng = np.random.default_rng(0)
+    X, groups, y = rng.normal(size=(300, 2)), np.repeat(["a", "b"], 150), rng.random(300) < 0.5
+    model = FairDecisionClassifier(None, max_disparity=0.3, confidence=0.95, group_aware=True)
+    with pytest.warns(ConvergenceWarning, match="worth no more than the same decision for every"):
+        model.fit(X, y, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert model.certified_disparity_ <= 0.3
+
+
 def test_weighted_rows_are_worth_fewer():
     X, y, groups = people(3000)
     weights = np.exp(np.random.default_rng(0).normal(size=3000))

@@ -435,7 +435,8 @@ def test_rows_may_be_texts(make):
     for X in (texts, tuple(texts), np.array(texts), np.array(texts, object), pd.Series(texts)):
         model, found = predicted(of_texts, X)
         assert_array_equal(found, expected)
-    model.set_params(estimator=None).fit(rng.normal(size=(300, 2)), y, sensitive_features=sex)
+    numbers = rng.normal(size=(300, 2)) + y[:, None]
+    model.set_params(estimator=None).fit(numbers, y, sensitive_features=sex)
     model.set_params(estimator=of_texts).fit(texts, y, sensitive_features=sex)
     assert model.predict(texts[:9], **given(model, sex[:9])).size == 9
     with pytest.raises(ValueError, match="Expected 2D array"):

@@ -249,7 +249,7 @@ ARGUMENTS = {
         [[0.1, 0.9], [2.0], [], [float("nan")], [0.5, 0.5], [[0.1]], 1],
     ),
     "estimator": ([LogisticRegression()], MODELS),
-    "cv": ([2, 3], ["prefit", KFold(2), StratifiedSensitiveKFold(2), [([0], [1])], 100]),
+    "cv": ([2, 3], ["auto", "prefit", KFold(2), StratifiedSensitiveKFold(2), [([0], [1])], 100]),
     "n_jobs": ([None, 1], [0, 2.5]),
     # model selection
     "score": (["accuracy"], ["gap", "nonsense"]),
