@@ -36,7 +36,7 @@ from skfair.estimators.decisions import (
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.utils.docs import documented
-from skfair.utils.threads import one_blas_thread_if_few
+from skfair.utils.threads import one_thread_if_few
 
 
 @documented
@@ -235,7 +235,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.shift = shift
 
     @fit_method
-    @one_blas_thread_if_few
+    @one_thread_if_few
     def fit(
         self,
         X: MatrixLike,

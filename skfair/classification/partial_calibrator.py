@@ -49,7 +49,7 @@ from skfair.groups.limits import Limit
 from skfair.groups.sensitive_columns import column_positions, take_columns
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
-from skfair.utils.threads import one_blas_thread_if_few
+from skfair.utils.threads import one_thread_if_few
 from skfair.utils.warn import warn_user
 
 
@@ -220,7 +220,7 @@ class PartialParityCalibrator(
         self.shift = shift
 
     @fit_method
-    @one_blas_thread_if_few
+    @one_thread_if_few
     def fit(
         self,
         X: MatrixLike,

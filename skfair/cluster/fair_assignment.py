@@ -43,7 +43,7 @@ from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.routing import fit_arguments, router_to
 from skfair.utils.text import listed
-from skfair.utils.threads import one_blas_thread_if_few
+from skfair.utils.threads import one_thread_if_few
 from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
 
@@ -181,7 +181,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.intersectional = intersectional
 
     @fit_method
-    @one_blas_thread_if_few
+    @one_thread_if_few
     def fit(
         self,
         X: MatrixLike,

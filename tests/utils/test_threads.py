@@ -29,13 +29,13 @@ from skfair.utils import threads as module
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
 
 
-def threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+def threads(of="blas"):
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == of}
 
 
 @pytest.fixture
 def two_threads():
-    with threadpool_limits(2, user_api="blas"):
+    with threadpool_limits(2):
         if threads() != {2}:
             pytest.skip("the linear algebra library has one thread")
         yield
@@ -55,7 +55,7 @@ class Watched:
     seen = []
 
     def fit(self, X, *args, **kwargs):
-        self.seen.append(threads())
+        self.seen.append((threads(), threads("openmp")))
         return super().fit(X, *args, **kwargs)
 
 
@@ -68,11 +68,15 @@ class WatchedKMeans(Watched, KMeans):
 
 
 @pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator, FairAssignment])
-@pytest.mark.parametrize(("few_values", "expected"), [(400, {1}), (399, {2})])
+@pytest.mark.parametrize(
+    ("few", "fewer", "expected"),
+    [(400, 400, ({1}, {1})), (400, 399, ({1}, {2})), (399, 399, ({2}, {2}))],
+)
 def test_a_model_inside_uses_one_thread_where_the_table_is_small(
-    outer, few_values, expected, two_threads, monkeypatch
+    outer, few, fewer, expected, two_threads, monkeypatch
 ):
-    monkeypatch.setattr(module, "FEW_VALUES", few_values)
+    monkeypatch.setattr(module, "FEW_VALUES", few)
+    monkeypatch.setattr(module, "FEWER_VALUES", fewer)
     rng = np.random.default_rng(0)
     X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
@@ -81,7 +85,7 @@ def test_a_model_inside_uses_one_thread_where_the_table_is_small(
     outer(inner).fit(X, y, sensitive_features=sex)
     assert Watched.seen
     assert all(found == expected for found in Watched.seen)
-    assert threads() == {2}
+    assert threads() == threads("openmp") == {2}
 
 
 @pytest.mark.parametrize("shape", [(None, 2), (float("nan"), 2), "tall", (100, object()), None, 5])
@@ -89,7 +93,7 @@ def test_a_table_of_unknown_size_gets_the_threads_of_the_user(shape, two_threads
     class Table:
         pass
 
-    @module.one_blas_thread_if_few
+    @module.one_thread_if_few
     def fit(self, X):
         return threads()
 
