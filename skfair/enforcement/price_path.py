@@ -2,8 +2,8 @@
 
 Leg 1 begins with the same decision for nearly everybody and makes the other one more and more
 often, with prices at which no gap is left. Leg 2 decides all of them, and lets the gaps grow up to
-the limits and a little beyond. How good a path is decides how much accuracy a certificate costs,
-not whether it holds: other rows judge it.
+the limits and a little beyond. A bridge leads from one to the other. How good a path is decides how
+much accuracy a certificate costs, not whether it holds: other rows judge it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ SLACKS = (-0.5, 0.0, 0.5, 1.0, 1.3, 1.6, 1.9, 2.2, 2.6, 3.0, 4.0, 5.0)
 _SAFE, _ENOUGH, _N_TRIALS = 8.0, 3.0, 2
 # Where limits are so many standard errors, the second half of leg 1 has so many parts a step.
 _FINE, _PARTS = 3.0, 3
+# The bridge has so many parts. Groups that the other columns hardly tell take large prices in leg 1
+# and small ones in leg 2, which leave gaps, so much of the accuracy may lie between.
+BRIDGE = 8
+# There is a leap if gaps come nearer to their limits by so many standard errors.
+_LEAP = 1.0
 # Expected worth by which one end of leg 1 is better than the other.
 _CLEARLY = 0.005
 # Rows of one cell whose probabilities differ by less are treated as one.
@@ -57,10 +62,11 @@ def price_paths(rows: PathRows) -> FloatArray:
     start, second = (_by_slack if solver.has_several else _by_gaps)(solver)
     first: list[FloatArray] = []
     if _can_shrink(rows.rates):
-        first = _shrunk(solver, solver.selection_rates(start))
+        first, end = _shrunk(solver, solver.selection_rates(start))
         if solver.has_several and solver.resolution() >= _FINE:
             half = len(first) // 2
-            first = [*first[:half], *_between([*first[half:], second[0]], _PARTS)[:-1]]
+            first = [*first[:half], *_between(first[half:], _PARTS)]
+        first += _bridge(solver, end, start)
     return np.stack([*first, *second], axis=1)
 
 
@@ -103,8 +109,11 @@ def _by_slack(solver: GapSolver) -> tuple[FloatArray, list[FloatArray]]:
     return point, [*np.stack(evenly, axis=1)]
 
 
-def _shrunk(solver: GapSolver, full: FloatArray) -> list[FloatArray]:
-    """Return the steps of leg 1, up to the share of selected rows with which leg 2 begins."""
+def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+    """Return the steps of leg 1, and the point of the last one.
+
+    It selects nearly the share of rows with which leg 2 begins.
+    """
     rows, found = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
     no_gap = solver.targets(0.0)
@@ -129,7 +138,18 @@ def _shrunk(solver: GapSolver, full: FloatArray) -> list[FloatArray]:
         if solver.has_several:
             found = _with_slack(solver, found, wanted)
         first.append(solver.prices(found))
-    return first
+    return first, found
+
+
+def _bridge(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
+    """Return the steps on straight lines between two points, without these.
+
+    Folds without a leap wait at the first point: prices that close gaps at both ends need not do so
+    between.
+    """
+    step = (high - low) / BRIDGE
+    step[solver.slack(low) - solver.slack(high) < _LEAP] = 0.0
+    return [solver.prices(low + part * step) for part in range(1, BRIDGE)]
 
 
 def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:

@@ -187,6 +187,19 @@ def test_decisions_as_good_as_one_for_everybody_are_said_to_be_so():
     assert model.certified_disparity_ <= 0.3
 
 
+def test_a_path_has_no_leaps_where_groups_are_hardly_told_by_the_columns():
+    """To close their gaps takes large prices and much accuracy; a walk may end on the way."""
+    rng = np.random.default_rng(0)
+    groups, X = rng.integers(0, 2, 4000), rng.normal(size=(4000, 4))
+    X[:, 0] += 0.2 * groups
+    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=4000) > 0.3).astype(int)
+    model = FairDecisionClassifier(None, max_disparity=0.05, confidence=0.95, group_aware=False)
+    path = model.fit(X, y, sensitive_features=groups).path_
+    assert np.ptp(path["accuracy"]) > 0.2
+    assert np.abs(np.diff(path["accuracy"])).max() < 0.06
+    assert np.abs(np.diff(path["disparity"])).max() < 0.03
+
+
 def test_weighted_rows_are_worth_fewer():
     X, y, groups = people(3000)
     weights = np.exp(np.random.default_rng(0).normal(size=3000))

@@ -9,6 +9,7 @@ from skfair.enforcement.certify import Block, RowRates
 from skfair.enforcement.decisions.shares import known_shares
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
+    BRIDGE,
     GAPS,
     SHARES,
     full_step,
@@ -52,8 +53,10 @@ def test_a_path_selects_more_and_more_then_lets_gaps_grow(n_groups):
     selected = decided(path, given)
     first = full_step(len(path))
     share = selected.mean(axis=0)
-    assert path.shape[0] == len(SHARES) + 3 * (len(GAPS) - 1) + 1
-    assert share[:first] == pytest.approx(np.array(SHARES) * share[first], abs=0.02)
+    n_shares = len(SHARES)
+    assert path.shape[0] == n_shares + BRIDGE - 1 + 3 * (len(GAPS) - 1) + 1
+    assert share[:n_shares] == pytest.approx(np.array(SHARES) * share[first], abs=0.02)
+    assert (path[n_shares:first] == path[n_shares - 1]).all()  # gaps are closed at both ends
     found = gaps(selected, groups)
     assert found[: first + 1].max() < 0.03
     assert found[-1] == pytest.approx(1.1 * 0.05, abs=0.03)
@@ -90,8 +93,22 @@ def test_a_path_may_begin_with_few_refused_people():
     first = full_step(len(path))
     share = selected.mean(axis=0)
     wanted = 1 - np.array(SHARES) * (1 - share[first])
-    assert share[:first] == pytest.approx(wanted, abs=0.02)
+    assert share[: len(SHARES)] == pytest.approx(wanted, abs=0.02)
     assert gaps(selected, groups)[:first].max() < 0.03
+
+
+def test_a_bridge_leads_to_prices_that_leave_a_gap():
+    """Nothing tells the groups, so that closing their gap takes all that a price may be."""
+    given, groups = rows()
+    noise = 0.03 * np.random.default_rng(3).normal(size=groups.size)
+    hint = np.clip(0.5 + noise[:, None] * [-1, 1] + 0.01 * (groups[:, None] == [0, 1]), 0, 1)
+    chances = (1 + given.gains[:, None] * [-1, 1]) / 2
+    joint = hint[:, :, None] * chances[:, None]
+    path = price_paths(given._replace(shares=joint.reshape(groups.size, -1)))[0]
+    first, n_shares = full_step(len(path)), len(SHARES)
+    bridge = path[n_shares - 1 : first + 1]
+    assert bridge == pytest.approx(np.linspace(bridge[0], bridge[-1], BRIDGE + 1))
+    assert np.abs(bridge[0] - bridge[-1]).max() > 0.1
 
 
 @pytest.mark.parametrize("seed", [0, 1])
