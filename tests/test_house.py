@@ -170,6 +170,12 @@ def test_sub_packages_load_neither_numba_nor_matplotlib(name, loaded_by_sub_pack
     assert not {"numba", "matplotlib"} & set(loaded)
 
 
+def test_clustering_imports_few_metrics_and_solvers(loaded_by_sub_packages):
+    loaded = loaded_by_sub_packages["cluster"]
+    assert "skfair.metrics.fronts" in loaded
+    assert not {"skfair.metrics._all", "skfair.solvers._all", "skfair.solvers.erm"} & set(loaded)
+
+
 def test_import_costs_no_more_than_scikit_learn():
     """What is left once scikit-learn is loaded; one of three, for others may use the cores."""
     code = """
@@ -201,13 +207,16 @@ def test_a_first_metric_waits_for_nothing(tmp_path):
     assert float(call) <= 0.5  # a thousandth of a second
 
 
-# Two groups, of three people and of one. Nothing else of the package is imported: it takes longer.
+# Two groups, of three people and of one. Little else is imported, and not scikit-learn: it takes
+# longer than all the rest.
 USE_A_KERNEL = """
+    import sys
     import numpy as np
     from skfair._kernels.sorted_pairs import largest_gaps
     scores, level = np.array([4.0, 2.0, 1.0, 3.0]), np.array([1 / 3, 2 / 3, 1.0, 1.0])
     value = np.empty(1)
     largest_gaps(scores, level, np.array([0, 3, 4]), np.array([0]), np.array([1]), value)
+    assert "sklearn" not in sys.modules
     stats = largest_gaps.stats
     print(value[0], sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
@@ -294,8 +303,11 @@ def test_stored_kernels_load_where_only_shared_memory_can_be_written(tmp_path, f
 def test_every_kernel_can_be_declared_where_nothing_can_be_written(tmp_path):
     work = """
         from importlib import import_module
-        from skfair.command.warm import _kernel_modules
-        print(sum(hasattr(one, "py_func") for m in _kernel_modules() for one in vars(m).values()))
+        from pkgutil import iter_modules
+        from skfair import _kernels
+        names = [one.name for one in iter_modules(_kernels.__path__, "skfair._kernels.")]
+        found = [one for name in names for one in vars(import_module(name)).values()]
+        print(sum(hasattr(one, "py_func") for one in found))
     """
     said = run(read_only(work), NUMBA_CACHE_DIR=str(tmp_path / "cache")).split()
     assert int(said[0]) > 50

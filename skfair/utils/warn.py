@@ -10,19 +10,9 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import TypeVar, cast
 
-import joblib
-import sklearn
-
-# Frames in these folders are not the user's. A folder ends with a separator, for a script of the
-# user's may lie beside it and begin with its name.
-_ROOTS = tuple(
-    str(folder) + os.sep
-    for folder in (
-        Path(__file__).parents[1],
-        *(Path(str(module.__file__)).parent for module in (sklearn, joblib)),
-    )
-)
-
+# Frames in the folders of these packages are not the user's. None is imported here: what calls us
+# is loaded, and kernels, which warn too, load in a third of the time without scikit-learn.
+_PACKAGES = ("skfair", "sklearn", "joblib")
 
 # Code of functions whose caller is the user, even where what they call is not in these folders.
 _ENTRANCES: set[CodeType] = set()
@@ -47,7 +37,10 @@ def warn_user(
     """Warn as if from the innermost line outside this package and scikit-learn."""
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
-    outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(_ROOTS))
+    # A folder ends with a separator: a script of the user's may lie beside it and begin like it.
+    loaded = (sys.modules[name] for name in _PACKAGES if name in sys.modules)
+    folders = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in loaded)
+    outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(folders))
     warnings.warn(message, category, stacklevel=next(outside, len(stack) - 1) + 2)
 
 

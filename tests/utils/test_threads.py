@@ -8,7 +8,7 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skfair.classification import (
     ConstrainedERMClassifier,
@@ -29,8 +29,12 @@ from skfair.utils import threads as module
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
 
 
+# The libraries are found once: that takes a millisecond, and fits ask a thousand times.
+LIBRARIES = ThreadpoolController().lib_controllers
+
+
 def threads(of="blas"):
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == of}
+    return {library.num_threads for library in LIBRARIES if library.user_api == of}
 
 
 @pytest.fixture
