@@ -28,7 +28,6 @@ from skfair.solvers.clustering import assignment, prices
 from skfair.utils import threads as module
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
 
-
 # The libraries are found once: that takes a millisecond, and fits ask a thousand times.
 LIBRARIES = ThreadpoolController().lib_controllers
 
