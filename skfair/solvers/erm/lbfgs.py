@@ -7,7 +7,6 @@ costs two to five times the evaluations.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -40,14 +39,6 @@ class Point(NamedTuple, Generic[M]):
         return float(np.abs(self.gradient).max(initial=0.0))
 
 
-class _Pair(NamedTuple):
-    """A step, the change of the gradient along it, and their inner product."""
-
-    step: FloatArray
-    change: FloatArray
-    product: float
-
-
 Function = Callable[[FloatArray], Point[M]]
 
 
@@ -61,7 +52,28 @@ class LBFGS(Generic[M]):
     """
 
     def __init__(self, memory: int) -> None:
-        self._pairs: deque[_Pair] = deque(maxlen=memory)
+        self._memory = memory
+        self.forget()
+
+    def forget(self) -> None:
+        """Start from nothing."""
+        # Row i of steps and changes, and their inner product; the next pair goes to row
+        # ``n_seen % memory``.
+        self._steps = self._changes = np.empty((0, 0))
+        self._products = np.empty(0)
+        self._n_seen = 0
+
+    def _remember(self, step: FloatArray, change: FloatArray, product: float) -> None:
+        """Keep a pair in place of the oldest; rows double until there are ``memory`` of them."""
+        if self._n_seen == len(self._products) < self._memory:
+            n_new = min(max(8, self._n_seen), self._memory - self._n_seen)
+            rows = np.empty((n_new, step.size))
+            self._steps = np.append(self._steps.reshape(-1, step.size), rows, axis=0)
+            self._changes = np.append(self._changes.reshape(-1, step.size), rows, axis=0)
+            self._products = np.append(self._products, rows[:, 0])
+        row = self._n_seen % self._memory
+        self._steps[row], self._changes[row], self._products[row] = step, change, product
+        self._n_seen += 1
 
     def minimize(
         self, function: Function[M], start: Point[M], tol: float, max_iter: int
@@ -91,15 +103,15 @@ class LBFGS(Generic[M]):
             if at.steepness <= tol or n_iter - since > _PATIENCE:
                 return at, n_iter
             new = self._step(function, at)
-            if new is None and self._pairs:
-                self._pairs.clear()  # old curvature may mislead
+            if new is None and self._n_seen:
+                self.forget()  # old curvature may mislead
                 new = self._step(function, at)
             if new is None:
                 return at, n_iter
             step, change = new.x - at.x, new.gradient - at.gradient
             product = float(step @ change)
-            if product > np.finfo(float).eps * (change @ change):
-                self._pairs.append(_Pair(step, change, product))
+            if product > np.finfo(float).eps * (change @ change) > 0:
+                self._remember(step, change, product)
             if new.steepness < 0.9 * flattest or new.value < lowest:
                 flattest, lowest = min(flattest, new.steepness), min(lowest, new.value)
                 since = n_iter
@@ -108,15 +120,13 @@ class LBFGS(Generic[M]):
 
     def _direction(self, gradient: FloatArray) -> FloatArray:
         """Return minus the inverse curvature times the gradient, by the two-loop recursion."""
-        if not self._pairs:
+        if not self._n_seen:
             return -gradient / max(1.0, float(np.abs(gradient).sum()))
-        d, shares = -gradient, []
-        for pair in reversed(self._pairs):
-            shares.append((pair.step @ d) / pair.product)
-            d = d - shares[-1] * pair.change
-        d = d * (self._pairs[-1].product / (self._pairs[-1].change @ self._pairs[-1].change))
-        for pair, share in zip(self._pairs, reversed(shares), strict=True):
-            d = d + (share - (pair.change @ d) / pair.product) * pair.step
+        from skfair._kernels.descent import bend
+
+        d = -gradient
+        newest, shares = self._n_seen - 1, np.empty(min(self._n_seen, self._memory))
+        bend(self._steps, self._changes, self._products, newest % self._memory, shares, d)
         return d
 
     def _step(self, function: Function[M], at: Point[M]) -> Point[M] | None:

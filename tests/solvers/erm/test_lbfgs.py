@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
+from skfair._kernels import descent
 from skfair.solvers.erm.lbfgs import LBFGS, Point
+from tests.python_kernels import as_python
 
 
 class Counted:
@@ -32,6 +34,29 @@ def quadratic(n=30, largest=1e4, seed=0):
 
 def run(function, x, tol=1e-8, max_iter=1000, memory=10):
     return LBFGS(memory).minimize(function, function(x), tol, max_iter)
+
+
+@pytest.mark.parametrize("kind", ["compiled", "python"])
+@pytest.mark.parametrize("memory", [1, 9, 50])
+def test_a_direction_is_that_of_the_updated_matrix(memory, kind, monkeypatch):
+    """Of the inverse curvature, dense, after one update of BFGS for each of the last pairs."""
+    if kind == "python":
+        monkeypatch.setattr(descent, "bend", as_python(descent.bend))
+    rng = np.random.default_rng(memory)
+    root = rng.normal(size=(6, 6))
+    curvature, lbfgs, pairs = root @ root.T + np.eye(6), LBFGS(memory), []
+    for _ in range(21):
+        step, gradient = rng.normal(size=(2, 6))
+        change = curvature @ step
+        lbfgs._remember(step, change, step @ change)
+        pairs = [*pairs, (step, change)][-memory:]
+        inverse = np.eye(6) * (step @ change) / (change @ change)
+        for s, c in pairs:
+            off = np.eye(6) - np.outer(s, c) / (s @ c)
+            inverse = off @ inverse @ off.T + np.outer(s, s) / (s @ c)
+        assert lbfgs._direction(gradient) == pytest.approx(-inverse @ gradient, rel=1e-9, abs=1e-9)
+    lbfgs.forget()
+    assert lbfgs._direction(gradient) == pytest.approx(-gradient / np.abs(gradient).sum())
 
 
 @pytest.mark.parametrize("memory", [1, 5, 50])
