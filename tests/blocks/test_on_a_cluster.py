@@ -15,6 +15,7 @@ from skfair.classification import ConstrainedERMClassifier, PartialParityCalibra
 from skfair.groups.encoding import encode_groups
 from tests.older import needs_callbacks
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
@@ -33,6 +34,8 @@ from tests.blocks.test_calibrator import frozen  # noqa: E402, F401
 def cluster():
     """A client of two workers of one thread each, closed again: idle workers disturb others."""
     with (
+        # Workers are forks of a process that has imported numpy, pandas and Dask.
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, memory_limit="1.5GiB", dashboard_address=":0"
         ) as found,
