@@ -1,8 +1,9 @@
 r"""Evidence that a difference of rates exceeds a limit, which may be looked at after every batch.
 
-Rows of a pair of groups are collected into small blocks. The difference D of the rates of a block
-is nearly normal with a variance v that is known from earlier blocks. With :math:`A = \sum D / v`
-and :math:`I = \sum 1 / v` over the blocks since some start, and :math:`S = A - limit \cdot I`,
+Rows of a pair of groups are collected into small blocks, each with a difference D of the rates. Its
+weight w is 1 over the variance that earlier blocks lead to expect; v is the variance of D judged
+with this block as well. With :math:`A = \sum w D`, :math:`W = \sum w` and :math:`I = \sum w^2 v`
+over the blocks since some start, and :math:`S = A - limit \cdot W`,
 
 .. math:: \exp\Big(\theta S - \frac{\theta^2 I}{2}\Big)
 
@@ -13,9 +14,15 @@ bet on the one that the difference had before the start. A weighted mean of such
 numbers over many starts exceeds 1 / alpha with probability alpha at most, however often it is
 looked at. Starts at every batch find a change soon after it happened.
 
-If the limit is on the change against a reference, D is compared with the difference A' / I' of the
-blocks before the start: then :math:`J = I I' / (I + I')` and :math:`J (A / I - A' / I')` stand for
-I and A. That is the likelihood of all differences from the reference, so it may be looked at alike.
+A weight must not know its block: one of few rows without a hit would seem both extreme and sure. A
+third of v is the spread within the block, and two thirds are what all blocks lead to expect: then
+the skewness of rare hits cancels (as in Delyon, 2009, Exponential inequalities for sums of weakly
+dependent variables).
+
+If the limit is on the change against a reference, D is compared with A' / W' of the blocks before
+the start. Then J stands for W and I, and :math:`J (A / W - A' / W')` for A, where 1 / J is the
+variance of that change. That is the likelihood of all differences from the reference, so it may be
+looked at alike.
 """
 
 from __future__ import annotations
@@ -39,6 +46,8 @@ _ON_LIMIT, _SPREAD = 0.9, 2.0
 _LEANING = 0.8
 # Earlier blocks count this much less with each new one, in the variance.
 _DECAY = 0.9
+# Share of the block itself in the variance of its difference.
+_OWN = 1 / 3
 
 
 def start_weights(starts: IntArray, horizon: int) -> FloatArray:
@@ -71,11 +80,10 @@ class Windows:
     reference: int | None = None
     # (n_starts,): number of the batch that each start came before
     starts: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    # (n_starts, n_pairs): A and I
-    weighted: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    information: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    # (n_starts, 2, n_pairs): A and I of the reference: of the blocks before each start
-    before: FloatArray = field(default_factory=lambda: np.empty((0, 2, 0)))
+    # (n_starts, 3, n_pairs): A, W and I
+    sums: FloatArray = field(default_factory=lambda: np.empty((0, 3, 0)))
+    # (n_starts, 3, n_pairs): those of the reference, the blocks before each start
+    before: FloatArray = field(default_factory=lambda: np.empty((0, 3, 0)))
     # (n_starts, n_pairs): share that is bet on the first group of a pair to have the higher rate
     leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     # (n_pairs, 2, 2): successes and rows of both groups that are not yet in a block
@@ -85,34 +93,30 @@ class Windows:
 
     def __post_init__(self) -> None:
         if not self.waiting.size:
-            self.weighted = np.empty((0, self.n_pairs))
-            self.information = np.empty((0, self.n_pairs))
-            self.before = np.empty((0, 2, self.n_pairs))
+            self.sums = self.before = np.empty((0, 3, self.n_pairs))
             self.leaning = np.empty((0, self.n_pairs))
             self.waiting = np.zeros((self.n_pairs, 2, 2))
             self.known = np.zeros((self.n_pairs, 2, 2))
 
     def start(self, number: int) -> None:
         """Add a start before batch ``number``; the oldest but the first is forgotten."""
-        nothing = np.zeros((1, self.n_pairs))
-        earlier = np.zeros((1, 2, self.n_pairs))
+        nothing = np.zeros((1, 3, self.n_pairs))
+        earlier = nothing
         if self.reference is not None:
             at = np.flatnonzero(self.starts == number - self.reference)
             if at.size:
-                earlier[0] = self.weighted[at[0]], self.information[at[0]]
+                earlier = self.sums[at]
         self.before = np.concatenate([self.before, earlier])
         likely = np.full((1, self.n_pairs), 0.5)
         if self.reference is None and self.starts.size:
-            z = self.weighted[0] / np.sqrt(np.maximum(self.information[0], 1e-300))
+            z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], 1e-300))
             likely[0] = special.ndtr(z)
         self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
         self.starts = np.append(self.starts, number)
-        self.weighted = np.concatenate([self.weighted, nothing])
-        self.information = np.concatenate([self.information, nothing])
+        self.sums = np.concatenate([self.sums, nothing])
         if self.starts.size > self.horizon + 1:
             kept = np.delete(np.arange(self.starts.size), 1)
-            self.starts = self.starts[kept]
-            self.weighted, self.information = self.weighted[kept], self.information[kept]
+            self.starts, self.sums = self.starts[kept], self.sums[kept]
             self.before, self.leaning = self.before[kept], self.leaning[kept]
 
     def add(self, counts: FloatArray, min_rows: int) -> None:
@@ -121,32 +125,27 @@ class Windows:
         full = np.flatnonzero(self.waiting[:, :, 1].min(axis=1) >= min_rows)
         if not full.size:
             return
-        block = self.waiting[full]
-        rates = block[:, :, 0] / block[:, :, 1]
-        # Rates that the variance is made of: of this block and of earlier ones, whichever vary
-        # more, so that a change of all rates is not taken for one of their difference.
-        near = (block[:, :, 0] + 0.5) / (block[:, :, 1] + 1)
-        pooled = (self.known[full, :, 0] + block[:, :, 0] + 0.5) / (
-            self.known[full, :, 1] + block[:, :, 1] + 1
-        )
-        spread = np.maximum(pooled * (1 - pooled), 0.9 * near * (1 - near))
-        variance = (spread / block[:, :, 1]).sum(axis=1)
-        difference = rates[:, 0] - rates[:, 1]
-        self.weighted[:, full] += difference / variance
-        self.information[:, full] += 1 / variance
-        self.known[full] = _DECAY * self.known[full] + block
+        block, earlier = self.waiting[full], self.known[full]
+        hits, rows = block[:, :, 0], block[:, :, 1]
+        weight = 1 / (_spread(earlier) / rows).sum(axis=1)
+        spread = (1 - _OWN) * _spread(earlier + block) + _OWN * _spread(block)
+        rates = hits / rows
+        self.sums[:, 0, full] += weight * (rates[:, 0] - rates[:, 1])
+        self.sums[:, 1, full] += weight
+        self.sums[:, 2, full] += weight**2 * (spread / rows).sum(axis=1)
+        self.known[full] = _DECAY * earlier + block
         self.waiting[full] = 0.0
 
-    def compared(self) -> tuple[FloatArray, FloatArray]:
-        """Return A and I of what is limited: the difference, or its change from the reference."""
+    def compared(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return A, W and I of what is limited: the difference, or its change."""
+        weighted, weight, information = self.sums.transpose(1, 0, 2)
         if self.reference is None:
-            return self.weighted, self.information
-        weighted, information = self.before[:, 0], self.before[:, 1]
-        total = np.maximum(self.information + information, 1e-300)
-        return (
-            (self.weighted * information - weighted * self.information) / total,
-            self.information * information / total,
-        )
+            return weighted, weight, information
+        old, old_weight, old_information = self.before.transpose(1, 0, 2)
+        variance = _quotient(information, weight**2) + _quotient(old_information, old_weight**2)
+        precision = np.where(weight * old_weight > 0, _quotient(np.ones(1), variance), 0.0)
+        change = _quotient(weighted, weight) - _quotient(old, old_weight)
+        return precision * change, precision, precision
 
     def log_bets(self, limits: float | FloatArray, pairs: IntArray) -> FloatArray:
         """Return the log of what was won for each direction, start and pair, if it is the only one.
@@ -154,12 +153,12 @@ class Windows:
         The shape is (2, n_starts, n_pairs). Each pair may have its limit.
         """
         limit = np.broadcast_to(limits, self.n_pairs)[pairs]
-        weighted, information = (one[:, pairs] for one in self.compared())
+        weighted, weight, information = (one[:, pairs] for one in self.compared())
         share, leaning = start_weights(self.starts, self.horizon)[:, None], self.leaning[:, pairs]
         return np.stack(
             [
                 np.log(share * part)
-                + log_evidence(sign * weighted - limit * information, information, limit)
+                + log_evidence(sign * weighted - limit * weight, information, limit)
                 for sign, part in ((1.0, leaning), (-1.0, 1 - leaning))
             ]
         )
@@ -172,24 +171,22 @@ class Windows:
 
     def estimate(self, start: int, pair: int) -> tuple[float, float]:
         """Return the difference since a start, or its change, and its standard error."""
-        weighted, information = (float(one[start, pair]) for one in self.compared())
-        if information <= 0:
+        weighted, weight, information = (float(one[start, pair]) for one in self.compared())
+        if weight <= 0:
             return np.nan, np.nan
-        return weighted / information, information**-0.5
+        return weighted / weight, np.sqrt(information) / weight
 
     def merged(self, other: Windows) -> Windows:
         """Return the sums over the rows of both, which were watched side by side."""
         starts = np.union1d(self.starts, other.starts)
         made = Windows(self.n_pairs, self.horizon, self.reference)
         made.starts = starts
-        made.weighted, made.information = np.zeros((2, starts.size, self.n_pairs))
-        made.before = np.zeros((starts.size, 2, self.n_pairs))
+        made.sums, made.before = np.zeros((2, starts.size, 3, self.n_pairs))
         made.leaning = np.zeros((starts.size, self.n_pairs))
         of_each = np.zeros((starts.size, 1))
         for one in (self, other):
             at = np.searchsorted(starts, one.starts)
-            made.weighted[at] += one.weighted
-            made.information[at] += one.information
+            made.sums[at] += one.sums
             made.before[at] += one.before
             made.leaning[at] += one.leaning
             of_each[at] += 1
@@ -201,26 +198,23 @@ class Windows:
         """Return the sums since other starts: each in the place of one, or behind the last one."""
         more = replace(self, horizon=self.horizon + 1)  # so that no start is forgotten
         more.start(int(self.starts.max(initial=-1)) + 1)
-        weighted, information = more.weighted[places], more.information[places]
-        before = more.before[places]
+        sums, before = more.sums[places], more.before[places]
         if self.reference is not None:
             # What came between two starts is what came since one but not since the other.
             earlier = np.searchsorted(numbers, numbers - self.reference)
             here = np.flatnonzero(numbers[earlier] == numbers - self.reference)
-            for part, sums in enumerate((weighted, information)):
-                before[here, part] = sums[earlier[here]] - sums[here]
+            before[here] = sums[earlier[here]] - sums[here]
         return replace(
             self,
             starts=numbers,
-            weighted=weighted,
-            information=information,
+            sums=sums,
             before=before,
             leaning=more.leaning[places],
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        names = ("starts", "weighted", "information", "before", "leaning", "waiting", "known")
+        names = ("starts", "sums", "before", "leaning", "waiting", "known")
         return {name: getattr(self, name).tolist() for name in names}
 
     @classmethod
@@ -228,20 +222,40 @@ class Windows:
         cls, given: dict[str, Any], n_pairs: int, horizon: int, reference: int | None
     ) -> Windows:
         """Return what was stored."""
-        shape = (-1, n_pairs)
-        nothing = np.zeros((len(given["starts"]), 2, n_pairs))  # of a text without a reference
+        if "sums" not in given:
+            given = _with_sums(given, n_pairs)
         return cls(
             n_pairs,
             horizon,
             reference,
             np.asarray(given["starts"], np.int64),
-            np.asarray(given["weighted"], np.float64).reshape(shape),
-            np.asarray(given["information"], np.float64).reshape(shape),
-            np.asarray(given.get("before", nothing), np.float64).reshape(-1, 2, n_pairs),
-            np.asarray(given.get("leaning", nothing[:, 0] + 0.5), np.float64).reshape(shape),
+            np.asarray(given["sums"], np.float64).reshape(-1, 3, n_pairs),
+            np.asarray(given["before"], np.float64).reshape(-1, 3, n_pairs),
+            np.asarray(given["leaning"], np.float64).reshape(-1, n_pairs),
             np.asarray(given["waiting"], np.float64).reshape(-1, 2, 2),
             np.asarray(given["known"], np.float64).reshape(-1, 2, 2),
         )
+
+
+def _with_sums(given: dict[str, Any], n_pairs: int) -> dict[str, Any]:
+    """Return a text of earlier versions, where W was I, with the sums of this one."""
+    nothing = np.zeros((len(given["starts"]), 2, n_pairs))
+    before = np.asarray(given.get("before", nothing)).reshape(nothing.shape)
+    sums = np.stack([given["weighted"], given["information"]], axis=1).reshape(nothing.shape)
+    leaning = given.get("leaning", nothing[:, 0] + 0.5)
+    both = {"sums": sums[:, [0, 1, 1]], "before": before[:, [0, 1, 1]], "leaning": leaning}
+    return given | both
+
+
+def _spread(counts: FloatArray) -> FloatArray:
+    """Return p (1 - p) of successes and rows, shape (n, 2, 2): of each group, never 0."""
+    rates = (counts[:, :, 0] + 0.5) / (counts[:, :, 1] + 1)
+    return rates * (1 - rates)
+
+
+def _quotient(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return above / below, and 0 where there is nothing."""
+    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
 
 
 def aligned(

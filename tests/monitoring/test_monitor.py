@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows, log_evidence, start_weights
@@ -74,6 +74,59 @@ def test_false_alarms_at_the_limit_are_rare():
             is_alarm |= windows.log_total(0.05)[0] >= np.log(20)
         n_alarms += is_alarm
     assert n_alarms <= 6  # more happen in 1 of 200 such tests at a rate of 5 %
+
+
+def side_by_side(rates, sizes, limit, n_batches, min_rows, n_streams=200):
+    """Streams of two groups, as the pairs of one object: share of alarms, and the windows."""
+    rng, windows, is_alarm = np.random.default_rng(0), Windows(n_streams, 50), False
+    pairs = np.arange(n_streams)
+    for number in range(n_batches):
+        windows.start(number)
+        of_first = rng.binomial(sum(sizes), sizes[0] / sum(sizes), n_streams)
+        n = np.stack([of_first, sum(sizes) - of_first], axis=1)
+        windows.add(np.stack([rng.binomial(n, rates), n], axis=2).astype(float), min_rows)
+        if number % 20 == 19:
+            evidence = special.logsumexp(windows.log_bets(limit, pairs), axis=(0, 1))
+            is_alarm |= evidence >= np.log(20)
+    return np.mean(is_alarm), windows
+
+
+@pytest.mark.parametrize(
+    ("rates", "sizes", "limit", "n_batches", "min_rows"),
+    [
+        ((0.005, 0.015), (55, 945), 0.01, 1000, 50),
+        ((0.015, 0.005), (55, 945), 0.01, 600, 50),
+        ((0.99, 0.94), (55, 945), 0.05, 600, 50),
+        ((0.05, 0.1), (10, 90), 0.05, 600, 10),
+        ((0.9, 0.7), (10, 90), 0.2, 400, 2),
+    ],
+)
+def test_false_alarms_are_rare_in_small_groups(rates, sizes, limit, n_batches, min_rows):
+    """Rates near 0 or 1 of a few rows a batch, at the limit; and the mean of S is 0 there."""
+    share, windows = side_by_side(rates, sizes, limit, n_batches, min_rows)
+    assert share <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+    weighted, weight, information = windows.sums[0]
+    z = (np.sign(rates[0] - rates[1]) * weighted - limit * weight) / np.sqrt(information)
+    assert abs(z.mean()) < 4 / np.sqrt(z.size)
+    assert z.std() < 1.1
+
+
+def test_the_estimate_is_the_mean_difference():
+    weighted, weight, information = side_by_side((0.3, 0.2), (200, 300), 0.05, 100, 50)[1].sums[0]
+    difference, error = weighted / weight, np.sqrt(information) / weight
+    assert difference.mean() == pytest.approx(0.1, abs=4 * error.mean() / np.sqrt(error.size))
+    assert error.mean() == pytest.approx(np.sqrt((0.21 / 200 + 0.16 / 300) / 100), rel=0.02)
+
+
+def test_a_text_of_earlier_versions_is_read():
+    """It has A and I, with weights of 1 over the variance."""
+    given = {"starts": [0], "weighted": [[12.0]], "information": [[200.0]]}
+    given |= {"waiting": [[[1, 3], [0, 4]]], "known": [[[9, 30], [12, 60]]]}
+    windows = Windows.from_dict(given, 1, 100, None)
+    expected = log_evidence(np.array([12.0, -12.0]) - 0.05 * 200, np.array([200.0]), 0.05)
+    expected += np.log(0.5 * start_weights(np.array([0]), 100))
+    assert windows.log_bets(0.05, np.array([0])).ravel() == pytest.approx(expected)
+    assert windows.estimate(0, 0) == pytest.approx((12 / 200, 200**-0.5))
 
 
 def test_a_change_of_all_rates_is_no_alarm():
