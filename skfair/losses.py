@@ -53,7 +53,7 @@ class Loss(ABC):
     gives_probabilities: ClassVar[bool] = False
     is_convex: ClassVar[bool] = True  # whether the loss is convex in the score
     is_quadratic: ClassVar[bool] = False  # whether it is a quadratic function of the score
-    # No second derivative is larger: first-order solvers take their step from it
+    # No second derivative is larger. Tests compare it with the curvature; no solver reads it
     max_curvature: float
 
     @abstractmethod
@@ -213,7 +213,33 @@ def make_loss(loss: Any, task: str) -> Loss:
     if task not in made.tasks:
         fitting = [name for name in LOSSES if task in LOSSES[name].tasks]
         raise ValueError(f"loss={loss!r} is not for {task}. Choose one of {', '.join(fitting)}.")
+    _check_parts(made, is_finite=task == "classification")  # else targets may be out of its range
     return made
+
+
+def _check_parts(loss: Loss, *, is_finite: bool) -> None:
+    """Raise if a loss does not return what solvers read: they would end in an error of numpy."""
+    scores, targets = np.array([-0.7, 0.4, 0.7, -0.4]), np.array([-1.0, -1.0, 1.0, 1.0])
+    name = type(loss).__name__
+    with np.errstate(all="ignore"):
+        parts = loss.parts(scores, targets)
+        if not isinstance(parts, RowParts):
+            raise TypeError(
+                f"{name}.parts must return skfair.losses.RowParts(value, slope, curvature), got "
+                f"{type(parts).__name__}."
+            )
+        exact = loss.exact(scores, targets)
+    for part, values in (*parts._asdict().items(), ("exact", exact)):
+        if np.shape(values) != scores.shape:
+            raise ValueError(
+                f"{name} returns a {part} of shape {np.shape(values)} for scores of shape "
+                f"{scores.shape}. Return one number for each score."
+            )
+        if is_finite and not np.isfinite(values).all():
+            raise ValueError(
+                f"{name} returns a {part} that is not finite: {np.asarray(values).tolist()} for "
+                f"scores {scores.tolist()} and targets {targets.tolist()}."
+            )
 
 
 def gives_probabilities(loss: object) -> bool:

@@ -12,6 +12,7 @@ from skfair.losses import (
     LOSSES,
     Hinge,
     LogLoss,
+    Loss,
     RowParts,
     SmoothErrors,
     SquaredError,
@@ -20,6 +21,7 @@ from skfair.losses import (
     sigmoid,
 )
 from skfair.metrics import loss_parity_difference
+from skfair.regression import ConstrainedERMRegressor
 from tests.naive import erm as naive
 from tests.small_problems import task_of
 
@@ -349,3 +351,42 @@ def test_sigmoid_is_that_of_scipy_and_overflows_nowhere():
     with np.errstate(all="raise", under="ignore"):
         found = sigmoid(scores)
     assert found == pytest.approx(expit(scores), rel=1e-14, abs=1e-300)
+
+
+def own_loss(answer):
+    class Own(Loss):
+        def parts(self, scores, targets):
+            return answer(scores, targets)
+
+    return Own()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (lambda z, t: (z, t, t), TypeError, "Own.parts must return .*RowParts.*got tuple"),
+        (lambda z, t: RowParts(1.0, t, t), ValueError, r"a value of shape \(\) for scores"),
+        (lambda z, t: RowParts(t, t[:1], t), ValueError, r"a slope of shape \(1,\)"),
+        (lambda z, t: RowParts(t, t, t * np.nan), ValueError, "a curvature that is not finite"),
+    ],
+)
+def test_a_loss_of_ones_own_that_answers_wrongly_is_named(answer, error, said):
+    X, y = np.arange(80.0)[:, None], np.tile([0, 1], 40)
+    model = ConstrainedERMClassifier(loss=own_loss(answer))
+    with pytest.raises(error, match=said):
+        model.fit(X, y, sensitive_features=np.repeat(["f", "m"], 40))
+
+
+def test_targets_of_regression_may_be_out_of_the_range_of_a_probe():
+    """Poisson deviance: its logarithm of the target is there for counts only."""
+
+    class Deviance(Loss):
+        tasks = frozenset({"regression"})
+
+        def parts(self, scores, targets):
+            mean = np.exp(scores)
+            return RowParts(mean - targets * (1 + scores - np.log(targets)), mean - targets, mean)
+
+    X, y = np.linspace(0, 1, 80)[:, None], np.tile([1, 2, 3, 4], 20)
+    model = ConstrainedERMRegressor("mean_score_parity", 0.01, loss=Deviance())
+    assert model.fit(X, y, sensitive_features=["f", "m"] * 40).train_disparity_ <= 0.01 + 1e-9
