@@ -1,9 +1,10 @@
 """The same as :mod:`skfair.metrics.evidence` for metrics of scores.
 
 Distributions differ by the limit or more if they do so at some threshold, so each threshold is
-tested, and the largest p-value counts. It costs nothing to have many of them. Areas under curves
-have the normal approximation of DeLong, DeLong and Clarke-Pearson (1988), means the test of Welch
-(1947), whose degrees of freedom allow for groups of few rows.
+tested, and the largest p-value counts. It costs nothing to have many of them. An area under a curve
+is tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
+(1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
+Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.metrics.two_rates import melded, score
+from skfair.metrics.two_rates import both_ways, largest_rate, melded, pair_test, score
 from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
@@ -28,12 +29,19 @@ _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
-class _Estimate(NamedTuple):
-    """An estimate that is nearly normal."""
+class _Means(NamedTuple):
+    """A difference of means."""
 
     value: float
     variance: float
-    freedom: float = np.inf  # degrees of freedom of the variance
+    freedom: float  # degrees of freedom of the variance; inf if both sides are constant
+
+
+class _Area(NamedTuple):
+    """An area under a curve, and the number of rows of a rate that is as uncertain."""
+
+    value: float
+    size: float
 
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
@@ -62,16 +70,39 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
             lambda limit: np.array([one.p_value(limit) for one in found]),
             "melded",
         )
-    estimates = [_ESTIMATES[name](members[i], members[j]) for i, j in pairs]
-    value = np.array([one.value for one in estimates])
-    error = np.sqrt([max(one.variance, 1e-300) for one in estimates])
-    freedom = np.array([one.freedom for one in estimates])
+    if name in _AREAS:
+        areas = [_AREAS[name](members[i], members[j]) for i, j in pairs]
+        return _of_areas(columns, np.array(areas).reshape(-1, 2, 2), is_single=name in _SINGLE)
+    return _of_means(columns, [_means(members[i], members[j]) for i, j in pairs])
+
+
+def _of_means(columns: dict[str, Any], found: list[_Means]) -> Evidence:
+    """Return the evidence on differences of means."""
+    value, variance, freedom = np.array(found, np.float64).reshape(-1, 3).T
+    error = np.sqrt(np.maximum(variance, 1e-300))
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
         return np.where(np.isfinite(freedom), stats.t.cdf(z, freedom), stats.norm.cdf(z))
 
     return Evidence(columns, np.abs(value), p_values, "score")
+
+
+def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) -> Evidence:
+    """Return the evidence on pairs of areas and their sizes; or on the first one against a half."""
+    (a1, n1), (a0, n0) = areas[:, 0].T, areas[:, 1].T
+    k1, k0 = a1 * n1, a0 * n0
+
+    def p_values(limit: float) -> FloatArray:
+        if limit > (0.5 if is_single else 1.0):
+            return np.zeros(n1.size)
+        if is_single:
+            edge = 0.5 + limit
+            return np.maximum(largest_rate(k1, n1, edge), largest_rate(n1 - k1, n1, edge))
+        return both_ways(pair_test("melded", "difference"), k1, n1, k0, n0, limit)
+
+    measured = np.abs(a1 - (0.5 if is_single else a0))
+    return Evidence(columns, measured, p_values, "melded")
 
 
 def _members(
@@ -97,50 +128,49 @@ def _members(
     return found
 
 
-def _win_rate(winners: FloatArray, losers: FloatArray) -> _Estimate:
-    """Return P(winner > loser), ties counted half, and its variance (DeLong)."""
+def _area(winners: FloatArray, losers: FloatArray) -> _Area:
+    """Return P(winner > loser), ties counted half; its variance is that of DeLong."""
     n, m = winners.size, losers.size
     ranks = stats.rankdata(np.concatenate([winners, losers]))
     over = (ranks[:n] - stats.rankdata(winners)) / m
     under = 1 - (ranks[n:] - stats.rankdata(losers)) / n
-    # At least the variance of half a pair, so that a perfect order is not taken as certain.
+    value = float(over.mean())
     variance = float(over.var(ddof=1) / n + under.var(ddof=1) / m)
-    return _Estimate(float(over.mean()), max(variance, 0.25 / (n * m)))
+    # What Hanley and McNeil's variance says near 1, where few pairs or none are in wrong order.
+    most = 4 * n * m / (n + m + 2)
+    return _Area(value, min(value * (1 - value) / variance, most) if variance > 0 else most)
 
 
-def _difference(one: _Estimate, other: _Estimate) -> _Estimate:
-    return _Estimate(one.value - other.value, one.variance + other.variance)
+def _group_auc(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
+    area = _area(first[0], second[0])
+    return area, area
 
 
-def _group_auc(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
-    return _difference(_win_rate(first[0], second[0]), _Estimate(0.5, 0.0))
+def _across(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
+    return _area(first[1], second[0]), _area(second[1], first[0])
 
 
-def _across(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
-    return _difference(_win_rate(first[1], second[0]), _win_rate(second[1], first[0]))
+def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[_Area, ...]:
+    return _area(first[1], first[0]), _area(second[1], second[0])
 
 
-def _within(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
-    return _difference(_win_rate(first[1], first[0]), _win_rate(second[1], second[0]))
-
-
-def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Estimate:
+def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Means:
     parts = [(side.var(ddof=1) / side.size, side.size - 1) for side in (first[0], second[0])]
     variance = sum(part for part, _ in parts)
     squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
     freedom = 1 / squares if squares else np.inf  # inf: both are constant
-    return _Estimate(float(first[0].mean() - second[0].mean()), float(variance), float(freedom))
+    return _Means(float(first[0].mean() - second[0].mean()), float(variance), float(freedom))
 
 
-_ESTIMATES: dict[str, Callable[..., _Estimate]] = {
+_AREAS: dict[str, Callable[..., tuple[_Area, ...]]] = {
     "group_auc_gap": _group_auc,
     "inter_group_pairwise_gap": _across,
     "intra_group_pairwise_gap": _within,
-    "mean_score_difference": _means,
 }
+_SINGLE = {"group_auc_gap"}  # one area, compared with a half
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
 _DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap"}
-SCORE_METRICS = (*_DISTRIBUTIONS, *_ESTIMATES)
+SCORE_METRICS = (*_DISTRIBUTIONS, *_AREAS, "mean_score_difference")
 
 
 class _Curves(NamedTuple):

@@ -379,6 +379,82 @@ def _partial_gap(shift, low, high):
     return np.abs(share[0] - share[1]).max()
 
 
+def area(shift):
+    return stats.norm.cdf(shift / np.sqrt(2))
+
+
+def classes(rng, shifts, n_positive, n_negative):
+    """Normal scores of two groups; positives are a shift above the negatives of their group."""
+    sizes = np.ravel(np.stack([n_positive, n_negative], axis=1))
+    y, sex = np.repeat([1, 0, 1, 0], sizes), np.repeat([0, 0, 1, 1], sizes)
+    return y, rng.normal(size=y.size) + y * np.take(shifts, sex), sex
+
+
+@pytest.mark.parametrize(
+    ("shifts", "n_positive", "n_negative"),
+    [
+        ((2.0, 3.5), (12, 80), (48, 320)),
+        ((1.0, 2.5), (12, 80), (48, 320)),
+        ((3.5, 2.0), (12, 80), (48, 320)),
+        ((2.0, 2.6), (30, 30), (300, 300)),
+        ((2.0, 3.0), (5, 30), (5, 30)),
+    ],
+)
+def test_areas_near_1_keep_their_size(shifts, n_positive, n_negative):
+    """Taken as normal with DeLong's variance, areas misled in up to 18 % of samples."""
+    rng, n_draws = np.random.default_rng(0), 250
+    limit = abs(area(shifts[0]) - area(shifts[1]))
+    n_wrong = 0
+    for _ in range(n_draws):
+        y, scores, sex = classes(rng, shifts, n_positive, n_negative)
+        n_wrong += disparity_test(
+            "intra_group_pairwise_gap", y, scores, sensitive_features=sex, max_disparity=limit
+        ).is_within
+    assert n_wrong / n_draws <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / n_draws)
+
+
+@pytest.mark.parametrize("shift", [0.4, 2.0, 3.0])
+def test_an_area_of_two_groups_keeps_its_size(shift):
+    rng, n_draws, n_wrong = np.random.default_rng(0), 400, 0
+    sex = np.repeat([0, 1], [12, 60])
+    for _ in range(n_draws):
+        n_wrong += disparity_test(
+            "group_auc_gap",
+            None,
+            rng.normal(size=72) + shift * sex,
+            sensitive_features=sex,
+            max_disparity=area(shift) - 0.5,
+        ).is_within
+    assert n_wrong / n_draws <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / n_draws)
+
+
+def test_areas_of_many_rows_are_nearly_normal():
+    """With DeLong's variance, computed here from all pairs."""
+    y, scores, sex = classes(np.random.default_rng(0), (0.8, 1.0), (800, 700), (900, 1000))
+    value, variance = 0.0, 0.0
+    for group, sign in ((0, 1), (1, -1)):
+        own = sex == group
+        above = scores[own & (y == 1)][:, None] > scores[own & (y == 0)]
+        value += sign * above.mean()
+        variance += sum(above.mean(axis=k).var(ddof=1) / above.shape[1 - k] for k in (0, 1))
+    for limit in (0.07, 0.08, 0.1):
+        found = disparity_test(
+            "intra_group_pairwise_gap", y, scores, sensitive_features=sex, max_disparity=limit
+        )
+        assert found.statistic == pytest.approx(abs(value))
+        normal = stats.norm.cdf((abs(value) - limit) / np.sqrt(variance))
+        assert found.p_value == pytest.approx(normal, abs=0.01)
+
+
+def test_groups_in_perfect_order_are_no_proof_of_a_small_gap():
+    """One of two groups has an area of 1; with few rows that says little about the other."""
+    y, sex = np.tile([0, 1], 12), np.repeat([0, 1], 12)
+    given = {"sensitive_features": sex}
+    assert 0.2 < disparity_upper_bound("intra_group_pairwise_gap", y, y * 1.0, **given) < 0.8
+    assert disparity_upper_bound("group_auc_gap", y, sex * 1.0, **given) == pytest.approx(0.5)
+    assert disparity_test("group_auc_gap", y, sex, max_disparity=0.6, **given).is_within
+
+
 @pytest.mark.parametrize("sizes", [(2, 200), (3, 3), (5, 40)])
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_means_of_few_rows_have_the_test_of_welch(sizes, scale):
