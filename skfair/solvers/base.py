@@ -33,6 +33,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import Callback, FloatArray, Seed
+from skfair.exceptions import SolverError
 from skfair.problems.protocol import Evaluation, Offer, Problem
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.history import History
@@ -267,6 +268,11 @@ class IterativeSolver(Solver, Generic[P]):
         first = problem.evaluate(begin)
         before, first_objective = problem.violation(first), first.objective
         del first
+        if np.isnan(before) or np.isnan(first_objective):
+            raise SolverError(
+                "The objective or a constraint is NaN at the start. Look for NaN in what a loss, a "
+                "rule or a score model of your own returns (skfair.models.check_score_model)."
+            )
         for step in self.steps(
             cast(P, problem),
             start,

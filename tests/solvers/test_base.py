@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from skfair.exceptions import SolverError
 from skfair.problems.base import TwoSidedProblem
 from skfair.solvers import Answer, IterativeSolver, Step, check_needs
 from skfair.solvers.base import Average, Best
@@ -170,3 +171,9 @@ def test_a_feasible_start_is_not_given_away(points, expected):
     found = Walk(points=points, ends={1: "converged"}).solve(Line(), np.array(points[:1]))
     assert found.theta == expected
     assert found.status == ("converged" if expected == points[1] else "max_iter")
+
+
+def test_a_start_of_nan_is_an_error():
+    """A loss or a score model of one's own that returned NaN was "fitted", as converged."""
+    with pytest.raises(SolverError, match="NaN at the start"):
+        Walk(points=(np.nan, 2.0), ends={1: "converged"}).solve(Line(), np.array([np.nan]))

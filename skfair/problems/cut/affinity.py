@@ -53,7 +53,21 @@ class Affinity(ABC):
                 "features. If it holds the weights between the rows, use affinity='precomputed'.",
                 UserWarning,
             )
-        return self.weigh(X, dtype=dtype, rng=rng)
+        weights = self.weigh(X, dtype=dtype, rng=rng)
+        name = type(self).__name__
+        if not isinstance(weights, Weights):
+            raise TypeError(
+                f"{name}.weigh must return weights, such as DenseWeights(matrix), got "
+                f"{type(weights).__name__}."
+            )
+        if weights.n_samples != X.shape[0]:
+            raise ValueError(
+                f"{name}.weigh returned weights of {weights.n_samples} rows, but X has "
+                f"{X.shape[0]}."
+            )
+        if np.isnan(weights.degrees).any():
+            raise ValueError(f"{name}.weigh returned weights of which some are NaN.")
+        return weights
 
 
 # A function of two rows.

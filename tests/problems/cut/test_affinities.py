@@ -17,6 +17,8 @@ from skfair.problems.cut.affinities.landmarks import (
     NystroemFactor,
     choose_landmarks,
 )
+from skfair.problems.cut.affinity import Affinity
+from skfair.problems.cut.weights import DenseWeights
 from tests.python_kernels import as_python
 
 
@@ -115,3 +117,21 @@ def test_landmarks_are_distinct_and_few():
     assert choose_landmarks(X[:5], 7, rng).shape == (5, 2)
     assert choose_landmarks(np.repeat(X[:3], 50, axis=0), 7, rng).shape[0] <= 7
     assert isinstance(LandmarkFactor(X[:3], 9, 1.0, "float32").fit(X), sparse.csr_array)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (lambda n: np.ones((n, n)), TypeError, "Own.weigh must return weights.* got ndarray"),
+        (lambda n: DenseWeights(np.ones((3, 3))), ValueError, "of 3 rows, but X has 40"),
+        (lambda n: DenseWeights(np.full((n, n), np.nan)), ValueError, "some are NaN"),
+    ],
+)
+def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, said):
+    class Own(Affinity):
+        def weigh(self, X, *, dtype, rng):
+            return answer(X.shape[0])
+
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(error, match=said):
+        Own().build(X, dtype=np.float64, rng=np.random.RandomState(0))
