@@ -34,7 +34,7 @@ from skfair.estimators.decisions import (
     report,
 )
 from skfair.estimators.erm_problem import active_rules
-from skfair.estimators.inner_scores import as_rows
+from skfair.estimators.inner_scores import as_rows, known_folds
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -71,9 +71,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
     cv : int, splitter, iterable, "auto" or "prefit", default="auto"
-        The folds. "auto" means 5, or 10 with ``confidence`` and fewer than 3000 rows: of few rows
-        the more accurate decisions. "prefit" takes a fitted ``estimator`` as it is: pass rows it
-        has not seen.
+        The folds; splitters of :mod:`skfair.model_selection` get the groups. "auto" means 5, or 10
+        with ``confidence`` and fewer than 3000 rows: of few rows the more accurate decisions.
+        "prefit" takes a fitted ``estimator`` as it is: pass rows it has not seen.
     method : {"auto", "prices", "windows"}, default="auto"
         "windows" finds exact thresholds for two classes and known groups; "prices" works always.
     min_rate : float, "as before" or dict, default=None
@@ -269,6 +269,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rows = self._labelled(data)
         params = self._inner_params(data, fit_params, others)
+        folds = known_folds(self._folds(rows), X, data.y, data.groups)
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._within_strata(X, control_features, rows, rules)
@@ -276,20 +277,20 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         if self.confidence is not None and fair:
             if self.refit_with_prices:
                 raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
-            attributes, predicted = self._certify(data, rows, fair, worth, params)
+            attributes, predicted = self._certify(data, rows, fair, worth, params, folds)
             self.__dict__.update(attributes)
             self._worth = worth
             self.price_of_fairness_ = unit * attributes["price_of_fairness_"]
             self.train_predictions_ = self.classes_[predicted]
             return self
-        chances = self._cross_fit(data, rows, params)
+        chances = self._cross_fit(data, rows, params, folds)
         before = free_decisions(chances @ worth)
         limits = class_limits(rules, rows, self.min_rate, self.selection_rate, before)
         judge = Judge([*fair, *limits], rows.codes, rows.weights, worth)
         self._group_models = self._fit_group_models(data, rows, judge, before)
         chosen = self._choose(judge, rows, data.groups, chances)
         if self._is_refit_asked(chosen):
-            chosen = self._refit(judge, rows, data, params, chosen)
+            chosen = self._refit(judge, rows, data, params, folds, chosen)
         shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
         self.prices_, self._worth = chosen.prices.reshape(shape), worth
         self.tie_weight_ = chosen.tie_weight

@@ -41,6 +41,7 @@ from skfair.estimators.inner_scores import (
     as_rows,
     cross_fitted_scores,
     fitted,
+    known_folds,
     scores_of,
 )
 from skfair.estimators.partial_prediction import PartialPrediction
@@ -94,7 +95,7 @@ class PartialParityCalibrator(
         the bound hold for its own training scores. Estimators that fit their training data closely
         (forests, boosted trees) give other scores to new rows, and maps that were learned on the
         training scores do not keep the bound there. A ``FrozenEstimator`` is never fitted, so its
-        own scores are used.
+        own scores are used. Splitters of :mod:`skfair.model_selection` get the groups.
     response_method : {"auto", "decision_function", "predict_proba"}, default="auto"
         Where scores come from; probabilities become log-odds.
     threshold : float or "accuracy", default=0.0
@@ -273,7 +274,7 @@ class PartialParityCalibrator(
                 data.X,
                 data.y,
                 row_params,
-                cv=self.cv,
+                cv=known_folds(self.cv, X, data.y, data.groups),
                 n_jobs=self.n_jobs,
                 response_method=self.response_method,
                 pos_label=self.classes_[1],

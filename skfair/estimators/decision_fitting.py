@@ -127,7 +127,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         return {}
 
     def _cross_fit(
-        self, data: TrainingData, rows: LabelledRows, params: dict[str, Any]
+        self, data: TrainingData, rows: LabelledRows, params: dict[str, Any], folds: Any
     ) -> FloatArray:
         """Fit the models and return the probabilities of the training rows."""
         inner = self._classifier()
@@ -135,7 +135,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
             self.estimators_ = [inner]
             return chances_of(inner, data.X, self.classes_)
         cells = rows.groups.cells(rows.codes, self.classes_.size).codes
-        splits = make_splits(self._folds(rows), data.X, data.y, cells)
+        splits = make_splits(folds, data.X, data.y, cells)
         found = cross_fit(inner, data.X, data.y, params, splits, self.classes_, self.n_jobs)
         self.estimators_ = found.models
         return found.chances
@@ -147,13 +147,14 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         rules: Sequence[ClassRule],
         worth: FloatArray,
         params: dict[str, Any],
+        folds: Any,
     ) -> tuple[dict[str, Any], IntArray]:
         """Return the attributes and decisions that can be shown to keep limits for new people."""
         check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
         groups = None if self.is_group_aware_ else self._group_estimator()
         of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
         inner = self._classifier(), groups, params, of_groups
-        models = Models(*inner, self._is_prefit, self._folds(rows), self.n_jobs)
+        models = Models(*inner, self._is_prefit, folds, self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
@@ -267,6 +268,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         rows: LabelledRows,
         data: TrainingData,
         params: dict[str, Any],
+        folds: Any,
         chosen: Chosen,
     ) -> Chosen:
         """Fit with weight on close decisions, search prices again, and return the better of both.
@@ -275,7 +277,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         """
         first = self.estimators_, self._group_models, self.group_estimators_, self._corrections
         weights = rows.weights * rows.codes.size * (1 + CLOSE_WEIGHT * chosen.closeness(CLOSENESS))
-        chances = self._cross_fit(data, rows, {**params, "sample_weight": weights})
+        chances = self._cross_fit(data, rows, {**params, "sample_weight": weights}, folds)
         second = self._choose(judge, rows, data.groups, chances)
         self.is_refitted_ = second.verdict.is_better_than(chosen.verdict)
         if self.is_refitted_:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_array
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray, MatrixLike
+from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import get_response
 
 RESPONSES = {
@@ -63,6 +65,19 @@ def fitted(
         whole, X, y = X, _safe_indexing(X, rows), _safe_indexing(y, rows)
         row_params = _check_method_params(whole, row_params, rows)
     return clone(estimator).fit(X, y, **row_params)
+
+
+def known_folds(cv: Any, X: MatrixLike, y: ColumnLike, groups: GroupEncoding) -> Any:
+    """Return the folds of a splitter that reads groups, and any other ``cv`` as it is.
+
+    Such a splitter gets the groups of the fit, or reads its own columns of X, the rows as passed.
+    """
+    takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
+    if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
+        return cv
+    reads_columns = getattr(cv, "sensitive_columns", None) is not None
+    names = None if reads_columns else np.transpose(groups.codes).astype(str)
+    return list(cv.split(X, y, sensitive_features=names))
 
 
 def cross_fitted_scores(

@@ -36,6 +36,7 @@ from skfair.constraints import (
     DemographicParity,
     EqualizedOdds,
 )
+from skfair.model_selection import StratifiedSensitiveKFold
 
 RULES = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -476,6 +477,24 @@ def test_folds():
     assert fitted.status_ == "converged"
     with pytest.raises(ValueError, match="not on rates"):
         model("loss_parity").fit(X, y, **given)
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_splitters_that_stratify_by_group_get_the_groups(confidence):
+    X, y, sex = people(600)
+    table = pd.DataFrame(X, columns=list("abcd")).assign(sex=sex)
+    asked = partial(FairDecisionClassifier, max_disparity=0.3, confidence=confidence)
+    columns = "sex" if confidence is None else None
+    splitter = StratifiedSensitiveKFold(4)
+    pairs = list(splitter.split(X, y, sensitive_features=sex))
+    wanted = asked(cv=pairs, group_aware=True).fit(X, y, sensitive_features=sex)
+    for cv in (splitter, StratifiedSensitiveKFold(4, sensitive_columns=columns)):
+        found = asked(cv=cv, sensitive_columns="sex").fit(table, y)
+        assert_array_equal(found.train_predictions_, wanted.train_predictions_)
+    one = PartialParityCalibrator(interval=(0, 0.5), max_disparity=0.2, cv=pairs)
+    other = clone(one).set_params(cv=splitter, intersectional=True)
+    one, other = (each.fit(X, y, sensitive_features=sex) for each in (one, other))
+    assert_array_equal(one.thresholds_, other.thresholds_)
 
 
 @pytest.mark.parametrize("group_aware", [False, True])
