@@ -133,7 +133,7 @@ class PartialParityCalibrator(
         Whether ``train_disparity_`` is at most ``effective_disparity_``.
     status_ : str
         With ``confidence``: "certified", or "no_solution" if nothing could be shown to keep the
-        limit.
+        limit; "converged" if there is a single group, and nothing to show.
 
     See Also
     --------
@@ -257,7 +257,7 @@ class PartialParityCalibrator(
         }
         data = self._read(X, y, skip_check_array=True, **given)
         self._read_targets(data.y, data.groups)
-        if self.confidence is not None and data.groups.n_groups > 1:
+        if self.confidence is not None and not data.groups.is_vacuous:
             self.__dict__.update(certified_interval(self, data, X, given, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
@@ -280,6 +280,8 @@ class PartialParityCalibrator(
                 pos_label=self.classes_[1],
             )
         self._settle(promise, scores, is_repaired=True)
+        if self.confidence is not None:  # a single group has nothing to certify
+            self.status_ = "converged"
         return self
 
     def _check_rule(self) -> None:

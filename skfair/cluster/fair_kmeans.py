@@ -331,7 +331,7 @@ class FairKMeans(
     def _rules(self, data: TrainingData, min_balance: float | None) -> Rules:
         """Turn the limits into rules, and say so when there is nothing to limit."""
         groups = data.groups
-        if groups.n_groups == groups.n_attributes and groups.levels.attributes:
+        if groups.is_vacuous and groups.levels.attributes:
             warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no limit is "
                 "active and this is plain k-means."

@@ -97,7 +97,7 @@ def representation_rules(
         return share_rules(groups, lower, upper, largest_weight)
     if min_balance is None:
         return Rules.none(groups.n_groups)
-    if not min_balance or groups.n_groups == groups.n_attributes:
+    if not min_balance or groups.is_vacuous:
         return Rules.none(groups.n_groups, np.full(groups.n_attributes, float(min_balance)))
     check_number(min_balance, "min_balance", 0, 1)
     attained = data_balances(groups, sums)

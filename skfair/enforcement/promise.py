@@ -140,7 +140,7 @@ class Promise(NamedTuple):
     @property
     def is_vacuous(self) -> bool:
         """Whether no attribute has two groups to compare."""
-        return self.groups.n_groups == self.groups.n_attributes
+        return self.groups.is_vacuous
 
     @property
     def compares_thresholds(self) -> bool:

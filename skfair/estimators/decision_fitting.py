@@ -166,8 +166,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
     ) -> GroupModels | None:
         """Fit models of groups if a limit binds and groups are not to be used."""
         self.group_estimators_: list[list[Any]] = []
-        is_vacuous = data.groups.n_groups == data.groups.n_attributes
-        if self.is_group_aware_ or is_vacuous or judge(before).is_feasible:
+        if self.is_group_aware_ or data.groups.is_vacuous or judge(before).is_feasible:
             return None
         estimator, folds = self._group_estimator(), self._folds(rows)
         found = fit_group_models(

@@ -113,7 +113,7 @@ class ModelOptions(NamedTuple):
 def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
     """Return the rules that limit something: with a single group there are none."""
     rules, groups = make_constraints(constraint, task), data.groups
-    if groups.n_groups == groups.n_attributes:
+    if groups.is_vacuous:
         if groups.levels.attributes:
             warn_user(
                 f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule "

@@ -92,6 +92,11 @@ class GroupEncoding:
         """Number of rows."""
         return int(self.codes.shape[1])
 
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether each attribute has one group, so that there is nothing to compare."""
+        return self.n_groups == self.n_attributes
+
     @cached_property
     def attribute_of_group(self) -> IntArray:
         """The attribute that each group belongs to, shape (n_groups,)."""

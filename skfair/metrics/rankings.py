@@ -386,7 +386,7 @@ def _aggregated(
     known = values[~np.isnan(values)]
     if known.size:
         return float(np.quantile(known, float(aggregate)) if reduce is None else reduce(known))
-    if rows.groups.levels.attributes and rows.groups.n_groups == rows.groups.n_attributes:
+    if rows.groups.levels.attributes and rows.groups.is_vacuous:
         return 0.0
     if strict:
         raise ValueError(

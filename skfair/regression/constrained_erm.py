@@ -223,7 +223,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
         self._begin_certificate()
         task = self._regression(data)
-        is_certified = self.confidence is not None
+        is_certified = self.confidence is not None and not data.groups.is_vacuous
         if is_certified and (rules := active_rules(self.constraint, self._task, data)):
             rows, _ = indexable(as_rows(X), data.y)
             certified = certified_means(self, data, rules, rows, given)

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from skfair import metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
+    FairDecisionClassifier,
     PartialParityCalibrator,
     PartialParityClassifier,
 )
@@ -404,10 +405,22 @@ def test_dask_collections_are_refused():
             model.fit(X, y, sensitive_features=groups)
 
 
-def test_a_single_group_has_nothing_to_certify():
-    X, y, _ = TRAIN
-    with pytest.warns(UserWarning, match="single group"):
-        model = ConstrainedERMClassifier(**OPTIONS).fit(X, y, sensitive_features=["a"] * 3000)
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedERMClassifier(**OPTIONS),
+        ConstrainedERMRegressor(confidence=0.9),
+        FairDecisionClassifier(confidence=0.9),
+        PartialParityClassifier(confidence=0.9),
+        PartialParityCalibrator(confidence=0.9),
+    ],
+)
+def test_a_single_group_has_nothing_to_certify(model):
+    X, y, _ = (part[:300] for part in TRAIN)
+    with pytest.warns(UserWarning, match="single group") as warned:
+        model.fit(X, y, sensitive_features=["a"] * 300)
+    assert len(warned) == 1
+    assert model.status_ == "converged"
     assert not hasattr(model, "path_")
 
 
