@@ -166,7 +166,8 @@ def fairness_path(
         The bounds, at least 0, in any order and in the units of the estimator's rule. The default
         suits differences of rates; losses and scores have units of their own. If the estimator has
         a limit for each attribute, ``max_disparity={"sex": 0.05, "age": 0.08}``, these are
-        multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the path.
+        multiples of it, such as ``(4, 2, 1, 0.5)``, and so are the disparities of the path, in
+        which rules with a limit of their own do not count.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
         The groups of the training rows, unless the estimator takes them from columns of X.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -222,7 +223,7 @@ def fairness_path(
     scorer = check_scoring(estimator, scoring)
     limits = limits_of(parameters["max_disparity"])
     groups_test = _test_groups(estimator, X_test, y_test, sensitive_features_test)
-    disparity = None if X_test is None else _disparity_of(estimator, y, metric)
+    disparity = None if X_test is None else _disparity_of(estimator, y, metric, limits)
 
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     groups = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
@@ -308,9 +309,15 @@ def _test_groups(
 
 
 def _disparity_of(
-    estimator: Estimator, y: ColumnLike, metric: Callable[..., float] | None
+    estimator: Estimator,
+    y: ColumnLike,
+    metric: Callable[..., float] | None,
+    limits: Limits | None,
 ) -> Callable[..., float]:
-    """Return what measures the disparity of a model: the given metric, or those of its rules."""
+    """Return what measures the disparity of a model: the given metric, or those of its rules.
+
+    Of limits of attributes, a rule with a limit of its own has no multiple, and does not count.
+    """
     if metric is not None:
         return make_fairness_scorer(metric, greater_is_better=True)  # its value as it is
     parameters = estimator.get_params(deep=False)
@@ -319,6 +326,8 @@ def _disparity_of(
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
     measures = []
     for rule in _measurable_rules(estimator, parameters.get("constraint")):
+        if limits is not None and rule.own_limit is not None:
+            continue
         rule_metric = getattr(metrics, str(rule.metric))
         options = rule.metric_options(loss, classes[-1])
         parts = [rule_metric]
@@ -333,10 +342,11 @@ def _disparity_of(
         measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
 
     def disparity(*sample: Any, **groups: Any) -> float:
-        return max(
+        found = [
             comparison.disparity_of_metric(scorer(*sample, **groups))
             for scorer, comparison in measures
-        )
+        ]
+        return max(found, default=0.0)
 
     return disparity
 

@@ -19,7 +19,14 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.pages import render, written
-from skfair.report.paths import FittedFront, FittedPath, named_clusters, steps_of, steps_of_front
+from skfair.report.paths import (
+    FittedFront,
+    FittedPath,
+    named_clusters,
+    steps_of,
+    steps_of_front,
+    with_limits,
+)
 from skfair.report.reading import (
     Given,
     TaskName,
@@ -75,7 +82,8 @@ class Audit(AuditTables):
     calibration, densities : DataFrame
         Mean target by mean score, and shares of rows by score, of each group.
     path : DataFrame
-        Rates of each group under each limit of a fitted path; empty without one.
+        Rates of each group under each limit of a fitted path; empty without one. If the models have
+        a limit for each attribute, "limit" is what multiplies them, and "limits" names them.
 
     See Also
     --------
@@ -198,7 +206,7 @@ class Audit(AuditTables):
             "numbers" if is_regressor(models[0]) else options.get("task", "auto"),
             1 if pos_label is None else pos_label,
         )
-        return cls(**{**found.fields(), "path": steps})
+        return cls(**{**found.fields(), "path": with_limits(steps, path)})
 
     @classmethod
     def from_front(

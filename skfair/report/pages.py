@@ -196,18 +196,20 @@ def _steps(path: pd.DataFrame) -> dict[str, Any] | None:
         return None
     measures = list(dict.fromkeys(path["measure"]))
     found: dict[tuple[Any, ...], dict[str, float]] = {}
-    for row in _rows(path):
-        found.setdefault((row.limit, row.view, row.group), {})[row.measure] = row.value
+    named = path["limits"] if "limits" in path else path["limit"].map(number)
+    for row in _rows(path.assign(name=named)):
+        found.setdefault((row.limit, row.name, row.view, row.group), {})[row.measure] = row.value
     rows = [
         {
             "limit": limit,
+            "name": name,
             "view": view,
             "group": group,
             "values": [values.get(m, np.nan) for m in measures],
         }
-        for (limit, view, group), values in found.items()
+        for (limit, name, view, group), values in found.items()
     ]
-    limits = list(dict.fromkeys(path["limit"]))
+    limits = list(dict.fromkeys(named))
     is_front = "relative_cost" in measures
     return {"measures": measures, "rows": rows, "limits": limits, "is_front": is_front}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +65,18 @@ def steps_of(
         kept = table[plain.isin([*SHOWN, *SHOWN_OF_CLASSES, *SHOWN_OF_NUMBERS])]
         tables.append(kept[["view", "group", "measure", "value"]].assign(limit=limit))
     return pd.concat(tables, ignore_index=True)
+
+
+def with_limits(steps: pd.DataFrame, path: FittedPath) -> pd.DataFrame:
+    """Add in words what each step limits, if its models have a limit for each attribute."""
+    found = {}
+    for step, model in zip(np.asarray(path.max_disparities).tolist(), path.estimators, strict=True):
+        asked = getattr(model, "max_disparity", None)
+        if not isinstance(asked, Mapping):
+            return steps
+        words = [f"{name} {limit:.3g}" for name, limit in asked.items() if limit is not None]
+        found[step] = ", ".join(words)
+    return steps.assign(limits=steps["limit"].map(found))
 
 
 def named_clusters(front: FittedFront) -> list[Any]:

@@ -8,6 +8,7 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
+from skfair.constraints import FalsePositiveParity
 from skfair.inspection import FairnessPathDisplay
 from skfair.model_selection import fairness_path
 
@@ -61,6 +62,24 @@ def test_each_step_multiplies_all_limits(data, limits):
         assert path.test_disparities[k] == pytest.approx(tested)
     display = FairnessPathDisplay.from_path(path)
     assert display.max_disparities.tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("own", [0.5, [0.5, 0.6]])
+def test_rules_with_a_limit_of_their_own_do_not_count(data, own):
+    """They have no multiple: a path measures what its steps limit, on both samples."""
+    X, _, groups, X_test, _, groups_test = data
+    rules = [FalsePositiveParity(max_disparity=limit) for limit in np.atleast_1d(own).tolist()]
+    rules += ["demographic_parity"] * np.isscalar(own)
+    limits = {"sex": 0.1, "age": 0.15}
+    model = ConstrainedERMClassifier(rules, limits, intersectional=False)
+    path = path_of(data, model, max_disparities=(3, 2))
+    for k, model in enumerate(path.estimators):
+        train, test = (
+            largest_share(model.predict(rows) == 1, by, limits) if np.isscalar(own) else 0
+            for rows, by in ((X, groups), (X_test, groups_test))
+        )
+        assert path.train_disparities[k] == pytest.approx(train)
+        assert path.test_disparities[k] == pytest.approx(test)
 
 
 def test_models_that_take_groups_get_those_of_all_attributes(data):

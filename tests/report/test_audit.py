@@ -425,6 +425,23 @@ def test_from_front(columns):
         Audit.from_front(front, sensitive_features=A[columns], selected=99)
 
 
+def test_a_path_with_a_limit_for_each_attribute_says_which():
+    A, y, _, score = people(600)
+    X = np.column_stack([score, A["sex"] == "f"])
+    model = ConstrainedERMClassifier(
+        max_disparity={"sex": 0.1, "age": None}, intersectional=False, enforce="surrogate"
+    )
+    groups = {"sensitive_features": A[["sex", "age"]]}
+    path = fairness_path(model, X, y, max_disparities=[3, 2], **groups)
+    found = Audit.from_path(path, X, y, n_simulations=50, **groups)
+    said = found.path.groupby("limit")["limits"].unique().to_dict()
+    assert {step: one.tolist() for step, one in said.items()} == {2: ["sex 0.2"], 3: ["sex 0.3"]}
+    assert breaches(found.to_dict(), Audit.schema()) == []
+    page = Audit.from_dict(found.to_dict()).to_html()
+    assert '<tr data-limit="sex 0.2">' in page
+    assert "with the largest limit, sex 0.3." in page
+
+
 def test_a_path_of_certified_models_has_a_slider():
     A, y, _, score = people(4000)
     X = np.column_stack([score, A["sex"] == "f"])
