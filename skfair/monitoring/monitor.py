@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any, Self, TypeAlias
 
@@ -28,7 +29,7 @@ _RULES = (
     "equalized_odds",
 )
 # Number or time of a batch; None counts from 0.
-Batch: TypeAlias = int | str | None
+Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 
 class DisparityMonitor(StoredMonitor):
@@ -166,7 +167,7 @@ class DisparityMonitor(StoredMonitor):
             Decisions.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row; with a limit for each attribute, named columns.
-        batch : int or str, default=None
+        batch : int, str, date or datetime, default=None
             Number or time of the batch, larger than those before; None counts from 0.
 
         Returns
@@ -249,7 +250,7 @@ class DisparityMonitor(StoredMonitor):
             What identifies each row.
         y_true : array-like of shape (n_samples,)
             Their true labels.
-        batch : int or str, default=None
+        batch : int, str, date or datetime, default=None
             Number or time of the batch.
 
         Returns
@@ -315,21 +316,27 @@ class DisparityMonitor(StoredMonitor):
         """Return the number of a batch; raise if it has been read, or comes too late."""
         if batch is None:
             batch = self.n_batches_
-        if isinstance(batch, np.number | np.str_):
-            batch = batch.item()
         if batch != batch:
             raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
+        if isinstance(batch, np.datetime64):
+            batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
+        if isinstance(batch, np.generic):
+            batch = batch.item()
+        kind = _kind(batch)
         if self._last_id is None:
             return batch
-        kind = Real if isinstance(self._last_id, Real) else type(self._last_id)
-        if not isinstance(batch, kind):
+        try:
+            is_late = batch < self._last_id
+        except TypeError:  # such as times with and without a time zone
+            kind = None
+        if kind is not _kind(self._last_id):
             raise TypeError(
                 f"batch={batch!r} cannot be compared with the last one, {self._last_id!r}. Use "
                 "numbers, or times of one kind."
             )
         if batch == self._last_id:
             raise ValueError(f"batch={batch!r} has been read already.")
-        if batch < self._last_id:
+        if is_late:
             raise ValueError(
                 f"batch={batch!r} comes before the last one, {self._last_id!r}. Update in order, "
                 "or merge() a monitor of its own."
@@ -411,3 +418,11 @@ def _check_limits(limit: Limit, groups: Any) -> None:
             "With a limit for each attribute, groups must be None or a dict of the groups of each "
             f"of {listed(list(limit))}; got {groups!r}."
         )
+
+
+def _kind(batch: Any) -> type | None:
+    """Return what numbers or times of a batch are compared with; raise for anything else."""
+    for kind in (Real, str, datetime, date):  # a datetime is a date as well
+        if isinstance(batch, kind):
+            return kind
+    raise TypeError(f"batch must be a number, text, a date or a datetime, got {batch!r}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from itertools import combinations
 from typing import Any, NamedTuple, Self
 
@@ -18,15 +19,18 @@ from skfair.metrics.labels import LabelSpec
 from skfair.monitoring.windows import Windows
 from skfair.utils.text import listed
 
+# How times are written in JSON; a datetime is a date as well.
+_TIMES: dict[str, type[date]] = {"ISO 8601 time": datetime, "ISO 8601 date": date}
+
 
 class Alarm(NamedTuple):
     """What a monitor found.
 
     Attributes
     ----------
-    batch : int or str
+    batch : int, str, date or datetime
         The batch after which the evidence was enough.
-    since : int or str
+    since : int, str, date or datetime
         The batch with which the change probably began.
     rate : str
         The rate that differs.
@@ -145,7 +149,7 @@ class StoredMonitor(ABC):
             It goes on where the other one stopped.
         """
         try:
-            state = json.loads(text)
+            state = json.loads(text, object_hook=_with_times)
             made = cls(**state["settings"])
             if state["names"]:
                 made._begin(state["names"], state.get("attributes", ()))
@@ -217,8 +221,19 @@ def _escaped(name: str) -> str:
     return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def _with_times(found: dict[str, Any]) -> Any:
+    """Return an object of JSON, or the time that is written as one."""
+    for name, kind in _TIMES.items():
+        if found.keys() == {name}:
+            return kind.fromisoformat(found[name])
+    return found
+
+
 def _plain(value: Any) -> Any:
-    """Return numpy numbers as numbers, and times as text."""
+    """Return numpy numbers as numbers, and times as text that says so."""
+    for name, kind in _TIMES.items():
+        if isinstance(value, kind):
+            return {name: value.isoformat()}
     if isinstance(value, np.generic | np.ndarray):
         numbers: NDArray[Any] = np.asarray(value)
         return numbers.tolist()

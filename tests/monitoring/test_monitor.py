@@ -1,8 +1,10 @@
 """The monitor: false alarms, changes, state, merging, bad input."""
 
 import json
+from datetime import UTC, date, datetime
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
@@ -210,6 +212,43 @@ def test_labels_may_come_later():
         later.add_predictions([1, 1], [0, 1], ["f", "m"])
     with pytest.raises(ValueError, match="add_predictions"):
         later.update(None, [0, 1], ["f", "m"])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [date(2026, 1, day) for day in (1, 2, 3)],
+        [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (1, 2, 3)],
+        list(pd.date_range("2026-01-01", periods=3, tz="Europe/Berlin")),
+        list(pd.date_range("2026-01-01", periods=3).to_numpy()),
+    ],
+)
+def test_times_stay_times_in_json(times):
+    rng = np.random.default_rng(0)
+    one = DisparityMonitor("demographic_parity", 0.05, min_rows=10)
+    for time in times[:2]:
+        one.update(None, *batch(rng, 0.9), batch=time)
+    other = DisparityMonitor.from_json(one.to_json())
+    assert other.alarm_ is not None
+    assert other.alarm_ == one.alarm_
+    read = [pd.Timestamp(point[0]) for point in other.history_]
+    assert read == [pd.Timestamp(time) for time in times[:2]]
+    assert other.merge(one).n_batches_ == 2
+    with pytest.raises(ValueError, match="comes before"):
+        other.update(None, *batch(rng, 0.9), batch=times[0])
+    other.update(None, *batch(rng, 0.9), batch=times[2])
+    assert pd.Timestamp(other.history_[-1][0]) == pd.Timestamp(times[2])
+
+
+def test_times_of_two_kinds_have_no_order():
+    monitor = DisparityMonitor("demographic_parity", 0.05)
+    for odd in ((2026, 1), object()):
+        with pytest.raises(TypeError, match="must be a number, text, a date"):
+            monitor.update(None, [0, 1], ["f", "m"], batch=odd)
+    monitor.update(None, [0, 1], ["f", "m"], batch=datetime(2026, 1, 1, tzinfo=UTC))
+    for odd in (date(2026, 1, 2), datetime(2026, 1, 2), 3, "2026-01-02"):
+        with pytest.raises(TypeError, match="cannot be compared"):
+            monitor.update(None, [0, 1], ["f", "m"], batch=odd)
 
 
 def test_json_goes_on_where_it_stopped():
