@@ -101,7 +101,7 @@ def measure_gaps(
     drawn = {}
     for name in dict.fromkeys(measure for gap in gaps for measure in gap.measures):
         one = moments[name]
-        overall = Moments.of_sums(map(groups.block_sums, one[:4]), one.is_share)
+        overall = one.with_sums(map(groups.block_sums, one[:4]))
         centre = one.smoothed_means
         if one.is_share:
             variances = centre * (1 - centre)

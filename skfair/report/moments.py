@@ -2,7 +2,9 @@
 
 A *measure* is the mean of a value over the rows that count for it: a rate is the mean of 0 and 1.
 Four sums per cell are enough, and the sums of two parts of a sample add up, so a sample can be
-read in blocks and cells can be merged without another pass over the rows.
+read in blocks and cells can be merged without another pass over the rows. Values are counted from
+an origin close to them: the variance of numbers around ten million would lose its digits in a
+difference of squares.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from skfair.metrics.resampling import wilson
 class Moments(NamedTuple):
     """Sums of one measure by cell; the arrays have one entry per cell."""
 
-    # Sums of weight times value, and of weight times squared value
+    # Sums of weight times value, and of weight times squared value, both counted from the origin
     total: FloatArray
     second: FloatArray
     # Sums of the weights and of their squares
     weight: FloatArray
     squares: FloatArray
     is_share: bool  # whether the values are 0 or 1, so that the mean is a share
+    origin: float = 0.0
 
     @classmethod
     def of_rows(
@@ -53,29 +56,38 @@ class Moments(NamedTuple):
             total = np.bincount(codes[values], minlength=n_cells).astype(np.float64)
             return cls(total, total, weight, squares, True)
         numbers = values.astype(np.float64)
+        origin = 0.0
+        if not is_share and weight.sum() > 0:
+            origin = float(np.average(numbers, weights=weights))
+            numbers = numbers - origin
         product = numbers if weights is None else weights * numbers
         total = summed(product)
-        return cls(
-            total, total if is_share else summed(product * numbers), weight, squares, is_share
-        )
+        second = total if is_share else summed(product * numbers)
+        return cls(total, second, weight, squares, is_share, origin)
 
-    @classmethod
-    def of_sums(cls, sums: Iterable[FloatArray], is_share: bool) -> Moments:
-        """Put four sums together, in the order of the attributes."""
+    def with_sums(self, sums: Iterable[FloatArray]) -> Moments:
+        """Return the measure with four other sums, in the order of the attributes."""
         total, second, weight, squares = sums
-        return cls(total, second, weight, squares, is_share)
+        return Moments(total, second, weight, squares, self.is_share, self.origin)
+
+    def counted_from(self, origin: float) -> Moments:
+        """Return the same with another origin."""
+        by = self.origin - origin
+        second = self.second + by * (2 * self.total + by * self.weight)
+        total = self.total + by * self.weight
+        return self._replace(total=total, second=second, origin=origin)
 
     def merged(self, codes: IntArray, n_cells: int) -> Moments:
         """Add up cells into larger ones: cell ``i`` becomes part of ``codes[i]``."""
-        return Moments.of_sums(
-            (np.bincount(codes, one, n_cells).astype(np.float64) for one in self[:4]), self.is_share
+        return self.with_sums(
+            np.bincount(codes, one, n_cells).astype(np.float64) for one in self[:4]
         )
 
     @property
     def means(self) -> FloatArray:
         """The mean of each cell; NaN without weight."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.weight > 0, self.total / self.weight, np.nan)
+            return np.where(self.weight > 0, self.origin + self.total / self.weight, np.nan)
 
     @property
     def smoothed_means(self) -> FloatArray:
@@ -97,7 +109,7 @@ class Moments(NamedTuple):
     def variances(self) -> FloatArray:
         """The variance of the values of each cell; at least 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            spread = np.maximum(self.second / self.weight - self.means**2, 0.0)
+            spread = np.maximum(self.second / self.weight - (self.total / self.weight) ** 2, 0.0)
             correction = 1.0 if self.is_share else self.n_effective / (self.n_effective - 1)
             return np.asarray(np.where(np.isfinite(correction), spread * correction, np.nan))
 
@@ -143,8 +155,9 @@ class Moments(NamedTuple):
 
 def added(parts: list[Moments]) -> Moments:
     """Put the cells of several samples one after the other."""
-    sums = (np.concatenate([part[i] for part in parts]) for i in range(4))
-    return Moments.of_sums(sums, parts[0].is_share)
+    first = next((part for part in parts if part.origin), parts[0])  # others may have no rows
+    parts = [part.counted_from(first.origin) for part in parts]
+    return first.with_sums(np.concatenate([part[i] for part in parts]) for i in range(4))
 
 
 def binomials(

@@ -114,9 +114,10 @@ def _searched(
 ) -> pd.DataFrame:
     """Measure each subgroup and everybody else, and how extreme the difference is."""
     whole = moments.merged(np.zeros(moments.weight.size, np.int64), 1)
-    inside = Moments.of_sums((candidates.cells @ one for one in moments[:4]), moments.is_share)
-    others = (every - one for every, one in zip(whole[:4], inside[:4], strict=True))
-    outside = Moments.of_sums(others, moments.is_share)
+    inside = moments.with_sums(candidates.cells @ one for one in moments[:4])
+    outside = moments.with_sums(
+        every - one for every, one in zip(whole[:4], inside[:4], strict=True)
+    )
     kept = np.flatnonzero((inside.n_effective >= min_size) & (outside.n_effective >= min_size))
     with np.errstate(invalid="ignore", divide="ignore"):
         # The standard error of the difference, in standard deviations of the values.
