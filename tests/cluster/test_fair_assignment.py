@@ -1,5 +1,7 @@
 """Labels within limits for the clusters of any clusterer."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,6 +142,34 @@ def test_heavy_rows_cost_no_more_than_need_be(seed):
     costs = model.clusterer_.transform(X) ** 2
     batch = costs[np.arange(100), model.assign(X, **given)]
     assert model.cost_ <= np.average(batch, weights=weights) * (1 + 1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_of_few_very_heavy_rows_are_found_if_there_are_any(seed):
+    """Every labelling is tried: a fit is within a row of the limits if one of them keeps these."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(9, 2)), np.array(list("fmfmfmfmf"))
+    weights = np.where(rng.random(9) < 0.4, 1000.0, 1.0)
+    inner = FrozenEstimator(KMeans(2, n_init=1, random_state=0).fit(X, sample_weight=weights))
+    given = {"sensitive_features": groups, "sample_weight": weights}
+    sums = np.array([weights[groups == g].sum() for g in "fm"])
+    wanted = 0.5 * sums.min() / sums.max()
+    balances, costs = [], []
+    table = inner.transform(X) ** 2
+    for labels in product(range(2), repeat=9):
+        labels = np.array(labels)
+        counts = np.array([np.bincount(labels, weights * (groups == g), 2) for g in "fm"])
+        balances.append((counts.min(axis=0) / np.maximum(counts.max(axis=0), 1e-9)).min())
+        costs.append(np.average(table[np.arange(9), labels], weights=weights))
+    balances, costs = np.array(balances), np.array(costs)
+    assert (balances >= wanted).any()
+    models = (FairAssignment(inner, min_balance=0.5), FairKMeans(2, min_balance=0.5, n_init=1))
+    for model in models:
+        model.set_params(random_state=0).fit(X, **given)
+        assert model.status_ == "converged"
+    if models[0].balance_ >= wanted * (1 - 1e-9):
+        assert models[0].cost_ <= costs[balances >= wanted].min() * 1.01
 
 
 def test_groups_are_needed_for_a_batch():

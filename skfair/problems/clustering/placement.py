@@ -2,7 +2,8 @@
 
 A placement starts from the cheapest clusters at some prices. Whole rows then have to meet the
 rules: ``repair`` moves those near a tie, one after the other, and ``move_to`` helps where single
-moves get stuck. ``improve`` and ``settle`` lower the cost by moves that break no rule.
+moves get stuck, or ``search`` for rows of different weights. ``improve`` and ``settle`` lower the
+cost by moves that break no rule.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostTable, Moves
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.whole_rows import (
+    MAX_COUNTS,
     MAX_MOVES,
     SMALL,
     WORTH,
     best_combination,
+    rows_within_rules,
 )
 
 # What a row has to gain to move, and the mean row for another round, in units of weight and cost.
@@ -115,6 +118,22 @@ class Placement:
             counts = self.problem.counts(self.labels)
         self.counts = counts
         self.violation = self.problem.violation(counts)
+
+    def search(self) -> None:
+        """Look for any labels of few rows of different weights that meet the rules.
+
+        Rules that are missed by less than a row are hardly ever met by any.
+        """
+        problem = self.problem
+        n_unknowns = problem.n_samples * problem.n_clusters
+        is_missed = problem.rules.violation_beyond(self.counts, problem.largest_weight) > 0
+        if not (is_missed and problem.has_rows_here and n_unknowns <= MAX_COUNTS):
+            return
+        found = rows_within_rules(problem, self.table.costs(slice(0, problem.n_samples)))
+        if found is not None:
+            self.labels[:] = found
+            self.counts = problem.counts(self.labels)
+            self.violation = problem.violation(self.counts)
 
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no rule.

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -21,9 +22,10 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows, Rules
 from skfair.utils.quiet import without_highs_lines
 
-# Seconds that the integer programme may take, and how many counts it may have.
+# Seconds that the integer programme may take, and how many counts it may have, or rows of
+# different weights times clusters.
 _TIME_LIMIT = 1.0
-_MAX_COUNTS = 2000
+MAX_COUNTS = 2000
 # By how much a rule may be missed when whole rows cannot meet it.
 _LESS_THAN_ONE = 0.999
 # Undecided moves, and nodes of the search over them, at most: about a second in the worst case.
@@ -42,7 +44,7 @@ def nearest_feasible_counts(problem: GroupedRows, counts: FloatArray) -> IntArra
     take too long: None.
     """
     unit = problem.row_weight
-    if counts.size > _MAX_COUNTS or not unit:
+    if counts.size > MAX_COUNTS or not unit:
         return None
     rules = problem.rules._replace(slack=problem.rules.slack / unit)
     for allowance in (0.0, _LESS_THAN_ONE):
@@ -89,6 +91,44 @@ def _nearest_counts(rules: Rules, counts: FloatArray, allowance: float) -> IntAr
     if rules.violation(whole).sum() > 1e-9 or np.any(whole.sum(axis=0) != counts.sum(axis=0)):
         return None
     return whole.astype(np.int64)
+
+
+def rows_within_rules(
+    problem: GroupedRows,
+    costs: NDArray[Any],  # (n_samples, n_clusters): what each row pays per unit of weight
+) -> IntArray | None:
+    """Return cheap labels of few rows of different weights that meet every rule, if any are found.
+
+    Heavy rows fit together in few ways, which single moves do not find.
+    """
+    n, n_clusters = costs.shape
+    above = costs - costs.min(axis=1, keepdims=True)
+    pays = (problem.weights[:, None] * above).ravel()
+    # Unknowns: whether each row is in each cluster.
+    shares = problem.weights / problem.mean_weight
+    of_rows = problem.rules.matrix[:, problem.cells] * shares  # (n_rules, n_samples)
+    eye = np.eye(n_clusters)
+    each_rule = sparse.vstack([sparse.kron(of_rows, eye[[k]]) for k in range(n_clusters)])
+    once = sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters)))
+    with without_highs_lines():
+        solution = milp(
+            pays / (pays.mean() or 1.0),
+            integrality=np.ones(pays.size),
+            bounds=Bounds(0, 1),
+            constraints=[
+                LinearConstraint(
+                    each_rule, -problem.rules.slack.ravel() / problem.mean_weight, np.inf
+                ),
+                LinearConstraint(once, 1, 1),
+            ],
+            options={"time_limit": _TIME_LIMIT, "mip_rel_gap": 0.01},
+        )
+    if solution.x is None:
+        return None
+    labels = solution.x.reshape(n, n_clusters).argmax(axis=1)
+    labels = np.where(problem.weights > 0, labels, costs.argmin(axis=1))
+    is_found = problem.violation(problem.counts(labels)) <= problem.rounding
+    return labels if is_found else None
 
 
 def best_combination(

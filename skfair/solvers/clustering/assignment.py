@@ -102,6 +102,8 @@ def place(
         wanted = nearest_feasible_counts(problem, placed.counts)
         if wanted is not None:
             placed.move_to(wanted)
+        elif not problem.row_weight:
+            placed.search()
     placed.improve()
     return placed
 

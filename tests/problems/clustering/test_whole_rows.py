@@ -125,7 +125,7 @@ def test_when_there_is_nothing_to_solve(monkeypatch):
     assert nearest_feasible_counts(problem, problem.counts(np.zeros(16, np.int64))) is None
     plain = problem_of(7, 9, 0.7)
     counts = plain.counts(np.zeros(16, np.int64))
-    monkeypatch.setattr(whole_rows, "_MAX_COUNTS", 2)
+    monkeypatch.setattr(whole_rows, "MAX_COUNTS", 2)
     assert nearest_feasible_counts(plain, counts) is None
     monkeypatch.undo()
     impossible = plain.with_rules(Rules(np.eye(2), np.full(2, -100.0)))
