@@ -165,6 +165,8 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
     """
     for column in given.values() if isinstance(given, Mapping) else ():
         check_alignment(column, like, role)
+    refuse_lazy_frame(given, role.argument)
+    refuse_lazy_frame(like, "The data beside it")
     index, other = getattr(given, "index", None), getattr(like, "index", None)
     if index is None or other is None or callable(index) or callable(other):
         return

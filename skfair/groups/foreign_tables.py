@@ -7,7 +7,12 @@ from typing import Any
 
 
 def refuse_lazy_frame(given: object, argument: str) -> None:
-    """Raise if the argument is a polars LazyFrame, which holds a query and no rows."""
+    """Raise if the argument is a frame of Dask or polars that holds a query and no rows."""
+    if hasattr(given, "__dask_graph__") and hasattr(given, "index"):
+        raise TypeError(
+            f"{argument} is a Dask collection, and rows are read in memory here. compute() it if "
+            "it fits."
+        )
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(given, polars.LazyFrame):
         raise TypeError(

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import special, stats
 
 from skfair._typing import FloatArray, IntArray
+from skfair.blocks.partitions import is_lazy
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
@@ -46,6 +47,12 @@ class _Area(NamedTuple):
 
 def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     """Return the comparisons of a metric of scores."""
+    given = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.control_features)
+    if is_lazy(*given):
+        raise TypeError(
+            f"The test of {name} reads single scores, and these are in Dask collections. compute() "
+            "them, or test rates of labels, of which sums are enough."
+        )
     if sample.sample_weight is not None:
         raise ValueError(f"{name} has no test with sample_weight here; rates of labels have one.")
     rows = scored_rows(sample.y_pred, *sample.groups(None), like=sample.y_true, name="y_pred")

@@ -305,7 +305,8 @@ def suggest_interval(
             level = levels_at(Intervals((low, high), groups.levels), s, 0, normalize=True)
             gap = float(s.largest_gaps(level, first, second).max())
             table.append((low, high, high - low, gap))
-    frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"])
+    # Intervals that differ by rounding only stay in their order, whatever that of the rows.
+    frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"]).round(12)
     near_worst = frame["gap"] >= 0.95 * frame["gap"].max()
     order = np.lexsort((-frame["gap"], -frame["width"] * near_worst, ~near_worst))
     return frame.iloc[order].reset_index(drop=True)

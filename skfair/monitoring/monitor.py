@@ -11,6 +11,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
+from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
@@ -180,6 +181,8 @@ class DisparityMonitor(StoredMonitor):
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
                 "add_labels."
             )
+        if is_lazy(y_true, y_pred, sensitive_features):
+            raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
         number = self._check_batch(batch)
         table = label_table(
             y_true if self._spec.uses_y_true else None,

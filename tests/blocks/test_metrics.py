@@ -17,7 +17,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skfair.metrics as metrics
 from skfair.blocks import score_bins, weighted_rows
 from skfair.blocks.weighted_rows import LazyRows
+from skfair.groups.encoding import encode_groups
 from skfair.metrics import scorers
+from skfair.model_selection import StratifiedSensitiveKFold
+from skfair.monitoring import DisparityMonitor
 from skfair.utils.history import bytes_exchanged
 
 da = pytest.importorskip("dask.array")
@@ -520,6 +523,40 @@ def test_errors_name_partition_and_argument():
     nobody = dd.from_pandas(frame.iloc[:0], npartitions=1)
     with pytest.raises(ValueError, match="y_pred is empty"):
         metrics.independence_gap(None, nobody.pred, sensitive_features=nobody.sex)
+
+
+def test_intervals_are_listed_in_the_order_of_rows_in_memory():
+    """Gaps that differ by rounding alone decided which came first."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m", "x"], 900, p=[0.4, 0.5, 0.1])})
+    frame["score"] = (rng.normal(size=900) + 0.5 * (frame["sex"] == "m")).round(2)
+    lazy = dd.from_pandas(frame, npartitions=4)
+    here, there = (
+        metrics.suggest_interval(one["score"], sensitive_features=one["sex"])
+        for one in (frame, lazy)
+    )
+    assert here[["low", "high"]].equals(there[["low", "high"]])
+    assert_allclose(here["gap"], there["gap"], atol=1e-12)
+
+
+def test_tests_of_scores_and_monitors_say_that_they_need_rows_in_memory():
+    frame = people()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for scores, groups in ((lazy.score, lazy.sex), (lazy.score.values, (lazy.w > 1).values)):
+        for test in (metrics.disparity_upper_bound, metrics.disparity_test):
+            limit = {} if test is metrics.disparity_upper_bound else {"max_disparity": 0.1}
+            with pytest.raises(TypeError, match="compute"):
+                test("mean_score_difference", None, scores, sensitive_features=groups, **limit)
+        with pytest.raises(TypeError, match="compute"):
+            DisparityMonitor().update(None, scores, groups)
+    columns = {"sensitive_features": lazy.sex}
+    for read in (
+        lambda: next(StratifiedSensitiveKFold(3).split(lazy, lazy.y, **columns)),
+        lambda: encode_groups(frame.sex, like=lazy.score),
+        lambda: encode_groups(lazy[["sex"]]),
+    ):
+        with pytest.raises(TypeError, match="rows are read in memory here"):
+            read()
 
 
 def test_numbers_are_no_labels(monkeypatch):
