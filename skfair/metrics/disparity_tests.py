@@ -162,7 +162,8 @@ def disparity_test(
     Every pair of groups, and every rate, must be shown to be within the limit by itself, so the
     largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
     of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
-    approximation. With ``reference="overall"`` the shares of the groups are taken to be those of
+    approximation. Ratios of rates that are 0 in both groups say nothing: p is 1, and the bound 1.
+    With ``reference="overall"`` the shares of the groups are taken to be those of
     the sample, by weight. Dask collections are accepted by metrics of labels.
 
     References
