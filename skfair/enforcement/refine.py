@@ -2,7 +2,7 @@
 
 There few decisions can be right, and the loss is dominated by those that are wrong. Errors that are
 smooth enough have few local optima, and lead near a good one of the steeper ones. The scores are
-scaled afterwards so that the loss is least, which changes no decision.
+scaled afterwards so that the loss is least, which changes no decision; so are those of networks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from skfair.enforcement.judge import Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.losses import SmoothErrors
+from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.problems.erm.problem import RuledProblem
 
 STEEPNESSES = (3.0, 10.0)  # of smooth errors and rates, for scores of size 1
@@ -87,6 +88,36 @@ def scaled_if_steep(path: Path, found: StrictResult) -> StrictResult:
     scale = _scale(free, theta)
     is_better = free.evaluate(scale * theta).objective < LESS * at.objective
     return found._replace(scale=scale) if is_better else found
+
+
+def scaled_scores(judge: Judge, found: StrictResult) -> StrictResult:
+    """Scale the scores of models that are not linear, in the same way.
+
+    Their parameters have no multiple that scales the scores, so the penalty is left out. Tight
+    limits leave few decisions that can be right, and a chosen threshold makes many rows wrong by
+    far: the loss at the threshold can be larger than that of chances of 1/2.
+    """
+    problem = judge.problem
+    if not isinstance(problem, ConstrainedERM):
+        return found
+    scores = problem.scores(found.result.theta).astype(np.float64) + found.shift
+    weights, size = problem.everything.loss_weights, float(np.abs(scores).mean())
+    if not size > 0:
+        return found
+
+    def parts(scale: float) -> tuple[float, float]:
+        at = problem.loss.parts(scale * scores, problem.targets)
+        return float(weights @ at.value), float(weights @ (at.slope * scores))
+
+    def slope(scale: float) -> float:  # rises: the loss is convex
+        return parts(scale)[1]
+
+    low, high = np.array(SIZES) / size
+    if slope(low) >= 0 or slope(high) <= 0:
+        scale = float(low if slope(low) >= 0 else high)
+    else:
+        scale = float(brentq(slope, low, high, rtol=1e-9))
+    return found._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else found
 
 
 def _scale(free: RuledProblem, theta: FloatArray) -> float:

@@ -38,7 +38,7 @@ from skfair.enforcement.growing import ManyRowsPath, close_on_all_rows
 from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import MAX_ROUNDS, Path, Shifting
 from skfair.enforcement.rate_steps import by_rate_steps, suits_rate_steps
-from skfair.enforcement.refine import promised_gain, scaled_if_steep, shifted
+from skfair.enforcement.refine import promised_gain, scaled_if_steep, scaled_scores, shifted
 from skfair.enforcement.refine import refine as refined
 from skfair.enforcement.rounds import Place, SolveOptions
 from skfair.enforcement.starts import most_promising, starts_around
@@ -133,6 +133,8 @@ def _walk(
     is_scaled = found.problem.loss is not problem.loss  # where errors were fitted in its place
     if _suits_scaling(path) and not (is_scaled or path.is_stopped):
         found = scaled_if_steep(path, found)
+    elif judge.scan is not None and not (isinstance(problem.model, LinearScore) or path.is_stopped):
+        found = scaled_scores(judge, found)
     return path.counted(found)
 
 

@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn import clone, config_context
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -370,6 +372,24 @@ def test_hidden_layers():
     assert not hasattr(model, "coef_")
     again = ConstrainedERMClassifier(**model.get_params()).fit(X, y, sensitive_features=group)
     assert (again.decision_function(X) == model.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_of_networks_fit_their_threshold(seed):
+    """Groups are far apart: a threshold was chosen, and scores were much too large for the loss."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["a", "b"], 600)
+    X = rng.normal(size=(600, 3)) + (group == "a")[:, None] * [2, 0, 0]
+    y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
+    model = ConstrainedERMClassifier(max_disparity=0.2, hidden_layer_sizes=(4,), max_iter=200)
+    model.set_params(random_state=0).fit(X, y, sensitive_features=group)
+    gap = metrics.demographic_parity_difference(y, model.predict(X), sensitive_features=group)
+    assert model.train_disparity_ == pytest.approx(gap)
+    assert gap <= 0.2
+    scores = model.decision_function(X)
+    losses = [log_loss(y, expit(times * scores)) for times in np.geomspace(0.01, 100, 41)]
+    assert log_loss(y, model.predict_proba(X)) <= min(losses) / 0.97
+    assert min(losses) < np.log(2)
 
 
 def test_nothing_is_left_of_a_model_of_the_other_kind():
