@@ -183,7 +183,7 @@ class DisparityMonitor(StoredMonitor):
             )
         if is_lazy(y_true, y_pred, sensitive_features):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
-        number = self._check_batch(batch)
+        number = _checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
         table = label_table(
             y_true if self._spec.uses_y_true else None,
             y_pred,
@@ -315,37 +315,6 @@ class DisparityMonitor(StoredMonitor):
             made._look(made._last_id)
         return made
 
-    def _check_batch(self, batch: Batch) -> Any:
-        """Return the number of a batch; raise if it has been read, or comes too late."""
-        if batch is None:
-            batch = self.n_batches_
-        if batch != batch:
-            raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
-        if isinstance(batch, np.datetime64):
-            batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
-        if isinstance(batch, np.generic):
-            batch = batch.item()
-        kind = _kind(batch)
-        if self._last_id is None:
-            return batch
-        try:
-            is_late = batch < self._last_id
-        except TypeError:  # such as times with and without a time zone
-            kind = None
-        if kind is not _kind(self._last_id):
-            raise TypeError(
-                f"batch={batch!r} cannot be compared with the last one, {self._last_id!r}. Use "
-                "numbers, or times of one kind."
-            )
-        if batch == self._last_id:
-            raise ValueError(f"batch={batch!r} has been read already.")
-        if is_late:
-            raise ValueError(
-                f"batch={batch!r} comes before the last one, {self._last_id!r}. Update in order, "
-                "or merge() a monitor of its own."
-            )
-        return batch
-
     def _placed(self, table: LabelTable) -> FloatArray:
         """Return the counts of a batch in the order of the monitor's groups."""
         cells = table.groups.cells
@@ -421,6 +390,36 @@ def _check_limits(limit: Limit, groups: Any) -> None:
             "With a limit for each attribute, groups must be None or a dict of the groups of each "
             f"of {listed(list(limit))}; got {groups!r}."
         )
+
+
+def _checked_batch(batch: Any, last: Any) -> Any:
+    """Return the number of a batch; raise if it has been read, or comes too late."""
+    if batch != batch:
+        raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
+    if isinstance(batch, np.datetime64):
+        batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
+    if isinstance(batch, np.generic):
+        batch = batch.item()
+    kind = _kind(batch)
+    if last is None:
+        return batch
+    try:
+        is_late = batch < last
+    except TypeError:  # such as times with and without a time zone
+        kind = None
+    if kind is not _kind(last):
+        raise TypeError(
+            f"batch={batch!r} cannot be compared with the last one, {last!r}. Use "
+            "numbers, or times of one kind."
+        )
+    if batch == last:
+        raise ValueError(f"batch={batch!r} has been read already.")
+    if is_late:
+        raise ValueError(
+            f"batch={batch!r} comes before the last one, {last!r}. Update in order, "
+            "or merge() a monitor of its own."
+        )
+    return batch
 
 
 def _kind(batch: Any) -> type | None:
