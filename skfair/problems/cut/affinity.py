@@ -66,7 +66,10 @@ class Affinity(ABC):
                 f"{X.shape[0]}."
             )
         if np.isnan(weights.degrees).any():
-            raise ValueError(f"{name}.weigh returned weights of which some are NaN.")
+            raise ValueError(
+                f"The affinity {name} made weights of which some are NaN. If the numbers in X are "
+                "huge, scale them; else look at what weigh returns."
+            )
         return weights
 
 
