@@ -240,7 +240,8 @@ class GapSolver:
         reached = (selected[:, None, :] @ self.effects)[:, 0]
         outside = np.abs(reached[:, :-1] + self.fixed - window.centre) - window.half
         missed_gaps = np.maximum(outside, 0.0) / self.errors
-        missed_share = (reached[:, -1] - share) / (_NEAR * np.minimum(share, 1 - share))
+        rarer = np.maximum(np.minimum(share, 1 - share), 1e-12)  # 0 if all get the same decision
+        missed_share = (reached[:, -1] - share) / (_NEAR * rarer)
         return np.asarray((missed_gaps**2).sum(axis=1) + missed_share**2)
 
     def _margins(self, points: FloatArray) -> FloatArray:

@@ -104,7 +104,10 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         return is_said or isinstance(self._inner(), FrozenEstimator)
 
     def _folds(self, rows: LabelledRows) -> Any:
-        """Return the folds that are asked for, or how many there are to be."""
+        """Return the folds that are asked for, or how many there are to be.
+
+        A fitted model needs none, but the paths of a certificate do.
+        """
         is_certified = self.confidence is not None
         if isinstance(self.cv, str) or (is_certified and self._is_prefit):
             return usual_folds(rows.codes, is_certified=is_certified)

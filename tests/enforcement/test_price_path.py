@@ -97,6 +97,17 @@ def test_a_path_may_begin_with_few_refused_people():
     assert gaps(selected, groups)[:first].max() < 0.03
 
 
+@pytest.mark.parametrize(("shift", "share"), [(-2.0, 0.0), (2.0, 1.0)])
+def test_free_decisions_may_be_the_same_for_all(shift, share):
+    given, _ = rows()
+    given = given._replace(gains=given.gains + shift, from_few=share == 0)
+    for path in price_paths(given):
+        selected = decided(path, given)
+        assert np.isfinite(path).all()
+        assert (selected[:, -1] == share).all()
+        assert selected.mean(axis=0) == pytest.approx(share, abs=0.01)
+
+
 def test_a_bridge_leads_to_prices_that_leave_a_gap():
     """Nothing tells the groups, so that closing their gap takes all that a price may be."""
     given, groups = rows()
