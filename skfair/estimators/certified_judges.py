@@ -20,7 +20,13 @@ from skfair.constraints.base import Constraint
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.enforcement.certify import RowRates, row_rates, walk
 from skfair.enforcement.promise import Promise, upper_bound
-from skfair.estimators.certified_split import Halves, Verdict, fit_by_halves
+from skfair.estimators.certified_folds import Folds
+from skfair.estimators.certified_split import (
+    Halves,
+    JudgedRows,
+    Verdict,
+    fit_under_rising_limits,
+)
 from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.partial_prediction import PartialPrediction
@@ -93,7 +99,7 @@ def certified_decisions(
     size = float(estimator.certify_size)
     halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
     limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
-    return fit_by_halves(
+    return fit_under_rising_limits(
         estimator,
         halves,
         DecisionJudge(rates, halves, estimator.confidence),
@@ -119,7 +125,7 @@ class MeanJudge:
     def __init__(
         self,
         limits: Sequence[MeanLimit],
-        halves: Halves,
+        rows: JudgedRows,
         # "sensitive_features", "intersectional" and "sample_weight" of the test, for all rows
         options: Mapping[str, Any],
         strata: Any,  # control features of all rows, or None
@@ -128,17 +134,17 @@ class MeanJudge:
         shift: float,
     ) -> None:
         self.shift = shift
-        self.limits, self.X, self.y = limits, halves.part(halves.X), halves.part(halves.y)
+        self.limits, self.rows, self.y = limits, rows, rows.part(rows.y)
         self.options = {
             **options,
-            "sensitive_features": halves.part(options["sensitive_features"]),
+            "sensitive_features": rows.part(options["sensitive_features"]),
             "confidence": confidence,
         }
-        self.strata = halves.part(strata)
+        self.strata = rows.part(strata)
 
-    def __call__(self, model: Predicts) -> Verdict:
-        """Return the verdict on a model."""
-        predicted = model.predict(self.X)
+    def __call__(self, fitted: Any) -> Verdict:
+        """Return the verdict on what was fitted."""
+        predicted = self.rows.predict(fitted)
         spread = float(np.ptp(predicted))
         found = []
         for limit in self.limits:
@@ -164,6 +170,8 @@ def certified_means(
     rules: Sequence[Constraint],
     X: Any,
     given: Mapping[str, Any],
+    *,
+    is_cross: bool,  # whether linear models of folds are judged, not one of a part of the rows
 ) -> dict[str, Any]:
     """Return the fitted attributes of a regressor whose means can be shown to keep limits."""
     limits = []
@@ -184,14 +192,17 @@ def certified_means(
         sensitive = take_columns(X, estimator.sensitive_columns)
     if estimator.control_columns is not None:
         strata = take_columns(X, estimator.control_columns, "control_columns")
-    kinds = data.groups.cells().codes
-    size, shift = float(estimator.certify_size), float(estimator.shift)
-    halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
+    kinds, seed = data.groups.cells().codes, estimator.random_state
+    judging: JudgedRows
+    if is_cross:
+        judging = Folds.of(X, data.y, given, kinds, seed)
+    else:
+        judging = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
     options = {"sensitive_features": sensitive, "intersectional": estimator.intersectional}
-    return fit_by_halves(
+    return fit_under_rising_limits(
         estimator,
-        halves,
-        MeanJudge(limits, halves, options, strata, estimator.confidence, shift),
+        judging,
+        MeanJudge(limits, judging, options, strata, estimator.confidence, float(estimator.shift)),
         {
             "max_disparity": estimator.max_disparity,
             "constraint": estimator.constraint,
@@ -297,7 +308,7 @@ def certified_interval(
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
     halves = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
-    return fit_by_halves(
+    return fit_under_rising_limits(
         estimator,
         halves,
         IntervalJudge(estimator, halves, given["sensitive_features"]),

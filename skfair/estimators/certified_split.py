@@ -1,8 +1,9 @@
-"""What is certified as a whole: models under falling limits on one half, judged on the other.
+"""What is certified as a whole: models under rising limits, judged on rows that they have not seen.
 
 A rule that is trained into the weights cannot be priced afterwards. So the estimator itself is
-fitted on one half of the rows, under a limit that is far below the one asked for, then under larger
-ones, and each model is judged on the other half. As the order is fixed beforehand, each may be
+fitted under a limit that is far below the one asked for, then under larger ones, and each model is
+judged on other rows: it is fitted on one half and judged on the other, or (see
+:mod:`skfair.estimators.certified_folds`) on folds. As the order is fixed beforehand, each may be
 tested at the full level; the last one before the first failure is kept.
 """
 
@@ -11,9 +12,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
@@ -26,6 +28,7 @@ from skfair.utils.warn import warn_user
 
 # Limits of the path, as shares of the one that is asked for.
 SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+CERTIFY = StrOptions({"auto", "cross", "split"})
 # A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
 _FOR_POWER = 1.7
 
@@ -101,7 +104,7 @@ class CertifiedDecisions(Certified):
 
     _certify_constraints: ClassVar[dict[str, Any]] = {
         **Certified._confidence_constraints,
-        "certify": [StrOptions({"auto", "cross", "split"})],
+        "certify": [CERTIFY],
     }
 
 
@@ -116,8 +119,40 @@ class Verdict(NamedTuple):
     is_constant: bool  # whether all rows are treated alike
 
 
-class Halves(NamedTuple):
+class JudgedRows(Protocol):
     """Rows to fit on and rows to judge by, and everything that belongs to them."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Limits of the path, as shares of the one that is asked for."""
+
+    @property
+    def X(self) -> Any:
+        """All rows."""
+
+    @property
+    def y(self) -> Any:
+        """The targets of all rows."""
+
+    @property
+    def n_judging(self) -> int:
+        """Number of rows that judge."""
+
+    def part(self, values: Any) -> Any:
+        """Return what belongs to the rows that judge."""
+
+    def fit(self, estimator: Any) -> Any:
+        """Return what is judged; what is missed on the rows of the fit is of no interest."""
+
+    def predict(self, fitted: Any) -> NDArray[Any]:
+        """Return predictions for the rows that judge, by a model that has not seen them."""
+
+    def attributes(self, fitted: Any) -> dict[str, Any]:
+        """Return the fitted attributes of the model."""
+
+
+class Halves(NamedTuple):
+    """Rows of which one part is for the fit, and the other one judges."""
 
     X: Any
     y: Any
@@ -144,13 +179,36 @@ class Halves(NamedTuple):
         """Return what belongs to the rows that judge."""
         return None if values is None else _safe_indexing(values, self.judging)
 
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Limits of the path, as shares of the one that is asked for."""
+        return SHARES
+
+    @property
+    def n_judging(self) -> int:
+        """Number of rows that judge."""
+        return self.judging.size
+
     def fit(self, estimator: Any) -> Any:
-        """Fit on the other rows; what is missed on these is of no interest."""
-        given = {name: _safe_indexing(one, self.fitted) for name, one in self.given.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            X, y = (_safe_indexing(one, self.fitted) for one in (self.X, self.y))
-            return estimator.fit(X, y, **given)
+        """Fit on the other rows."""
+        return fit_quietly(estimator, self.X, self.y, self.given, self.fitted)
+
+    def predict(self, fitted: Any) -> NDArray[Any]:
+        """Predict the rows that judge."""
+        return np.asarray(fitted.predict(self.part(self.X)))
+
+    def attributes(self, fitted: Any) -> dict[str, Any]:
+        """Return the fitted attributes of the model."""
+        parameters = fitted.get_params(deep=False)
+        return {name: one for name, one in vars(fitted).items() if name not in parameters}
+
+
+def fit_quietly(estimator: Any, X: Any, y: Any, given: Mapping[str, Any], rows: IntArray) -> Any:
+    """Fit on some rows; warnings about limits that are missed on these are of no interest."""
+    own = {name: _safe_indexing(one, rows) for name, one in given.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **own)
 
 
 def _halves(kinds: IntArray, seed: Seed) -> tuple[IntArray, IntArray]:
@@ -183,9 +241,9 @@ def _parts(kinds: IntArray, seed: Seed, size: float) -> tuple[IntArray, IntArray
     return np.sort(order[~is_judging]), np.sort(order[is_judging])
 
 
-def fit_by_halves(
+def fit_under_rising_limits(
     estimator: Any,  # with the parameters ``max_disparity`` and ``confidence``; it is not changed
-    halves: Halves,
+    rows: JudgedRows,
     # Returns the verdict on a fitted model, by the rows that judge
     judge: Callable[[Any], Verdict],
     # Parameters that hold limits: "max_disparity", and "constraint" if rules have their own
@@ -196,9 +254,9 @@ def fit_by_halves(
 ) -> dict[str, Any]:
     """Fit the estimator under larger and larger limits, until one is not shown to hold."""
     models, verdicts = [], []
-    for share in SHARES:
+    for share in rows.shares:
         scaled = {name: scaled_limits(value, share) for name, value in rules.items()}
-        models.append(halves.fit(clone(estimator).set_params(confidence=None, **scaled)))
+        models.append(rows.fit(clone(estimator).set_params(confidence=None, **scaled)))
         verdicts.append(judge(models[-1]))
         if verdicts[-1].p_value > 1 - confidence:
             break
@@ -209,10 +267,8 @@ def fit_by_halves(
     found, columns = verdicts[kept], [np.array(one) for one in zip(*verdicts, strict=True)]
     p_values, disparities, bounds, qualities, rates, _ = columns
     if not is_certified:
-        _warn(halves, found, confidence, limit)
-    parameters = estimator.get_params(deep=False)
-    fitted = {name: one for name, one in vars(models[kept]).items() if name not in parameters}
-    return fitted | {
+        _warn(rows, found, confidence, limit)
+    return rows.attributes(models[kept]) | {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": found.p_value,
         "certified_disparity_": found.bound,
@@ -243,8 +299,11 @@ def scaled_limits(value: Any, share: float) -> Any:
     return value if value is None or isinstance(value, str) else value * share
 
 
-def _warn(halves: Halves, found: Verdict, confidence: float, limit: float) -> None:
-    n = halves.fitted.size + halves.judging.size
+def _warn(rows: JudgedRows, found: Verdict, confidence: float, limit: float) -> None:
+    n = len(rows.y)
+    people = f"{n} people"
+    if rows.n_judging < n:
+        people += f", {rows.n_judging} of them to judge by"
     needed = n * (_FOR_POWER * (found.bound - found.disparity) / max(limit, 1e-4)) ** 2
     advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
     if found.is_constant:
@@ -253,10 +312,9 @@ def _warn(halves: Halves, found: Verdict, confidence: float, limit: float) -> No
         advice = f"About {int(np.ceil(needed - n))} more people (with groups in the same shares) "
         advice += "are needed."
     warn_user(
-        f"With {n} people, {halves.judging.size} of them to judge by, no model was found of which "
-        f"it can be shown, at a confidence of {confidence:g}, that it keeps "
-        f"max_disparity={limit:g} for new people: what can be shown of the fairest one is "
-        f"{found.bound:.3g}. {advice} predict() uses it, "
-        "and status_ is 'no_solution'.",
+        f"With {people}, no model was found of which it can be shown, at a confidence of "
+        f"{confidence:g}, that it keeps max_disparity={limit:g} for new people: what can be shown "
+        f"of the fairest one is {found.bound:.3g}. {advice} predict() uses it, and status_ is "
+        "'no_solution'.",
         ConvergenceWarning,
     )

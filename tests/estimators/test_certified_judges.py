@@ -115,10 +115,11 @@ def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(m
         assert np.mean(labels == predicted) == pytest.approx(model.path_["accuracy"][step])
 
 
-def test_a_regressor_keeps_limits_on_means_for_new_people():
+@pytest.mark.parametrize("certify", ["cross", "split"])
+def test_a_regressor_keeps_limits_on_means_for_new_people(certify):
     X, _, groups = EVERYBODY
     y = amounts(TRAIN[0])
-    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, **OPTIONS), y)
+    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, certify=certify, **OPTIONS), y)
     gap = metrics.mean_score_difference(None, model.predict(X), sensitive_features=groups)
     assert model.status_ == "certified"
     assert 1.5 < gap <= 3.0
@@ -200,7 +201,9 @@ def test_more_rows_that_judge_show_smaller_limits_of_scores(make, constraint):
 def test_more_rows_that_judge_show_smaller_limits_of_means():
     widths = []
     for size in (0.2, 0.7):
-        model = ConstrainedERMRegressor(max_disparity=3.0, certify_size=size, **OPTIONS)
+        model = ConstrainedERMRegressor(
+            max_disparity=3.0, certify="split", certify_size=size, **OPTIONS
+        )
         path = fitted(model, amounts(TRAIN[0])).path_
         widths.append(float(np.mean(path["bound"] - path["disparity"])))
     assert widths[1] < 0.75 * widths[0]
@@ -286,7 +289,11 @@ def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
         (partial(CALIBRATOR, "group_auc", certify_size=1.0), "certify_size"),
         (partial(CALIBRATOR, "group_auc", certify_size=1e-4), "one side only"),
         (ConstrainedERMRegressor(shift=0.1), "confidence"),
-        (ConstrainedERMRegressor(certify_size=1e-4, **OPTIONS), "one side only"),
+        (ConstrainedERMRegressor(certify="split", certify_size=1e-4, **OPTIONS), "one side only"),
+        (
+            ConstrainedERMRegressor(certify="cross", hidden_layer_sizes=(3,), **OPTIONS),
+            "Use certify='split'",
+        ),
         (ConstrainedERMRegressor(shift=-0.1, **OPTIONS), "shift"),
     ],
 )

@@ -10,7 +10,7 @@ from skfair.estimators.certified_split import (
     SHARES,
     Halves,
     Verdict,
-    fit_by_halves,
+    fit_under_rising_limits,
     scaled_limits,
 )
 
@@ -43,7 +43,7 @@ def judged(p_values, n_constant=()):
         step = len(limits) - 1
         return Verdict(p_values[step], 0.01, p_values[step], 0.9, 0.5, step in n_constant)
 
-    found = fit_by_halves(Limited(), halves(), judge, {"max_disparity": 0.1}, 0.1, 0.95)
+    found = fit_under_rising_limits(Limited(), halves(), judge, {"max_disparity": 0.1}, 0.1, 0.95)
     return found, limits
 
 

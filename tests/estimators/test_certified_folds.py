@@ -1,0 +1,188 @@
+"""Regressors certified on folds: what is judged, what is returned, and what it is worth."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from skfair import metrics
+from skfair.estimators import certified_folds
+from skfair.estimators.certified_folds import SHARES, Folds
+from skfair.regression import ConstrainedERMRegressor
+
+
+def people(n, seed=0, d=8):
+    rng = np.random.default_rng(seed)
+    groups = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    X = rng.normal(size=(n, d))
+    X[:, 0] += 0.8 * (groups == "b")
+    return X, 2 * X[:, 0] + X[:, 1] + 2 * rng.normal(size=n), groups
+
+
+X, Y, GROUPS = people(400)
+EVERYBODY = people(100_000, seed=1)
+
+
+def regressor(limit=1.0, **options):
+    return ConstrainedERMRegressor(
+        max_disparity=limit, **{"confidence": 0.95, "random_state": 0, **options}
+    )
+
+
+def kinds_of(groups):
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def gap(values, groups):
+    return metrics.mean_score_difference(None, values, sensitive_features=groups)
+
+
+def test_each_row_is_judged_once_by_a_model_that_has_not_seen_it():
+    folds = Folds.of(X, Y, {"sensitive_features": GROUPS, "other": None}, kinds_of(GROUPS), 0)
+    assert len(folds.splits) == 10
+    assert sorted(np.concatenate([judging for _, judging in folds.splits])) == list(range(400))
+    for fitted, judging in folds.splits:
+        assert not set(fitted) & set(judging)
+        for name in "abc":  # groups are divided alike
+            share = np.mean(GROUPS[judging] == name), np.mean(name == GROUPS)
+            assert share[0] == pytest.approx(share[1], abs=0.03)
+    models = folds.fit(regressor(confidence=None))
+    predicted = folds.predict(models)
+    for model, (fitted, judging) in zip(models, folds.splits, strict=True):
+        assert model.train_disparity_ <= 1.0
+        own = regressor(confidence=None).fit(
+            X[fitted], Y[fitted], sensitive_features=GROUPS[fitted]
+        )
+        assert predicted[judging] == pytest.approx(own.predict(X[judging]))
+
+
+def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
+    """So what is shown of the models on average is shown of the one that is returned."""
+    folds = Folds.of(X, Y, {"sensitive_features": GROUPS}, kinds_of(GROUPS), 0)
+    models = folds.fit(regressor(confidence=None))
+    found = folds.attributes(models)
+    new, _, groups = EVERYBODY
+
+    def difference(values):
+        return values[groups == "a"].mean() - values[groups == "b"].mean()
+
+    of_mean = difference(new @ found["coef_"][0] + found["intercept_"][0])
+    assert of_mean == pytest.approx(np.mean([difference(one.predict(new)) for one in models]))
+
+
+def test_the_certificate_is_that_of_the_public_test():
+    model = regressor().fit(X, Y, sensitive_features=GROUPS)
+    folds = Folds.of(X, Y, {"sensitive_features": GROUPS}, kinds_of(GROUPS), 0)
+    for step, share in enumerate(SHARES[: len(model.path_["p_value"])]):
+        predicted = folds.predict(folds.fit(regressor(share, confidence=None)))
+        test = metrics.disparity_test(
+            "mean_score_difference", None, predicted, sensitive_features=GROUPS, max_disparity=1.0
+        )
+        assert model.path_["p_value"][step] == pytest.approx(test.p_value)
+        assert model.path_["disparity"][step] == pytest.approx(gap(predicted, GROUPS))
+        residual = ((Y - predicted) ** 2).sum() / ((Y - Y.mean()) ** 2).sum()
+        assert model.path_["r2"][step] == pytest.approx(1 - residual)
+
+
+def test_folds_are_worth_more_than_halves_and_keep_the_limit():
+    new, y, groups = EVERYBODY
+    worth = {}
+    for certify in ("cross", "split"):
+        models = []
+        for seed in range(6):
+            sample = people(400, seed=100 + seed)
+            one = regressor(certify=certify, random_state=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # halves may show nothing
+                models.append(one.fit(*sample[:2], sensitive_features=sample[2]))
+        kept = [one for one in models if one.status_ == "certified"]
+        predictions = [one.predict(new) for one in kept]
+        # 3 of 6 are seen in 2 of 1000 cases where 1 in 20 exceeds the limit.
+        assert sum(gap(values, groups) > 1.0 for values in predictions) < 3
+        errors = [np.mean((y - values) ** 2) for values in predictions]
+        errors += [np.var(y)] * (6 - len(kept))
+        worth[certify] = 1 - np.mean(errors) / np.var(y)
+    assert worth["cross"] > worth["split"] + 0.02
+
+
+def test_what_is_reported_holds_for_the_model_on_all_rows():
+    model = regressor().fit(X, Y, sensitive_features=GROUPS)
+    assert model.train_disparity_ == pytest.approx(gap(model.predict(X), GROUPS))
+    assert model.coef_.shape == (1, 8)
+    assert set(model.disparity_by_group_) == {"a", "b", "c"}
+
+
+def test_nothing_is_left_of_another_fit():
+    model = regressor(confidence=None).fit(X, Y, sensitive_features=GROUPS)
+    solution = {"multipliers_", "objective_", "kkt_residual_", "history_", "n_iter_"}
+    assert solution <= set(vars(model))
+    model.set_params(confidence=0.95).fit(X, Y, sensitive_features=GROUPS)
+    assert not solution & set(vars(model))
+    model.set_params(confidence=None, warm_start=True).fit(X, Y, sensitive_features=GROUPS)
+    assert solution <= set(vars(model))
+    assert not hasattr(model, "p_value_")
+
+
+def test_the_seed_decides_the_folds():
+    first, same, other = (
+        regressor(random_state=seed).fit(X, Y, sensitive_features=GROUPS).coef_
+        for seed in (3, 3, 4)
+    )
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
+    expected = regressor().fit(X, Y, sensitive_features=GROUPS)
+    of_sparse = regressor().fit(sparse.csr_array(X), Y, sensitive_features=GROUPS)
+    assert of_sparse.coef_ == pytest.approx(expected.coef_, abs=1e-4)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)], index=np.arange(400) * 7)
+    frame["group"] = kinds_of(GROUPS)
+    of_frame = regressor(sensitive_columns="group").fit(frame, Y)
+    assert of_frame.coef_ == pytest.approx(expected.coef_)
+    assert of_frame.predict(frame) == pytest.approx(expected.predict(X))
+    order = np.argsort(Y)
+    of_sorted = regressor().fit(X[order], Y[order], sensitive_features=GROUPS[order])
+    assert of_sorted.coef_ == pytest.approx(expected.coef_, abs=0.3)
+
+
+def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
+    monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS", 399)
+    fits = {
+        certify: regressor(certify=certify).fit(X, Y, sensitive_features=GROUPS).coef_
+        for certify in ("auto", "cross", "split")
+    }
+    assert np.array_equal(fits["auto"], fits["split"])
+    assert not np.array_equal(fits["auto"], fits["cross"])
+    assert certified_folds.MOST_ROWS == 50_000
+
+
+def test_networks_are_halved():
+    model = regressor(3.0, hidden_layer_sizes=(2,), max_iter=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, Y, sensitive_features=GROUPS)
+    assert [layer.shape for layer in model.coefs_] == [(8, 2), (2, 1)]
+
+
+@pytest.mark.filterwarnings("ignore:2 groups of fewer than 30 rows")
+@pytest.mark.parametrize("n", [4, 9, 30])
+def test_few_rows_have_no_solution(n):
+    groups = np.array(["a", "b"])[np.arange(n) % 2]
+    with pytest.warns(ConvergenceWarning, match=f"With {n} people, no model"):
+        model = regressor(0.1).fit(X[:n], Y[:n], sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore:1 group of fewer than 30 rows")
+def test_a_group_of_one_row_is_named():
+    groups = np.r_[["c"], np.repeat(["a", "b"], [200, 199])]
+    with pytest.raises(ValueError, match="two rows or more of each group; group 'c' has fewer"):
+        regressor().fit(X, Y, sensitive_features=groups)
+    groups[1:6] = "c"
+    with pytest.warns(ConvergenceWarning, match="more people"):
+        assert regressor(0.2).fit(X, Y, sensitive_features=groups).status_ == "no_solution"
