@@ -96,8 +96,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         Folds that are fitted at the same time.
     confidence : float, default=None
         How sure the limits are to hold for new people, such as 0.95. None promises them on the
-        training rows only, and new people exceed them about half of the time. Two classes, rules on
-        differences or ratios.
+        training rows only, and new people exceed them about half of the time. For rules on
+        differences or ratios; with several classes on those of each class against the rest.
     refit_with_prices : bool, default=False
         Whether the classifier is fitted again with more weight on the rows whose decision is close
         at the prices found. It is kept if the decisions on the training rows become better. Needs
@@ -133,7 +133,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "path".
     path_ : dict of str to ndarray of shape (n_steps,)
         With ``confidence``: the path from certainly fair to free decisions; of each step
-        "accuracy", "selection_rate", "disparity", "bound", "p_value" and "is_certified".
+        "accuracy", "selection_rate" (NaN with several classes), "disparity", "bound", "p_value" and
+        "is_certified".
     is_group_aware_ : bool
         Whether predictions need the group.
     is_refitted_ : bool
@@ -274,7 +275,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, self.max_disparity)
-        if self.confidence is not None and fair:
+        if self.confidence is not None and any(rule.compares for rule in fair):
             if self.refit_with_prices:
                 raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
             attributes, predicted = self._certify(data, rows, fair, worth, params, folds)

@@ -10,7 +10,7 @@ cross-fitted, models and paths of all folds are judged; their mean, which decide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -192,6 +192,28 @@ def row_rates(
     groups = np.concatenate([bound.rate_groups for bound in bounds])
     return RowRates(
         stacked[0], (stacked[1], stacked[2]), groups, tuple(names), tuple(blocks), weights
+    )
+
+
+def stacked(parts: Sequence[RowRates]) -> RowRates:
+    """Return the rates of several decisions about the same rows, one row for each decision."""
+
+    def apart(matrices: Iterable[sparse.csr_array]) -> sparse.csr_array:
+        return sparse.csr_array(sparse.block_diag(list(matrices), format="csr"))
+
+    first = np.cumsum([0, *(len(one.names) for one in parts)]).tolist()
+    blocks = [
+        block._replace(rates=block.rates + start)
+        for one, start in zip(parts, first, strict=False)
+        for block in one.blocks
+    ]
+    return RowRates(
+        apart(one.members for one in parts),
+        (apart(one.counted[0] for one in parts), apart(one.counted[1] for one in parts)),
+        np.concatenate([one.groups for one in parts]),
+        tuple(name for one in parts for name in one.names),
+        tuple(blocks),
+        np.concatenate([one.weights for one in parts]) / len(parts),
     )
 
 

@@ -19,13 +19,11 @@ positive, n=20,000).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import (
@@ -37,7 +35,6 @@ from skfair.enforcement.certify import (
     walk,
 )
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.shares import Shares, estimated_shares, known_shares
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
     full_step,
@@ -45,51 +42,22 @@ from skfair.enforcement.price_path import (
     price_paths,
     starts_with_few,
 )
-from skfair.estimators.chances import (
-    CrossFitted,
-    Split,
-    chances_of,
-    cross_fit,
-    make_splits,
-)
 from skfair.estimators.decisions import LabelledRows
-from skfair.estimators.group_chances import GroupModels, fit_group_models
+from skfair.estimators.fold_models import MOST_ROWS, FoldModels, Models, fold_models, sampled
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
-
-# Paths are found, and the mean is compared with the models of folds, on at most so many rows.
-MOST_ROWS = 20_000
 
 
 class Task(NamedTuple):
     """What is certified."""
 
-    X: Any  # the rows
-    rows: LabelledRows  # their groups and classes
+    folds: FoldModels
     rates: RowRates  # rates of the rules
     worth: FloatArray  # (2, 2): worth of each decision (column), given the true class (row)
-    n_strata: int  # number of strata, 1 if there are none
-    splits: Sequence[Split]  # the folds; each row is in one test part
 
 
-class Models(NamedTuple):
-    """What is fitted: the model, one of groups (None if decisions may use these), and how."""
-
-    estimator: Any
-    group_estimator: Any
-    row_params: dict[str, Any]
-    group_row_params: dict[str, Any]
-    is_prefit: bool  # whether the model is fitted already
-    cv: Any
-    n_jobs: int | None
-
-
-def check_certifiable(classes: Any, min_rate: Any, selection_rate: Any, method: str) -> None:
+def check_certifiable(min_rate: Any, selection_rate: Any, method: str) -> None:
     """Raise for what cannot be certified."""
-    if len(classes) > 2:
-        raise ValueError(
-            f"confidence= needs two classes, got {len(classes)}. Fit each class against the rest."
-        )
     check_no_floors(min_rate, selection_rate)
     if method != "auto":
         raise ValueError(f"confidence= walks a path of its own: use method='auto', not {method!r}.")
@@ -118,50 +86,27 @@ def certified_fit(
 
     The decisions of the rows are by models and paths that have not seen them.
     """
-    kinds = rows.groups.cells(rows.codes, rows.classes.size).codes
-    splits = make_splits(models.cv, X, y, kinds)
-    if sum(test.size for _, test in splits) > rows.codes.size:
-        raise ValueError(
-            "With confidence= each row must be in one test part of cv, not in several."
-        )
-    if len(splits) < 3:
-        raise ValueError(
-            f"confidence= needs 3 folds or more, got cv={models.cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
-        )
-    n_strata = 1 if rows.strata is None else len(rows.strata.names)
+    rates = row_rates(judge.bounds, rows.weights).against(shift)
+    folds = fold_models(X, y, rows, models)
     # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
     # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
-    rates = row_rates(judge.bounds, rows.weights).against(shift)
-    rates = replace(rates, precision=(len(splits) - 1) / len(splits))
-    task = Task(X, rows, rates, judge.worth, n_strata, splits)
-    if models.is_prefit:
-        found = CrossFitted([models.estimator], chances_of(models.estimator, X, rows.classes))
-    else:
-        args = (models.row_params, splits, rows.classes, models.n_jobs)
-        found = cross_fit(models.estimator, X, y, *args)
-    groups = None
-    if models.group_estimator is not None:
-        given = (models.group_row_params, splits, models.n_jobs)
-        groups = fit_group_models(models.group_estimator, X, rows.groups, rows.codes, *given)
-    paths, selected = paths_and_decisions(task, found.chances, groups, confidence, rng)
+    n_folds = len(folds.splits)
+    task = Task(folds, replace(rates, precision=(n_folds - 1) / n_folds), judge.worth)
+    paths, selected = paths_and_decisions(task, confidence, rng)
     walked = walk(task.rates, selected, confidence)
     passed = slice(walked.step + 1)
-    changes = _changes_by_mean(task, found.models, groups, paths[:, passed])
+    changes = _changes_by_mean(task, paths[:, passed])
     last = last_kept(task.rates, selected[:, passed], changes, confidence)
     attributes, step = _reported(task, selected, confidence, walked, last)
     decided = selected[:, step].astype(np.int64)
-    shape = (rows.groups.n_groups, n_strata, 2, 2)
+    shape = (rows.groups.n_groups, folds.n_strata, 2, 2)
     prices = np.stack([np.zeros(paths.shape[2]), paths[:, step].mean(axis=0)], axis=1)
     disparities = judge.disparities(decided)
     by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}
-    free = found.chances @ judge.worth
+    free = folds.found.chances @ judge.worth
     attributes |= {
+        **folds.attributes(),
         "prices_": prices.reshape(shape),
-        "estimators_": found.models,
-        "group_estimators_": [] if groups is None else groups.models,
-        "_group_models": groups,
-        "method_": "path",
         "train_disparities_": by_rule,
         "train_disparity_": max(by_rule.values(), default=0.0),
         "price_of_fairness_": judge.worth_of((free[:, 1] > free[:, 0]).astype(np.int64))
@@ -172,40 +117,32 @@ def certified_fit(
 
 @one_blas_thread
 def paths_and_decisions(
-    task: Task,
-    chances: FloatArray,
-    groups: GroupModels | None,
-    confidence: float,
-    rng: np.random.RandomState,
+    task: Task, confidence: float, rng: np.random.RandomState
 ) -> tuple[FloatArray, BoolArray]:
     """Find the paths of the folds; return them, and the decisions of each row by its fold.
 
     They have the shapes (n_folds, n_steps, n_features) and (n_samples, n_steps).
     """
-    n, n_classes, of_rows = task.rows.codes.size, task.rows.classes.size, task.rows.groups
-    strata = None if task.rows.strata is None else task.rows.strata.codes
-    gains, alike = _gains(task, chances), None
-    if groups is None:
-        shares = known_shares(of_rows.codes, of_rows.n_groups, strata, task.n_strata, chances)
-        alike = near_rows(of_rows.cells(strata, task.n_strata).codes, chances[:, 1])
-    else:
-        shares = estimated_shares(groups.joint_of_rows(chances), strata, task.n_strata)
+    models, rates = task.folds, task.rates
+    codes, of_rows, chances = models.rows.codes, models.rows.groups, models.found.chances
+    n, gains, shares, alike = codes.size, _gains(task, chances), models.shares(), None
+    if models.groups is None:
+        cells = of_rows.cells(models.strata, models.n_strata).codes
+        alike = near_rows(cells, chances[:, 1])
     folds = np.zeros(n, np.int64)
-    for k, (_, test) in enumerate(task.splits):
+    for k, (_, test) in enumerate(models.splits):
         folds[test] = k
     some: IntArray | slice = slice(None)
-    rates = task.rates
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
         rates = rates.part(some)
-    kinds = task.rows.codes if strata is None else strata * n_classes + task.rows.codes
-    n_kinds = task.n_strata * n_classes
-    is_rare = float(task.rates.weights @ (task.rows.codes == 1)) <= 0.5
+    n_kinds = models.n_strata * models.rows.classes.size
+    is_rare = float(task.rates.weights @ (codes == 1)) <= 0.5
     rows = PathRows(
         rates,
         gains[some],
         shares[some],
-        kinds[some],
+        models.kinds[some],
         n_kinds,
         np.arange(of_rows.offsets[1] * n_kinds),
         starts_with_few(task.rates, gains, is_rare, confidence),
@@ -214,7 +151,7 @@ def paths_and_decisions(
     )
     paths = price_paths(rows)
     selected = np.zeros((n, paths.shape[1]), dtype=bool)
-    for (_, test), path in zip(task.splits, paths, strict=True):
+    for (_, test), path in zip(models.splits, paths, strict=True):
         selected[test] = gains[test, None] - np.asarray(shares[test] @ path.T) > 0
     return paths, selected
 
@@ -226,37 +163,21 @@ def _gains(task: Task, chances: FloatArray) -> FloatArray:
 
 
 @one_blas_thread
-def _changes_by_mean(
-    task: Task, models: Sequence[Any], groups: GroupModels | None, paths: FloatArray
-) -> FloatArray:
+def _changes_by_mean(task: Task, paths: FloatArray) -> FloatArray:
     """Return by how much rates are larger if the mean decides, not the folds, (n_rates, n_steps).
 
     The mean of the models with the mean of the paths is compared with each fold's model and path.
     """
-    n = task.rows.codes.size
-    of_rows, rates, X = task.rows.groups, task.rates, task.X
-    rows: IntArray | slice = slice(None)
-    if n > MOST_ROWS:
-        rows = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
-        rates, X = rates.part(rows), _safe_indexing(X, rows)
-    strata = None if task.rows.strata is None else task.rows.strata.codes[rows]
-    chances = [chances_of(model, X, task.rows.classes) for model in models]
-    if len(chances) < len(paths):  # one model that was fitted before
-        chances *= len(paths)
-    chances.append(np.mean(chances, axis=0))
-    shares: Iterable[Shares]  # made one after the other: with many groups each is large
-    if groups is None:
-        args = of_rows.codes[:, rows], of_rows.n_groups, strata, task.n_strata
-        shares = (known_shares(*args, one) for one in chances)
-    else:
-        joints = groups.joints(X, chances)
-        shares = (estimated_shares(joint, strata, task.n_strata) for joint in joints)
+    rows, rates = sampled(task.folds.rows.codes.size), task.rates
+    if rows is not None:
+        rates = rates.part(rows)
     selected = [
-        _gains(task, one)[:, None] - np.asarray(share @ path.T) > 0
-        for one, share, path in zip(chances, shares, [*paths, paths.mean(axis=0)], strict=True)
+        _gains(task, chances)[:, None] - np.asarray(shares @ path.T) > 0
+        for (chances, shares), path in zip(
+            task.folds.by_all(rows), [*paths, paths.mean(axis=0)], strict=True
+        )
     ]
-    more = selected[-1] - np.mean(selected[:-1], axis=0)
-    return rates.changes(more)
+    return rates.changes(selected[-1] - np.mean(selected[:-1], axis=0))
 
 
 def _reported(
@@ -270,7 +191,7 @@ def _reported(
 
     All steps up to the last one that passes are certified together, so any of them may be taken.
     """
-    weights, codes = task.rates.weights, task.rows.codes
+    weights, codes = task.rates.weights, task.folds.rows.codes
     refused, gained = task.worth[codes, 0], task.worth[codes, 1] - task.worth[codes, 0]
     rates, gains = np.stack([weights, weights * gained]) @ selected
     worth = float(weights @ refused) + gains

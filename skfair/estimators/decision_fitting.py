@@ -24,7 +24,8 @@ from skfair.enforcement.decisions.choose import Chosen, choose
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.estimators.certified import Models, certified_fit, check_certifiable
+from skfair.estimators.certified import certified_fit, check_certifiable
+from skfair.estimators.certified_classes import certified_classes_fit
 from skfair.estimators.certified_split import CertifiedDecisions
 from skfair.estimators.chances import (
     FOLDS,
@@ -38,6 +39,7 @@ from skfair.estimators.chances import (
 from skfair.estimators.classes import check_several
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
+from skfair.estimators.fold_models import Models
 from skfair.estimators.group_chances import GroupModels, fit_group_models
 from skfair.estimators.group_corrections import fit_corrections
 from skfair.estimators.inner_models import InnerModels
@@ -108,9 +110,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
         A fitted model needs none, but the paths of a certificate do.
         """
-        is_certified = self.confidence is not None
-        if isinstance(self.cv, str) or (is_certified and self._is_prefit):
-            return usual_folds(rows.codes, is_certified=is_certified)
+        if isinstance(self.cv, str):
+            return usual_folds(rows.codes, is_certified=self.confidence is not None)
         return self.cv
 
     def _classifier(self) -> Any:
@@ -153,7 +154,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         folds: Any,
     ) -> tuple[dict[str, Any], IntArray]:
         """Return the attributes and decisions that can be shown to keep limits for new people."""
-        check_certifiable(rows.classes, self.min_rate, self.selection_rate, self.method)
+        check_certifiable(self.min_rate, self.selection_rate, self.method)
         groups = None if self.is_group_aware_ else self._group_estimator()
         of_groups = {} if groups is None else self._group_row_params(data.sample_weight)
         inner = self._classifier(), groups, params, of_groups
@@ -162,7 +163,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
         asked = float(self.confidence), float(self.shift)
-        return certified_fit(data.X, data.y, rows, judge, models, *asked, rng)
+        fit = certified_fit if rows.classes.size == 2 else certified_classes_fit
+        return fit(data.X, data.y, rows, judge, models, *asked, rng)
 
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray

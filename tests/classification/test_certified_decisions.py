@@ -338,13 +338,6 @@ def test_more_rows_that_judge_show_smaller_limits():
     assert bounds[1] < 0.6 * bounds[0]
 
 
-def test_three_classes_are_refused():
-    X, _, groups = people(300)
-    y = np.arange(300) % 3
-    with pytest.raises(ValueError, match="two classes"):
-        FairDecisionClassifier(confidence=0.9).fit(X, y, sensitive_features=groups)
-
-
 def test_no_row_is_judged_by_a_model_that_has_seen_it():
     """The labels of a fold do not change the decisions on its rows."""
     X, y, groups = people(600)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,6 +34,11 @@ class ClassRule(NamedTuple):
 
     bound: BoundConstraint
     counted: int | None
+
+    @property
+    def compares(self) -> bool:
+        """Whether there are two rates or more to compare: a limit may be on a single group."""
+        return bool(np.bincount(self.bound.blocks).max(initial=0) > 1)
 
 
 class Verdict(NamedTuple):
@@ -167,6 +173,17 @@ class Judge:
         other = copy(self)
         part = BELIEVED / (BELIEVED + np.count_nonzero(self.weights))
         other.values = self.values + part * (chances @ self.worth - self.values)
+        return other
+
+    def tightened(self, share: float) -> Judge:
+        """Return a judge by a share of the limits."""
+        other = copy(self)
+        other.rules = [
+            rule._replace(bound=replace(rule.bound, max_disparity=share * rule.bound.max_disparity))
+            for rule in self.rules
+        ]
+        other.bounds = [rule.bound for rule in other.rules]
+        other._table = RateTable(other.bounds)
         return other
 
     def part(self, rows: IntArray) -> Judge:

@@ -108,6 +108,15 @@ class PriceSearch:
         values = parted(self.values, weight)
         return replace(self, values=values, tie_weight=weight, start=(rows, data, multipliers))
 
+    def under(self, judge: Judge) -> PriceSearch:
+        """Return a search under other limits, which begins at the multipliers of this one."""
+        other = replace(self, judge=judge)
+        if other.free().verdict.is_feasible:
+            return other
+        data = self._soft[1]
+        rows = other._rows_near(other.free(), data)
+        return replace(other, start=(rows, data, self._soft[2]))
+
     def outlook(self) -> tuple[float, float]:
         """Return what soft decisions are expected to be worth, and what share of rows is tied."""
         rows, data, multipliers = self._soft

@@ -1,0 +1,211 @@
+"""Certified decisions between several classes: prices at rising limits, and one walk.
+
+As with two classes (:mod:`skfair.estimators.certified`), each fold has a path of prices of its own,
+found on the other folds, and each step of all paths together is judged on the decisions of every
+row, by the model and the path of its fold. A step keeps a share of the limits on the rows that it
+was found on; the shares rise. A rule on several classes limits the rates of each class against the
+rest, and all of them must pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.enforcement.certify import (
+    RowRates,
+    last_kept,
+    people_needed,
+    row_rates,
+    stacked,
+    walk,
+)
+from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.decisions.lines import decided
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import Features
+from skfair.enforcement.decisions.shares import Shares, margins
+from skfair.estimators.decisions import LabelledRows
+from skfair.estimators.fold_models import MOST_ROWS, FoldModels, Models, fold_models, sampled
+from skfair.utils.threads import one_blas_thread
+from skfair.utils.warn import warn_user
+
+# Limits of the steps, as shares of those that are asked for.
+SHARES = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
+
+
+class ClassRates(NamedTuple):
+    """Rates of rules on several classes: each row is there once for each class that is selected."""
+
+    rates: RowRates
+    labels: tuple[int | None, ...]  # the class of each time; None for the true one
+
+    @classmethod
+    def of(cls, rules: Sequence[ClassRule], weights: FloatArray) -> ClassRates:
+        """Return the rates of rules that are bound to the rows."""
+        labels = tuple(dict.fromkeys(rule.counted for rule in rules))
+        by_label = [[one.bound for one in rules if one.counted == label] for label in labels]
+        return cls(stacked([row_rates(bounds, weights) for bounds in by_label]), labels)
+
+    def selected(self, predicted: IntArray, codes: IntArray) -> BoolArray:
+        """Return what decisions (n_samples, n_steps) select, (n_times * n_samples, n_steps)."""
+        wanted = [codes[:, None] if label is None else label for label in self.labels]
+        return np.concatenate([predicted == label for label in wanted])
+
+
+def certified_classes_fit(
+    X: Any,
+    y: Any,
+    rows: LabelledRows,
+    judge: Judge,
+    models: Models,
+    confidence: float,
+    shift: float,  # share of the people in each rate that may be replaced by others
+    rng: np.random.RandomState,  # draws the rows that paths are found on, if there are many
+) -> tuple[dict[str, Any], IntArray]:
+    """Fit models on folds, certify decisions, and return fitted attributes and decisions.
+
+    The decisions of the rows are by models and paths that have not seen them.
+    """
+    asked = ClassRates.of(judge.rules, rows.weights)
+    rates = asked.rates.against(shift)
+    folds = fold_models(X, y, rows, models)
+    n_folds, codes = len(folds.splits), rows.codes
+    # Paths vary with the rows, too: see the certificates of two classes.
+    rates = replace(rates, precision=(n_folds - 1) / n_folds)
+    paths, predicted = _paths_and_decisions(folds, judge, rng)
+    selected = asked.selected(predicted, codes)
+    walked = walk(rates, selected, confidence)
+    passed = slice(walked.step + 1)
+    changes = _changes_by_mean(folds, judge, asked._replace(rates=rates), paths[:, passed])
+    chosen = last_kept(rates, selected[:, passed], changes, confidence)
+    worth = np.array([judge.worth_of(one) for one in predicted.T])
+    constant = float((rows.weights @ judge.values).max())
+    is_alike = bool(np.ptp(predicted[:, chosen]) == 0) or worth[chosen] <= constant < worth.max()
+    is_certified = chosen >= 0 and not is_alike
+    step = chosen if is_certified else 0
+    if not is_certified:
+        bound, limit = float(walked.bounds[0]), min(one.limit for one in asked.rates.blocks)
+        needed = people_needed(rates, selected[:, 0], confidence) // len(asked.labels)
+        _warn(codes.size, needed, bound, limit, confidence, was_kept=chosen >= 0)
+    disparities = judge.disparities(predicted[:, step])
+    by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}
+    free = judge.worth_of(decided(folds.found.chances @ judge.worth))
+    n_classes = rows.classes.size
+    return {
+        "status_": "certified" if is_certified else "no_solution",
+        "p_value_": float(walked.p_values[step]),
+        "certified_disparity_": float(walked.bounds[step]),
+        "path_": {
+            "accuracy": worth,
+            "selection_rate": np.full(worth.size, np.nan),
+            "disparity": walked.disparities,
+            "bound": walked.bounds,
+            "p_value": walked.p_values,
+            "is_certified": np.arange(worth.size) <= chosen,
+        },
+        **folds.attributes(),
+        "prices_": paths[:, step].mean(axis=0).reshape(-1, folds.n_strata, n_classes, n_classes),
+        "train_disparities_": by_rule,
+        "train_disparity_": max(by_rule.values(), default=0.0),
+        "price_of_fairness_": free - worth[step],
+    }, predicted[:, step]
+
+
+@one_blas_thread
+def _paths_and_decisions(
+    folds: FoldModels, judge: Judge, rng: np.random.RandomState
+) -> tuple[FloatArray, IntArray]:
+    """Find the paths of the folds; return them, and the decisions of each row by its fold.
+
+    They have the shapes (n_folds, n_steps, n_features, n_classes) and (n_samples, n_steps).
+    """
+    rows = folds.rows
+    values, shares = folds.found.chances @ judge.worth, folds.shares()
+    features = Features(
+        rows.groups.n_groups,
+        folds.n_strata,
+        rows.classes.size,
+        np.arange(rows.groups.offsets[1]),
+    )
+    # The last step is without prices: it passes if decisions keep the limits as they are.
+    predicted = np.empty((rows.codes.size, len(SHARES) + 1), np.int64)
+    paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, rows.classes.size))
+    seed = rng.randint(np.iinfo(np.int32).max)
+    for path, (_, test) in zip(paths, folds.splits, strict=True):
+        others = np.ones(rows.codes.size, bool)
+        others[test] = False
+        found_on = np.flatnonzero(others)
+        if found_on.size > MOST_ROWS:
+            found_on = np.sort(check_random_state(seed).choice(found_on, MOST_ROWS, replace=False))
+        search = PriceSearch(
+            judge.part(found_on),
+            features,
+            folds.kinds[found_on],
+            values[found_on],
+            shares[found_on],
+            check_random_state(seed),
+        )
+        path[: len(SHARES)] = _prices(search)
+        predicted[test] = _decisions(values[test], shares[test], path)
+    return paths, predicted
+
+
+def _prices(search: PriceSearch) -> FloatArray:
+    """Return prices that keep each share of the limits, (n_steps, n_features, n_classes)."""
+    found, judge = [], search.judge
+    for share in SHARES[::-1]:  # from small prices to large ones: nearest to the free decisions
+        search = search.under(judge.tightened(share))
+        found.append(search.run().prices)
+    return np.array(found[::-1])
+
+
+def _decisions(values: FloatArray, shares: Shares, path: FloatArray) -> IntArray:
+    """Return the decisions of each step, (n_samples, n_steps)."""
+    found = np.empty((len(values), len(path)), np.int64)
+    for step, prices in enumerate(path):
+        found[:, step] = decided(margins(values, shares, prices))
+    return found
+
+
+@one_blas_thread
+def _changes_by_mean(
+    folds: FoldModels, judge: Judge, asked: ClassRates, paths: FloatArray
+) -> FloatArray:
+    """Return by how much rates are larger if the mean decides, (n_rates, n_steps)."""
+    n, rows = folds.rows.codes.size, sampled(folds.rows.codes.size)
+    codes, rates = folds.rows.codes, asked.rates
+    if rows is not None:
+        codes = codes[rows]
+        rates = rates.part(np.concatenate([rows + k * n for k in range(len(asked.labels))]))
+    selected = [
+        asked.selected(_decisions(chances @ judge.worth, shares, path), codes)
+        for (chances, shares), path in zip(
+            folds.by_all(rows), [*paths, paths.mean(axis=0)], strict=True
+        )
+    ]
+    return rates.changes(selected[-1] - np.mean(selected[:-1], axis=0))
+
+
+def _warn(
+    n: int, needed: int, bound: float, limit: float, confidence: float, *, was_kept: bool
+) -> None:
+    """Say why nothing was certified, and how many more people it would take."""
+    found = f"what can be shown of the fairest ones is {bound:.3g}"
+    if was_kept:
+        found = "those that do are worth no more than the same decision for everybody"
+    advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
+    if needed > 1.1 * n and not was_kept:
+        advice = f"About {needed - n} more people (with groups in the same shares) are needed."
+    warn_user(
+        f"With {n} people no decisions were found of which it can be shown, at a confidence of "
+        f"{confidence:g}, that they keep max_disparity={limit:g} for new people: {found}. {advice} "
+        "predict() uses the fairest ones, and status_ is 'no_solution'.",
+        ConvergenceWarning,
+    )
