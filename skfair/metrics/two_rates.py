@@ -81,10 +81,13 @@ def melded(
     rest = np.flatnonzero(is_known & ~top & ~bottom)
     upper = k1[rest] + 1, (n1 - k1)[rest]
     lower = k0[rest], (n0 - k0)[rest] + 1
-    # Else it runs over the narrower of the two, along which the other one is smooth.
+    # Else it runs over the narrower of the two, along which the other one is smooth. For a ratio
+    # the second rate is compared with so much of the first.
     is_steep, is_steep_too = is_steep[rest], is_steep_too[rest]
     is_smooth = ~(is_steep | is_steep_too)
-    over_first = np.where(is_smooth, _variance(*upper) < _variance(*lower), is_steep_too)
+    factor = 1 - limits[rest] if ratio else 1.0
+    is_narrower = factor**2 * _variance(*upper) < _variance(*lower)
+    over_first = np.where(is_smooth, is_narrower, is_steep_too)
     if not ratio:  # 1 minus the rates, the other way round, differ by as much
         (a1, b1), (a0, b0) = upper, lower
         upper = np.where(over_first, a1, b0), np.where(over_first, b1, a0)

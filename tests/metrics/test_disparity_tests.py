@@ -63,6 +63,25 @@ def test_the_narrower_side_may_be_a_thousand_times_narrower():
     assert found == pytest.approx(np.mean(upper - lower >= 0.15), abs=0.002)
 
 
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize(
+    ("k1", "n1", "k0", "n0", "limit"),
+    [
+        (27_916, 100_000, 44, 5000, 0.966),
+        (9220, 100_000, 5, 5000, 0.991),
+        (1525, 5000, 103, 5000, 0.943),
+        (600, 1000, 400, 100_000, 0.993),
+    ],
+)
+def test_ratios_to_a_rate_near_zero_are_the_same_probability(k1, n1, k0, n0, limit, quick):
+    # The mean over one rate, of the chance that the other one is high enough.
+    lower = stats.beta.ppf((np.arange(20_000) + 0.5) / 20_000, k0, n0 - k0 + 1)
+    chance = stats.beta.sf(np.minimum(lower / (1 - limit), 1.0), k1 + 1, n1 - k1).mean()
+    found = melded(k1, n1, k0, n0, limit, True, quick=quick)[0]
+    assert 0.001 < chance < 0.999
+    assert found == pytest.approx(chance, abs=1e-6)
+
+
 @pytest.mark.parametrize("ratio", [False, True])
 def test_the_likeliest_rates_on_the_edge_maximise_the_likelihood(ratio):
     rng = np.random.default_rng(1)
