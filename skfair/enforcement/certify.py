@@ -28,10 +28,6 @@ from skfair.metrics.two_rates import effective_size, melded, rest_of_block, scor
 _ROWS_AT_ONCE = 50_000
 # Bounds are found to 1e-6, in at most so many tests.
 _PRECISION, _N_TRIALS = 1e-6, 40
-# Products of two moves of a secant that leave an error below the precision.
-_FOUND = 2e-7
-# Quantiles so far from the level do not tell where it is reached.
-_STEEP = 3.0
 # Rough p-values that are further from the level than this decide.
 _ROUGH = 1e-4
 # The mean of the models is judged at so many steps at once.
@@ -308,7 +304,6 @@ def _smallest_limits(
     point = np.clip(_disparities(block, share, size) - special.ndtri(alpha) * step, 0.001, 0.999)
     last, todo = np.full_like(step, block.limit), np.arange(step.size)
     height_there = _height(at_limit, alpha)
-    height_there[np.abs(height_there) > _STEEP] = np.nan  # too far off for a straight line
     for trial in range(_N_TRIALS):
         here = point[todo]
         p_values = _p_values(block, share[:, todo], size[:, todo], here, quick=True)
@@ -326,9 +321,7 @@ def _smallest_limits(
         is_inside = (target > low[todo]) & (target < high[todo]) & (trial % 5 < 4)
         last[todo], height_there[todo] = here, height
         point[todo] = np.where(is_inside, target, middle)
-        ahead = np.abs(point[todo] - here)
-        # The error of a secant is about the product of the last two moves.
-        todo = todo[(ahead > 0.5 * _PRECISION) & ~(is_inside & (ahead * np.abs(moved) < _FOUND))]
+        todo = todo[np.abs(point[todo] - here) > 0.5 * _PRECISION]
         if not todo.size:
             break
     return np.asarray(np.minimum(point + _PRECISION, 1.0))

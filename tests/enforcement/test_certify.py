@@ -13,6 +13,7 @@ from skfair.enforcement.certify import (
     people_needed,
     walk,
 )
+from skfair.metrics.two_rates import both_ways, pair_test
 
 
 def rates_of(groups, limit=0.1, weights=None, ratio=False, overall=False):
@@ -55,6 +56,26 @@ def test_p_values_and_bounds_are_those_of_the_public_test(kind, weighted):
     assert walked.disparities[0] == pytest.approx(found.statistic)
     bound = metrics.disparity_upper_bound("demographic_parity", None, y_pred, **given)
     assert walked.bounds[0] == pytest.approx(bound, abs=1e-5)
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_bounds_are_where_the_p_value_of_some_pair_reaches_the_level(ratio):
+    sizes = np.array([10, 40, 3000])
+    n, rng = np.repeat(sizes[:, None], 40, axis=1), np.random.default_rng(3)
+    k = rng.binomial(n, rng.choice([0.02, 0.3, 0.6, 0.98], size=n.shape))
+    rows = np.concatenate([np.arange(size) for size in sizes])
+    groups = np.repeat([0, 1, 2], sizes)
+    bounds = walk(rates_of(groups, 0.3, ratio=ratio), rows[:, None] < k[groups], 0.95).bounds
+    test = pair_test("melded", "ratio" if ratio else "difference")
+
+    def p_values(limits):
+        pairs = [(0, 1), (0, 2), (1, 2)]
+        return np.max([both_ways(test, k[i], n[i], k[j], n[j], limits) for i, j in pairs], axis=0)
+
+    inside = bounds < 1
+    assert inside.sum() > 10
+    assert (p_values(bounds + 1e-6)[inside] <= 0.05).all()
+    assert (p_values(bounds - 1e-5)[inside] > 0.05).all()
 
 
 def test_distances_to_the_overall_rate_heed_what_groups_weigh():
