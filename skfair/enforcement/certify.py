@@ -140,12 +140,9 @@ class RowRates:
                 total += (refused @ w**power)[:, None] + step @ (w[:, None] ** power * chosen)
         if is_equal:
             sums[1] = self.weights[0] * sums[0]
-        base = [
-            self.members @ values
-            for values in ((self.weights > 0).astype(float), self.weights, self.weights**2)
-        ]
-        n_rows, mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
-        sizes = self.precision * effective_size(n_rows, mass, squares, sums[0], sums[1])
+        base = [self.members @ values for values in (self.weights, self.weights**2)]
+        mass, squares = (np.broadcast_to(one[:, None], shape) for one in base)
+        sizes = self.precision * effective_size(mass, squares, sums[0], sums[1])
         # Sums of all rows in another order may be larger by a rounding error.
         return np.clip(sums[0] / np.where(mass > 0, mass, 1.0), 0.0, 1.0), sizes
 

@@ -174,9 +174,10 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
     """Count the rows of each cell and rate; weighted rows by their effective number."""
     if spec.uses_y_true and sample.y_true is None:
         raise ValueError(f"{name} needs y_true, got None.")
-    sample, weights = _in_memory(sample, spec)
-    number, mass, squares = (_table(sample, spec, one) for one in weights)
-    groups = number.groups
+    sample, weights, squared = _in_memory(sample, spec)
+    mass = _table(sample, spec, weights)
+    squares = mass if squared is weights else _table(sample, spec, squared)
+    groups = mass.groups
     # In an attribute with strata the cells of a stratum without weight are left out.
     of_cells = groups.present if spec.kind == "largest" else groups.compared
     found = []
@@ -185,23 +186,18 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
         above, below = (np.array(RATES[rate][part]) for part in (0, 1))
         sums = [
             (table.counts * entries).sum(axis=(-2, -1))
-            for table, entries in (
-                (number, below),
-                (mass, below),
-                (squares, below),
-                (mass, above),
-                (squares, above),
-            )
+            for entries in (below, above)
+            for table in (mass, squares)
         ]
         sizes = effective_size(*sums)
-        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[1]))
+        found.append(_Counts(rate, groups.cells.names, sizes, np.nan_to_num(rates), sums[0]))
     return groups, found
 
 
 def _in_memory(
     sample: Sample, spec: LabelSpec
-) -> tuple[Sample, tuple[FloatArray | None, FloatArray | None, FloatArray | None]]:
-    """Return rows in memory, and what stands behind each: number, weight and squared weight."""
+) -> tuple[Sample, FloatArray | None, FloatArray | None]:
+    """Return rows in memory, and what stands behind each: weight and squared weight."""
     given = (sample.y_true, sample.y_pred, sample.sensitive_features, sample.sample_weight)
     if is_lazy(*given, sample.control_features):
         rows = LazyRows(
@@ -217,17 +213,17 @@ def _in_memory(
             sensitive_features=rows.groups,
             control_features=rows.control_features,
         )
-        counts = rows.counts.astype(np.float64)
         if sample.sample_weight is None:
-            return few, (counts, counts, counts)
-        return few, (counts, rows.weights, rows.squares)
+            counts = rows.counts.astype(np.float64)
+            return few, counts, counts
+        return few, rows.weights, rows.squares
     if sample.sample_weight is None:
-        return sample, (None, None, None)
+        return sample, None, None
     n = len(one_dimensional(sample.y_pred, "y_pred"))
     check_rows(n, "y_pred", None)
     weights = check_weights(sample.sample_weight, n)
     assert weights is not None
-    return sample, ((weights > 0).astype(np.float64), weights, weights**2)
+    return sample, weights, weights**2
 
 
 def _table(sample: Sample, spec: LabelSpec, weights: FloatArray | None) -> LabelTable:

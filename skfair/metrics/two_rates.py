@@ -290,8 +290,7 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
 
 
 def effective_size(
-    # Number of the rows that count, sum of their weights, and of the squares of these
-    n_rows: FloatArray,
+    # Sum of the weights of the rows that count, and of the squares of these
     weight: FloatArray,
     squares: FloatArray,
     # The same sums over the rows that are selected
@@ -300,8 +299,8 @@ def effective_size(
 ) -> FloatArray:
     """Return the number of rows that weighted ones are worth in a rate.
 
-    The smallest of the number of rows, Kish's formula, and that of Korn and Graubard, which sees
-    weights that depend on the outcome: r (1 - r) over the linearised variance.
+    The smaller one of Kish's formula, and that of Korn and Graubard, which sees weights that depend
+    on the outcome: r (1 - r) over the linearised variance.
     """
     safe = np.where(weight > 0, weight, 1.0)
     kish = weight**2 / np.where(squares > 0, squares, 1.0)
@@ -312,7 +311,7 @@ def effective_size(
     spread = rate * (1 - rate)
     is_spread = (spread > 1e-12) & (variance > 0)
     linear = np.where(is_spread, spread / np.where(is_spread, variance, 1.0), np.inf)
-    return np.asarray(np.minimum(np.minimum(kish, linear), n_rows))
+    return np.asarray(np.minimum(kish, linear))
 
 
 class Rest(NamedTuple):

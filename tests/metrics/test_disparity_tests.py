@@ -5,7 +5,7 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 from scipy.optimize import minimize_scalar
 
 from skfair import metrics
@@ -63,7 +63,6 @@ def test_the_narrower_side_may_be_a_thousand_times_narrower():
     assert found == pytest.approx(np.mean(upper - lower >= 0.15), abs=0.002)
 
 
-@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize(
     ("k1", "n1", "k0", "n0", "limit"),
     [
@@ -73,13 +72,14 @@ def test_the_narrower_side_may_be_a_thousand_times_narrower():
         (600, 1000, 400, 100_000, 0.993),
     ],
 )
-def test_ratios_to_a_rate_near_zero_are_the_same_probability(k1, n1, k0, n0, limit, quick):
+def test_ratios_to_a_rate_near_zero_are_the_same_probability(k1, n1, k0, n0, limit):
     # The mean over one rate, of the chance that the other one is high enough.
-    lower = stats.beta.ppf((np.arange(20_000) + 0.5) / 20_000, k0, n0 - k0 + 1)
-    chance = stats.beta.sf(np.minimum(lower / (1 - limit), 1.0), k1 + 1, n1 - k1).mean()
-    found = melded(k1, n1, k0, n0, limit, True, quick=quick)[0]
+    lower = special.betaincinv(k0, n0 - k0 + 1, (np.arange(100_000) + 0.5) / 100_000)
+    chance = special.betaincc(k1 + 1, n1 - k1, np.minimum(lower / (1 - limit), 1.0)).mean()
     assert 0.001 < chance < 0.999
-    assert found == pytest.approx(chance, abs=1e-6)
+    for quick, error in ((False, 1e-9), (True, 1e-7)):
+        found = melded(k1, n1, k0, n0, limit, True, quick=quick)[0]
+        assert found == pytest.approx(chance, abs=error)
 
 
 @pytest.mark.parametrize("ratio", [False, True])
@@ -182,9 +182,22 @@ def test_effective_size_of_equal_weights_is_the_number_of_rows():
     rng = np.random.default_rng(0)
     d = rng.random(300) < 0.3
     for w in (1.0, 2.5):
-        sums = (np.array([300.0]), np.array([300 * w]), np.array([300 * w**2]))
+        sums = (np.array([300 * w]), np.array([300 * w**2]))
         found = effective_size(*sums, np.array([w * d.sum()]), np.array([w**2 * d.sum()]))
         assert found[0] == pytest.approx(300)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_effective_size_is_that_of_the_variance_if_that_is_smaller(factor):
+    rng = np.random.default_rng(1)
+    d = rng.random(300) < 0.3
+    w = np.where(d, factor, 1.0) * rng.uniform(0.9, 1.1, 300)
+    rate = np.average(d, weights=w)
+    of_variance = rate * (1 - rate) / (w**2 * (d - rate) ** 2).sum() * w.sum() ** 2
+    kish = w.sum() ** 2 / (w**2).sum()
+    sums = [np.array([(w**power)[rows].sum()]) for rows in (slice(None), d) for power in (1, 2)]
+    assert effective_size(*sums)[0] == pytest.approx(min(of_variance, kish))
+    assert (of_variance < kish) == (factor > 1)
 
 
 @pytest.mark.parametrize("kind", ["random", "by outcome"])
@@ -313,26 +326,45 @@ def test_rows_weigh_in_the_rest_what_they_weigh_in_the_sample(name):
             assert pair.n_second <= w[rest].sum() ** 2 / (w[rest] ** 2).sum() + 1e-9
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_dask_collections_give_the_same_answer(weighted):
-    da = pytest.importorskip("dask.array")
-    y, pred, groups = census()
-    sex = groups["sex"].to_numpy()
-    w = np.random.default_rng(1).random(len(y)) if weighted else None
-    lazy = [da.from_array(one, chunks=200) for one in (y, pred, sex)]
-    given = {"max_disparity": 0.1, "method": "melded"}
-    here = disparity_test(
-        "equalized_odds", y, pred, sensitive_features=sex, sample_weight=w, **given
+@pytest.mark.parametrize("columns", [{}, {"sample_weight": "w"}, {"control_features": "race"}])
+@pytest.mark.parametrize("groups", ["sex", ["sex", "region"]])
+def test_dask_collections_give_the_same_answer(groups, columns):
+    dd = pytest.importorskip("dask.dataframe")
+    y, pred, table = census()
+    rng = np.random.default_rng(1)
+    table = table.assign(
+        y=y, pred=pred, w=rng.random(y.size), region=rng.choice(["n", "s"], y.size)
     )
-    there = disparity_test(
-        "equalized_odds",
-        lazy[0],
-        lazy[1],
-        sensitive_features=lazy[2],
-        sample_weight=None if w is None else da.from_array(w, chunks=200),
-        **given,
+    found = [
+        disparity_test(
+            "equalized_odds",
+            rows["y"],
+            rows["pred"],
+            sensitive_features=rows[groups],
+            **{name: rows[column] for name, column in columns.items()},
+            intersectional=isinstance(groups, list),
+            max_disparity=0.1,
+            method="melded",
+        )
+        for rows in (table, dd.from_pandas(table, npartitions=3))
+    ]
+    assert len(found[0].pairs) == len(found[1].pairs)
+    assert found[1].p_value == pytest.approx(found[0].p_value, abs=1e-12)
+
+
+def test_every_difference_is_as_large_as_nothing():
+    sex, y_pred = people(10, 50, 10, 50)
+    found = disparity_test(
+        "demographic_parity", None, y_pred, sensitive_features=sex, max_disparity=0
     )
-    assert there.p_value == pytest.approx(here.p_value, abs=1e-12)
+    assert found.p_value == 1
+
+
+def test_shares_may_be_numbers_of_people():
+    given = {"rates": 0.3, "comparison": "difference"}
+    assert np.array_equal(
+        sample_size(0.05, shares=(300, 700), **given), sample_size(0.05, shares=(0.3, 0.7), **given)
+    )
 
 
 SCORE_METRICS = [
@@ -608,8 +640,9 @@ def test_impossible_sample_sizes_say_so():
         sample_size(0.05, rates=(0.3, 0.4))
     with pytest.raises(ValueError, match="one of each of 2 groups"):
         sample_size(0.05, rates=(0.3, 0.4, 0.5))
-    with pytest.raises(ValueError, match="shares"):
-        sample_size(0.05, shares=(1.0,))
+    for shares in ((1.0,), (0.5, 0.5, 0.0)):
+        with pytest.raises(ValueError, match="shares must be positive"):
+            sample_size(0.05, shares=shares)
 
 
 @pytest.mark.parametrize("limit", [0.005, 0.05])
