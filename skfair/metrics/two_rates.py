@@ -69,7 +69,7 @@ def melded(
     # The density of a broken number below 1 is too steep for the integral, so it runs over the
     # other one. Where both are, 0 stands for the second rate: it makes p larger, by a little.
     is_steep, is_steep_too = n1 - k1 < 1, k0 < 1
-    bottom |= is_steep & is_steep_too
+    bottom |= is_steep & is_steep_too & ~top
     only_low = is_known & top & ~bottom  # U is 1
     p[only_low] = special.betainc(
         k0[only_low], (n0 - k0)[only_low] + 1, _below(1.0, limits[only_low], ratio)

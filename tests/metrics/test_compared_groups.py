@@ -336,13 +336,15 @@ def test_the_noise_floor_deals_groups_out_within_strata():
     floor = skfair.metrics.noise_floor(metric, None, p, n_permutations=200, random_state=0, **given)
     assert metric(None, p, **given) < floor.upper < 0.2
     # Dealing out over all rows would change the sizes of the groups within strata.
-    sizes = []
+    sizes, y = [], 1 - p
 
     def smallest(y_true, y_pred, *, sensitive_features, control_features):
+        assert np.array_equal(y_true, y)
+        assert np.array_equal(y_pred, p)
         sizes.append([np.sum((sensitive_features == "f") & (job == s)) for s in "xy"])
         return 0.0
 
-    skfair.metrics.noise_floor(smallest, None, p, n_permutations=5, **given)
+    skfair.metrics.noise_floor(smallest, y, p, n_permutations=5, **given)
     assert sizes == [[np.sum((sex == "f") & (job == s)) for s in "xy"]] * 5
 
 

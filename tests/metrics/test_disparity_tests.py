@@ -671,7 +671,7 @@ def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
     n1, n0 = sizes
     low = quantiles_of_beta(0.97 * n0, 0.03 * n0 + 1)
     high = quantiles_of_beta(0.03 * n1 + 1, 0.97 * n1)
-    for limit in (0.005, 0.05):
+    for limit in (0.005, 0.05, 0.995):
         least = low / (1 - limit) if ratio else low + limit
         steep = stats.beta.sf(np.minimum(least, 1), n1 - part + 1, part)
         expected = np.mean(np.where(least < 1, steep, 0.0))
@@ -680,6 +680,8 @@ def test_melded_p_values_of_broken_numbers_below_one(sizes, part, ratio):
         most = high * (1 - limit) if ratio else high - limit
         expected = np.mean(stats.beta.cdf(np.maximum(most, 0), part, n0 - part + 1) * (most >= 0))
         assert melded(0.03 * n1, n1, part, n0, limit, ratio) == pytest.approx(expected, abs=2e-4)
+        only_low = stats.beta.cdf(1 - limit, part, n0 - part + 1)  # the first rate is 1
+        assert melded(n1, n1, part, n0, limit, ratio) == pytest.approx(only_low, rel=1e-6)
         # Where both are steep p is not smaller than the one of either side by itself.
         both = melded(n1 - part, n1, part, n0, limit, ratio)
         assert both >= melded(n1 - 1, n1, part, n0, limit, ratio) - 1e-9
