@@ -111,6 +111,19 @@ def test_losses_equal_plain_loops(task, loss, which, seed):
         assert largest_group_loss(y, z, **options) == pytest.approx(max(means), rel=1e-12)
 
 
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_mean_losses_of_both_classes_are_added_up_before_groups_are_compared(reference):
+    y, z, g, w, _ = random_case(3)
+    losses = [naive_loss("log_loss", "classification", *row) for row in zip(z, y, strict=True)]
+    levels = [None, *sorted(set(g))]
+    mean = {k: sum(naive_mean(losses, y == c, g, k, w) for c in (0, 1)) for k in levels}
+    pairs = naive.pairs(g) if reference == "pairwise" else [(k, None) for k in levels[1:]]
+    given = {"sensitive_features": g, "sample_weight": w, "reference": reference}
+    value = loss_parity_difference(y, z, given="class", sum_classes=True, **given)
+    assert value == pytest.approx(max(abs(mean[a] - mean[b]) for a, b in pairs), abs=1e-12)
+    assert value != pytest.approx(loss_parity_difference(y, z, given="class", **given), rel=0.01)
+
+
 @few
 @by_seed
 def test_mean_scores_equal_plain_loops(seed):
