@@ -10,6 +10,7 @@ Means have the test of Welch (1947), whose degrees of freedom allow for groups o
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -235,23 +236,46 @@ class _Curves(NamedTuple):
     def _melded(self, one: int, other: int, limit: float, kept: IntArray) -> FloatArray:
         """Return P(share of U - share of L >= limit) of the shares of the intervals."""
         k, n = self.above[one][kept], self.sizes[one]
-        p = np.empty(k.size)
-        a, b = k + 1, np.maximum(n - k, 0)
-        low = np.where(b > 0, special.betaincinv(a, np.maximum(b, 1), 1e-12), 1.0)
-        high = np.where(b > 0, special.betaincinv(a, np.maximum(b, 1), 1 - 1e-12), 1.0)
-        x = low[:, None] + (high - low)[:, None] * 0.5 * (_U + 1)
-        density = np.exp(
-            special.xlogy((a - 1)[:, None], x)
-            + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
-            - special.betaln(a, np.maximum(b, 1))[:, None]
-        )
-        wanted = self.intervals.share(x, self.cells[one]) - limit
-        rank = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
+        a, b = k + 1, np.maximum(n - k, 1)
+        low, high = special.betaincinv(a, b, 1e-12), special.betaincinv(a, b, 1 - 1e-12)
+        p = np.where(k < n, 0.0, self._below(np.ones(1), one, other, limit, kept)[:, 0])
+        for start, stop in pairwise(self._kinks(one, other, limit)):
+            first, last = np.clip(start, low, high), np.clip(stop, low, high)
+            x = first[:, None] + (last - first)[:, None] * 0.5 * (_U + 1)
+            density = np.exp(
+                special.xlogy((a - 1)[:, None], x)
+                + special.xlog1py((b - 1)[:, None], -np.minimum(x, 1 - 1e-16))
+                - special.betaln(a, b)[:, None]
+            )
+            below = self._below(x, one, other, limit, kept)
+            p += np.where(k < n, (density * below) @ _WEIGHTS * 0.5 * (last - first), 0.0)
+        return np.clip(p, 0.0, 1.0)
+
+    def _below(
+        self, rank: FloatArray, one: int, other: int, limit: float, kept: IntArray
+    ) -> FloatArray:
+        """Return P(share of L <= share of a rank - limit)."""
+        wanted = self.intervals.share(rank, self.cells[one]) - limit
+        most = self.intervals.highest_rank(np.maximum(wanted, 0.0), self.cells[other])
         k0, n0 = self.above[other][kept, None], self.sizes[other]
-        below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, rank), 1.0)
-        below = np.where(wanted >= 0, below, 0.0)
-        p = (density * below) @ _WEIGHTS * 0.5 * (high - low)
-        return np.where(b > 0, p, below[:, -1]).clip(0.0, 1.0)
+        below = np.where(k0 > 0, special.betainc(np.maximum(k0, 1e-9), n0 - k0 + 1, most), 1.0)
+        return np.where(wanted >= 0, below, 0.0)
+
+    def _kinks(self, one: int, other: int, limit: float) -> FloatArray:
+        """Return the ranks from the first that counts to 1 between which all curves are smooth.
+
+        A sum over nodes on both sides of a jump has an error as large as the jump times a node's
+        weight.
+        """
+        own, cell = self.intervals.bounds[self.cells[one]].ravel(), self.cells[one]
+        ends = self.intervals.bounds[self.cells[other]].ravel()
+        shares = limit + self.intervals.share(ends, self.cells[other])
+        shares = shares[shares <= 1]
+        at = [
+            side(shares, cell) for side in (self.intervals.lowest_rank, self.intervals.highest_rank)
+        ]
+        ranks = np.unique(np.concatenate([*at, own, np.ones(1)]))
+        return ranks[ranks >= self.intervals.lowest_rank(limit, cell)]
 
 
 def _curves(first: FloatArray, second: FloatArray, intervals: Intervals, i: int, j: int) -> _Curves:

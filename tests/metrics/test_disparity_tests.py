@@ -479,6 +479,39 @@ def test_an_area_of_two_groups_keeps_its_size(shift):
     assert n_wrong / n_draws <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / n_draws)
 
 
+@pytest.mark.parametrize("limit", [0.2, 0.6])
+@pytest.mark.parametrize("interval", [[(0, 0.1)], [(0.2, 0.6)], [(0, 0.1), (0.5, 0.7)]])
+def test_p_values_within_intervals_are_probabilities_of_two_betas(interval, limit):
+    rng = np.random.default_rng(5)
+    scores = {"f": rng.normal(size=12), "m": rng.normal(size=30)}
+    parts, length = np.arange(0.5, 3000) / 3000, sum(high - low for low, high in interval)
+
+    def shares(n_above, n_rest):
+        """Quantiles of the share of the interval that lies above a threshold."""
+        if not n_above or not n_rest:
+            return np.full(parts.size, float(not n_rest))
+        rank = special.betaincinv(n_above, n_rest, parts)
+        return sum(np.clip(rank, low, high) - low for low, high in interval) / length
+
+    largest = 0.0
+    for threshold in np.concatenate(list(scores.values())):
+        above = {name: int((one > threshold).sum()) for name, one in scores.items()}
+        for first, second in ("fm", "mf"):
+            upper = shares(above[first] + 1, scores[first].size - above[first])
+            lower = shares(above[second], scores[second].size - above[second] + 1)
+            too_low = np.searchsorted(upper, lower + limit - 1e-12).mean() / parts.size
+            largest = max(largest, 1 - too_low)
+    found = disparity_test(
+        "partial_statistical_parity_gap",
+        None,
+        np.concatenate(list(scores.values())),
+        sensitive_features=np.repeat(list(scores), [12, 30]),
+        interval=interval,
+        max_disparity=limit,
+    )
+    assert found.p_value == pytest.approx(largest, abs=2e-3)
+
+
 def test_areas_of_many_rows_are_nearly_normal():
     """With DeLong's variance, computed here from all pairs."""
     y, scores, sex = classes(np.random.default_rng(0), (0.8, 1.0), (800, 700), (900, 1000))
