@@ -57,6 +57,24 @@ def test_numbers_far_from_0_keep_their_digits_in_blocks_too(middle, is_weighted)
         spread = np.average(
             (values[own] - mean) ** 2, weights=weights[own] if is_weighted else None
         )
-        n = found.n_effective[group]
+        w = weights[own] if is_weighted else np.ones(own.sum())
+        n = w.sum() ** 2 / (w**2).sum()
+        assert found.n_effective[group] == pytest.approx(n)
         assert found.means[group] - middle == pytest.approx(mean, abs=1e-15 * max(abs(middle), 1))
         assert_allclose(found.variances[group], spread * n / (n - 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_shares_are_of_the_rows_that_count(is_weighted):
+    rng = np.random.default_rng(0)
+    hits, counted, codes = rng.random(300) < 0.3, rng.random(300) < 0.6, rng.integers(0, 3, 300)
+    weights = rng.uniform(0.5, 2, 300) if is_weighted else None
+    found = Moments.of_rows(hits, counted, codes, 4, weights)  # the last cell has no rows
+    for group in range(3):
+        own = counted & (codes == group)
+        w = weights[own] if is_weighted else np.ones(own.sum())
+        share, n = np.average(hits[own], weights=w), w.sum() ** 2 / (w**2).sum()
+        assert found.means[group] == pytest.approx(share)
+        assert found.smoothed_means[group] == pytest.approx((share * n + 1) / (n + 2))
+        assert found.variances[group] == pytest.approx(share * (1 - share))
+    assert np.isnan(found.smoothed_means[3])

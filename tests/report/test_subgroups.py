@@ -67,6 +67,9 @@ def test_search_is_brute_force(sample):
     top = found.subgroups[found.subgroups["measure"] == "true_positive_rate"].iloc[0]
     assert top["subgroup"].startswith("c0=1, c2=2") or "c0=1" in top["subgroup"]
     assert top["is_beyond_chance"]
+    beyond = found.subgroups.groupby("measure")["is_beyond_chance"]
+    assert not beyond.all().any()  # so all of them are shown
+    assert found.n_beyond_chance == beyond.sum().sum() > 0
 
 
 def test_the_most_extreme_is_searched_not_the_first(sample):
