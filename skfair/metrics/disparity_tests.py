@@ -163,6 +163,7 @@ def disparity_test(
     largest p-value counts and nothing is shared out among them. Weighted rows count as the smaller
     of Kish's and of Korn and Graubard's effective number of rows, at most as their number: an
     approximation. Ratios of rates that are 0 in both groups say nothing: p is 1, and the bound 1.
+    Means allow for skewed scores, but groups of ten rows may lack all of the rare large ones.
     With ``reference="overall"`` the shares of the groups are taken to be those of
     the sample, by weight. Dask collections are accepted by metrics of labels.
 

@@ -4,7 +4,8 @@ Distributions differ by the limit or more if they do so at some threshold, so ea
 tested, and the largest p-value counts. It costs nothing to have many of them. An area under a curve
 is tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
 (1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
-Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows.
+Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and that
+of Gaffke (2005), which allows for skewed scores; the larger p-value counts.
 """
 
 from __future__ import annotations
@@ -31,12 +32,22 @@ _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
+class _Drawn(NamedTuple):
+    """A random difference: its mean, its standard error and its skewness."""
+
+    mean: float
+    error: float
+    skewness: float
+
+
 class _Means(NamedTuple):
     """A difference of means."""
 
     value: float
     variance: float
     freedom: float  # degrees of freedom of the variance; inf if both sides are constant
+    # If either side is the higher one, the difference that Gaffke's bounds draw
+    drawn: tuple[_Drawn, _Drawn]
 
 
 class _Area(NamedTuple):
@@ -86,14 +97,16 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
 
 def _of_means(columns: dict[str, Any], found: list[_Means]) -> Evidence:
     """Return the evidence on differences of means."""
-    value, variance, freedom = np.array(found, np.float64).reshape(-1, 3).T
+    value, variance, freedom = np.array([one[:3] for one in found]).reshape(-1, 3).T
     error = np.sqrt(np.maximum(variance, 1e-300))
+    drawn = np.array([one.drawn for one in found]).reshape(-1, 2, 3)
 
     def p_values(limit: float) -> FloatArray:
         z = (np.abs(value) - limit) / error
-        return np.where(np.isfinite(freedom), stats.t.cdf(z, freedom), stats.norm.cdf(z))
+        welch = np.where(np.isfinite(freedom), stats.t.cdf(z, freedom), stats.norm.cdf(z))
+        return np.asarray(np.maximum(welch, _above(limit, drawn).max(axis=1)))
 
-    return Evidence(columns, np.abs(value), p_values, "score")
+    return Evidence(columns, np.abs(value), p_values, "melded")
 
 
 def _of_areas(columns: dict[str, Any], areas: FloatArray, *, is_single: bool) -> Evidence:
@@ -167,7 +180,43 @@ def _means(first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> _Me
     variance = sum(part for part, _ in parts)
     squares = sum((part / variance) ** 2 / n for part, n in parts) if variance > 0 else 0.0
     freedom = 1 / squares if squares else np.inf  # inf: both are constant
-    return _Means(float(first[0].mean() - second[0].mean()), float(variance), float(freedom))
+    value = float(first[0].mean() - second[0].mean())
+    centred = [side[0] - side[0].mean() for side in (first, second)]
+    drawn = (_drawn(value, centred[0], centred[1]), _drawn(-value, centred[1], centred[0]))
+    return _Means(value, float(variance), float(freedom), drawn)
+
+
+def _drawn(value: float, high: FloatArray, low: FloatArray) -> _Drawn:
+    """Return the difference of a mean that is drawn too high and one that is drawn too low.
+
+    A mean is drawn as the mean of its rows and of one more by random weights that sum to 1. The
+    row more is the largest (or smallest) of both sides: few rows of a skewed distribution do not
+    show how far its tail reaches. With 0 and 1 it is the bound of Clopper and Pearson.
+    """
+    largest = max(float(high.max()), float(low.max()))
+    smallest = min(float(high.min()), float(low.min()))
+    unit = (largest - smallest) or 1.0
+    mean = variance = third = 0.0
+    for side, end, sign in ((high, largest, 1.0), (low, smallest, -1.0)):
+        rows = np.append(side, end) * (sign / unit)
+        n, middle = rows.size, float(rows.mean())
+        rows -= middle
+        mean += middle
+        variance += float((rows**2).sum()) / (n * (n + 1))
+        third += 2 * float((rows**3).sum()) / (n * (n + 1) * (n + 2))
+    skewness = third / variance**1.5 if variance else 0.0
+    return _Drawn(value + unit * mean, unit * float(np.sqrt(variance)), skewness)
+
+
+def _above(limit: float, drawn: FloatArray) -> FloatArray:
+    """Return the chances that differences are above a limit: gamma distributions, moved."""
+    mean, error, skewness = np.moveaxis(drawn, -1, 0)
+    z = (limit - mean) / np.where(error > 0, error, 1.0)
+    shape = 4 / np.maximum(skewness**2, 1e-12)  # nearly normal ones have a very large shape
+    towards = np.where(skewness < 0, -1.0, 1.0)
+    x = np.maximum(shape + towards * z * np.sqrt(shape), 0.0)
+    chance = np.where(towards > 0, special.gammaincc(shape, x), special.gammainc(shape, x))
+    return np.where(error > 0, chance, 0.0)
 
 
 _AREAS: dict[str, Callable[..., tuple[_Area, ...]]] = {
