@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +18,29 @@ from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
+from skfair.metrics.label_rates import RATES
+from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from skfair.metrics.partial import levels_at
 from skfair.metrics.scores import scored_rows
 from skfair.metrics.sorted_scores import SortedScores
 from skfair.utils.factorize import factorize
-from skfair.utils.validation import check_number
+from skfair.utils.validation import check_labels, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import pandas as pd
+
+
+# Metrics of scores that compare rows of a true class; of labels the rates say it.
+_WITHIN_CLASSES = {
+    "inter_group_pairwise_gap",
+    "intra_group_pairwise_gap",
+    "partial_equal_opportunity_gap",
+    "partial_equalized_odds_gap",
+}
+
+_LOSSES = {"loss_parity_difference", "largest_group_loss"}  # if they are given the class
 
 
 class NoiseFloor(NamedTuple):
@@ -62,14 +76,17 @@ def noise_floor(
 
     The groups are dealt out again at random, which keeps their sizes and destroys any relation to
     the scores; what the metric still shows is noise. A gap can be trusted only well above it, and
-    no model can be expected to get below it on new data. Of Dask collections it is drawn how many
-    rows of each group get which labels and score, which is the same in distribution.
+    no model can be expected to get below it on new data. For metrics that compare groups within a
+    class, such as true positive rates, the groups are dealt out within it: a group with few
+    positives keeps few. Of Dask collections it is drawn how many rows of each group get which
+    labels and score, which is the same in distribution.
 
     Parameters
     ----------
     metric : callable
         Any metric of this package with the signature
-        ``metric(y_true, y_score, *, sensitive_features, ...)``.
+        ``metric(y_true, y_score, *, sensitive_features, ...)``. The groups are dealt out over all
+        rows for a function of your own.
     y_true : array-like of shape (n_samples,) or None
         True labels, passed on.
     y_score : array-like of shape (n_samples,)
@@ -88,7 +105,8 @@ def noise_floor(
     Returns
     -------
     floor : NoiseFloor
-        ``mean``, ``upper`` (95th percentile) and all ``values``.
+        ``mean``, ``upper`` (95th percentile) and all ``values``. Ratios are worse when smaller:
+        compare them with ``numpy.quantile(floor.values, 0.05)``.
 
     Examples
     --------
@@ -106,15 +124,18 @@ def noise_floor(
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
     given = {} if control_features is None else {"control_features": control_features}
+    kept = _kept(metric, params)
     if is_lazy(y_true, y_score, sensitive_features, control_features, params.get("sample_weight")):
         rows = _few_rows(y_true, y_score, sensitive_features, control_features, params)
-        strata = _strata(rows.control_features, rows.weights.size)
+        labels = None if kept is None else rows.columns.get(kept)
+        strata = _strata(rows.control_features, labels, rows.weights.size)
         generator = np.random.default_rng(rng.randint(2**31))
         dealt = (_dealt(rows, strata, generator) for _ in range(n_permutations))
         return _floor(metric(*one, **{**params, **groups}) for one, groups in dealt)
     like = y_true if hasattr(y_true, "index") else y_score
     n_rows = encode_groups(sensitive_features, like=like).codes.shape[1]
-    strata = _strata(control_features, n_rows)
+    labels = {"y_true": y_true, "y_score": y_score}.get(kept or "")
+    strata = _strata(control_features, labels, n_rows)
     return _floor(
         metric(
             y_true,
@@ -127,11 +148,40 @@ def noise_floor(
     )
 
 
-def _strata(control_features: ColumnsLike | None, n_rows: int) -> IntArray:
-    """Return the stratum of each row; without control features all rows are in one."""
-    if control_features is None:
-        return np.zeros(n_rows, np.int64)
-    return read_strata(control_features, n_samples=n_rows).codes
+def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
+    """Return whose classes are the same in every deal: those of y_true, of predictions, or none.
+
+    They divide the rows among which groups are compared: shares of the positives, for example.
+    """
+    while isinstance(metric, partial):
+        metric, params = metric.func, {**metric.keywords, **params}
+    name = getattr(metric, "__name__", "")
+    by_class = name in _LOSSES and params.get("given", "all") != "all"
+    if by_class or name in _WITHIN_CLASSES:
+        return "y_true"
+    spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
+    if spec is None:
+        return None
+    for kept, shape in (("y_true", (2, 1)), ("y_score", (1, 2))):
+        counted = np.array([RATES[rate].denominator for rate in spec.rates])
+        of_class = counted.mean(axis=2 if kept == "y_true" else 1)
+        if not counted.all() and (counted == of_class.reshape(-1, *shape)).all():
+            return kept
+    return None
+
+
+def _strata(
+    control_features: ColumnsLike | None, labels: ColumnLike | None, n_rows: int
+) -> IntArray:
+    """Return the stratum of each row; without control features and labels all are in one."""
+    codes = np.zeros(n_rows, np.int64)
+    if control_features is not None:
+        codes = read_strata(control_features, n_samples=n_rows).codes
+    if labels is None:
+        return codes
+    found = check_labels(labels, "labels", n_rows)
+    inside: IntArray = codes * len(found.levels) + found.codes
+    return np.unique(inside, return_inverse=True)[1].astype(np.int64).ravel()
 
 
 def _shuffled_within(strata: IntArray, rng: np.random.RandomState) -> IntArray:

@@ -1,0 +1,93 @@
+"""What metrics show by chance, for groups that differ in how many positives they have."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from skfair import metrics
+from skfair.metrics import noise_floor
+
+N_SAMPLES = 50
+MOST = 0.05 + 2 * np.sqrt(0.05 * 0.95 / N_SAMPLES)
+
+
+def share_above_the_floor(metric):
+    n_above = 0
+    for seed in range(N_SAMPLES):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(["a", "b"], [400, 100])
+        y, s = decided(rng, (rng.random(500) < np.where(group == "a", 0.5, 0.1)).astype(int))
+        asked = {"sensitive_features": group}
+        floor = noise_floor(metric, y, s, n_permutations=40, random_state=seed, **asked)
+        n_above += metric(y, s, **asked) > floor.upper
+    return n_above / N_SAMPLES
+
+
+def decided(rng, y):
+    return y, (rng.random(y.size) < 0.2 + 0.5 * y).astype(int)
+
+
+def test_groups_alike_within_classes_rarely_exceed_the_floor():
+    """Dealt out over all rows, a group of ten positives got forty: every second was above."""
+    assert share_above_the_floor(metrics.equal_opportunity_difference) <= MOST
+
+
+def test_metrics_of_all_rows_are_dealt_out_over_all_rows():
+    """That one group has fewer positives is no chance: decisions that follow them are above."""
+    assert share_above_the_floor(metrics.demographic_parity_difference) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "given"),
+    [
+        (metrics.equal_opportunity_difference, {}),
+        (partial(metrics.equal_opportunity_difference, pos_label=1), {}),
+        (metrics.false_positive_parity_difference, {}),
+        (metrics.equalized_odds_difference, {}),
+        (metrics.largest_false_negative_rate, {}),
+        (metrics.separation_gap, {}),
+        (metrics.inter_group_pairwise_gap, {}),
+        (metrics.intra_group_pairwise_gap, {}),
+        (metrics.partial_equal_opportunity_gap, {"interval": (0.0, 0.6)}),
+        (metrics.partial_equalized_odds_gap, {"interval": (0.0, 0.6)}),
+        (metrics.loss_parity_difference, {"loss": "hinge", "given": "class"}),
+        (metrics.largest_group_loss, {"loss": "hinge", "given": "positive"}),
+        (metrics.predictive_parity_difference, {}),
+        (metrics.sufficiency_gap, {}),
+    ],
+)
+def test_classes_within_which_groups_are_compared_keep_their_rows(metric, given):
+    """A group of one row of each class would lack one in every second deal over all rows."""
+    rng = np.random.default_rng(0)
+    kept = np.append(rng.integers(0, 2, 40), [0, 1])
+    other = np.append(rng.integers(0, 2, 40), [1, 0])
+    of_predictions = metric in (metrics.predictive_parity_difference, metrics.sufficiency_gap)
+    y, s = (other, kept) if of_predictions else (kept, other)
+    group = np.repeat(["a", "b"], [40, 2])
+    floor = noise_floor(metric, y, s, sensitive_features=group, random_state=0, **given)
+    assert np.isfinite(floor.values).all()
+    assert np.unique(floor.values).size > 1
+
+
+def test_classes_are_dealt_out_within_strata_and_in_dask_collections():
+    da = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(0)
+    group, job = rng.choice(["a", "b"], 600, p=[0.8, 0.2]), rng.choice(["x", "y"], 600)
+    y, s = decided(rng, (rng.random(600) < np.where(group == "a", 0.6, 0.2)).astype(int))
+    floors = []
+    for held in (np.asarray, lambda one: da.from_array(one, chunks=200)):
+        columns = [held(one) for one in (y, s, group, job)]
+        floors.append(
+            noise_floor(
+                metrics.equal_opportunity_difference,
+                *columns[:2],
+                sensitive_features=columns[2],
+                control_features=columns[3],
+                n_permutations=200,
+                random_state=0,
+            )
+        )
+    here, there = floors
+    assert there.mean == pytest.approx(here.mean, rel=0.1)
+    assert there.upper == pytest.approx(here.upper, rel=0.15)
