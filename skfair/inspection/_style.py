@@ -7,6 +7,7 @@ settings or shows a figure.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +41,14 @@ LINESTYLES: tuple[Any, ...] = (
 HATCHES = ("", "///", "\\\\\\", "...", "xxx", "---", "+++", "ooo")
 GREY = "#595959"
 
+# Letters of a line of a name, and entries of a column of a legend.
+_LINE, _COLUMN = 40, 18
+# Inches of a letter of a legend, and of its sample and the space around both.
+_LETTER, _SAMPLE = 0.085, 0.8
+
+# Points of a line that are all marked.
+_FEW_POINTS = 3
+
 # Marks the artists of data series, so that a second plot on the same axes can count them.
 _SERIES = "skfair-series"
 
@@ -59,6 +68,11 @@ def look(number: int) -> Look:
     other = (number + number // len(PALETTE)) % len(MARKERS)
     color = PALETTE[number % len(PALETTE)]
     return Look(color, MARKERS[other], LINESTYLES[other], HATCHES[other])
+
+
+def marker_of_few(style: Look, n_points: int) -> str:
+    """Return the marker of a line of few points: a line of one point has no length."""
+    return style.marker if n_points <= _FEW_POINTS else ""
 
 
 def check_matplotlib(caller: str) -> None:
@@ -116,17 +130,48 @@ def as_reference(artist: Artist, what: str) -> None:
     artist.set_gid(f"skfair-{what}")
 
 
+def plain(text: str) -> str:
+    """Return a name so that it is shown letter by letter, in lines of a readable length.
+
+    matplotlib reads what stands between two dollars as a formula, and leaves labels that begin with
+    an underscore out of legends.
+    """
+    lines = textwrap.fill(text.replace("\n", " "), _LINE).replace("$", r"\$")
+    return f" {lines}" if lines.startswith("_") else lines
+
+
+def longest_line(texts: Iterable[str]) -> int:
+    """Return the number of letters of the longest line of texts."""
+    return max((len(line) for text in texts for line in text.split("\n")), default=0)
+
+
 def with_name(name: str | None, text: str) -> str:
     """Put the name of a model in front of the label of a series."""
-    return text if name is None else f"{name}: {text}"
+    return plain(text if name is None else f"{name}: {text}")
+
+
+def legend_columns(n_entries: int) -> int:
+    """Return how many columns a legend has, so that it is no taller than a figure."""
+    return -(-n_entries // _COLUMN)
 
 
 def legend_beside(
-    ax: Axes, handles: Iterable[Any] | None = None, *, reverse: bool = False, **options: Any
+    ax: Axes,
+    handles: Iterable[Any] | None = None,
+    *,
+    reverse: bool = False,
+    widen: bool = False,  # the figure, so that the axes stay as large as they are
+    **options: Any,
 ) -> Legend:
     """Place the legend to the right of the axes, where it covers no data."""
-    if handles is not None:
-        options["handles"] = list(handles)
+    entries = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
+    options["handles"], options["ncols"] = entries, legend_columns(len(entries))
+    if options["ncols"] > 1:
+        options["fontsize"] = "small"
+    if widen:
+        width = _SAMPLE + _LETTER * longest_line(str(one.get_label()) for one in entries)
+        figure: Any = ax.figure
+        figure.set_figwidth(figure.get_figwidth() + options["ncols"] * width)
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)
 
 
@@ -136,18 +181,20 @@ def label_rows(ax: Axes, names: Sequence[str], sizes: Sequence[str] | None = Non
     Sizes (``n = 120``) are written below the names. They are left out when an earlier plot on the
     same axes counted other rows.
     """
-    labels = (
-        list(names) if sizes is None else [f"{n}\n{s}" for n, s in zip(names, sizes, strict=True)]
-    )
+    plain_names = [plain(name) for name in names]
+    labels = plain_names
+    if sizes is not None:
+        labels = [f"{name}\n{size}" for name, size in zip(plain_names, sizes, strict=True)]
     if n_series(ax):
         shown = [text.get_text() for text in ax.get_yticklabels()]
-        if [text.split("\n")[0] for text in shown] != list(names):
+        without = [text.rpartition("\nn = ")[0] or text for text in shown]
+        if without != plain_names:
             raise ValueError(
                 f"ax already shows the rows {shown}, but this display has {list(names)}. Plot it "
                 "on axes of its own."
             )
         if shown != labels:
-            labels = list(names)
+            labels = plain_names
     ax.set_yticks(range(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.5, -0.5)
 

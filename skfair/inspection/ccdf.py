@@ -34,8 +34,10 @@ from skfair.inspection._style import (
     axes_for,
     check_matplotlib,
     is_first,
+    legend_beside,
     look,
     n_series,
+    plain,
     with_name,
     with_options,
 )
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 
 _BAND = "#E69F00"
+# More curves than these have a legend beside the axes.
+_MOST_INSIDE = 8
 # Markers along a curve, to tell curves apart without colour.
 _N_MARKERS = 8
 
@@ -262,6 +266,7 @@ class CCDFCurveDisplay:
         **kwargs
             Passed to ``plot`` of matplotlib for the curves.
         """
+        is_new = ax is None
         ax = axes_for(self, ax, figsize=(5.4, 5.4))
         from matplotlib.lines import Line2D
 
@@ -288,9 +293,14 @@ class CCDFCurveDisplay:
             as_series(line)
             self.lines_.append(line)
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-        ax.set_xlabel(f"Share of {self.reference_name} selected")
+        ax.set_xlabel(plain(f"Share of {self.reference_name} selected"))
         only = len(self.group_names) == 1
-        ax.set_ylabel(f"Share of {self.group_names[0] if only else 'other groups'} selected")
+        others = self.group_names[0] if only else "other groups"
+        ax.set_ylabel(plain(f"Share of {others} selected"))
+        if len(self.group_names) > _MOST_INSIDE:
+            ax.set_anchor("W")  # the square stands beside its legend
+            legend_beside(ax, widen=is_new)
+            return self
         # In the corner that the curves leave free.
         drawn = [line for line in ax.lines if line.get_gid() is not None]
         rise = [np.mean(np.asarray(d.get_ydata()) - np.asarray(d.get_xdata())) for d in drawn]

@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike
 
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    look,
+    marker_of_few,
+    n_series,
+)
 from skfair.utils.docs import documenter
 from skfair.utils.validation import check_number, check_scores
 
@@ -131,7 +139,13 @@ class CertificateDisplay:
         for number, (label, values) in enumerate(named):
             style = look(start + number)
             (line,) = ax.plot(
-                steps, values, color=style.color, linestyle=style.linestyle, lw=1.5, label=label
+                steps,
+                values,
+                color=style.color,
+                linestyle=style.linestyle,
+                marker=marker_of_few(style, steps.size),
+                lw=1.5,
+                label=label,
             )
             as_series(line)
             self.lines_.append(line)
@@ -145,6 +159,7 @@ class CertificateDisplay:
             self.accuracies,
             color=style.color,
             linestyle=style.linestyle,
+            marker=marker_of_few(style, steps.size),
             label=self._quality.replace("A", "a"),
         )
         other.set_ylabel(f"{self._quality} (higher is better)")

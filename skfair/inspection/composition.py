@@ -17,8 +17,11 @@ from skfair.inspection._style import (
     axes_for,
     check_matplotlib,
     legend_beside,
+    legend_columns,
+    longest_line,
     look,
     n_series,
+    plain,
     with_options,
 )
 from skfair.utils.validation import check_labels, check_names, check_numbers, check_weights
@@ -215,9 +218,13 @@ class ClusterCompositionDisplay:
         n_attributes = int(self.attribute_of_group.max()) + 1
         width = _BAR_WIDTH / n_attributes
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
-        letters = max(len(text) for text in [*self.cluster_names, *sizes])
+        clusters, groups = (
+            [plain(name) for name in names] for names in (self.cluster_names, self.group_names)
+        )
+        letters = longest_line([*clusters, *sizes])
         room = max((letters + 1) * _LETTER, 0.25 * n_attributes) * n_clusters
-        beside = _LETTER * max(12, *map(len, self.group_names)) + 0.7  # the legend
+        beside = _LETTER * max(12, longest_line(groups)) + 0.7  # a column of the legend
+        beside *= legend_columns(len(groups) + 1)
         inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
         ax = axes_for(self, ax, figsize=(_LEFT + inches + beside, 4.2))
         from matplotlib.patches import Rectangle
@@ -241,7 +248,7 @@ class ClusterCompositionDisplay:
                     "color": style.color,
                     "hatch": style.hatch,
                     "edgecolor": "white",
-                    "label": self.group_names[g],
+                    "label": groups[g],
                 }
                 bars = ax.bar(
                     x, self.shares[g], bottom=below, **with_options(Rectangle, options, kwargs)
@@ -256,7 +263,7 @@ class ClusterCompositionDisplay:
         gap = "  " if turned else "\n"
         ax.set_xticks(
             range(n_clusters),
-            [f"{c}{gap}{size}" for c, size in zip(self.cluster_names, sizes, strict=True)],
+            [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)],
             rotation=90 if turned else 0,
         )
         ax.set_xlim(-0.5, n_clusters - 0.5)

@@ -23,6 +23,7 @@ from skfair.inspection._style import (
     check_matplotlib,
     look,
     n_series,
+    plain,
     with_name,
     with_options,
 )
@@ -306,7 +307,7 @@ class FairnessFrontDisplay:
                 distance[point] = 9
         return [
             ax.annotate(
-                text,
+                plain(text),
                 (self.x[i], self.y[i]),
                 xytext=(distance[i] * right, distance[i] * up),
                 textcoords="offset points",

@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike
 from skfair.groups.limits import loosest
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
-from skfair.inspection._style import GREY, as_series, axes_for, check_matplotlib, look, n_series
+from skfair.inspection._style import (
+    GREY,
+    as_series,
+    axes_for,
+    check_matplotlib,
+    look,
+    marker_of_few,
+    n_series,
+)
 from skfair.utils.docs import documenter
 from skfair.utils.validation import check_number, check_numbers, check_scores
 
@@ -134,7 +142,12 @@ class MonitorDisplay:
         style, batches = look(n_series(ax)), self.batches
         self.line_: Line2D
         (self.line_,) = ax.plot(
-            batches, self.disparities, color=style.color, linestyle=style.linestyle, label="recent"
+            batches,
+            self.disparities,
+            color=style.color,
+            linestyle=style.linestyle,
+            marker=marker_of_few(style, int(np.isfinite(self.disparities).sum())),
+            label="recent",
         )
         as_series(self.line_)
         low = self.disparities - 2 * self.standard_errors

@@ -41,6 +41,7 @@ from skfair.inspection._style import (
     check_matplotlib,
     is_first,
     label_rows,
+    legend_beside,
     n_series,
     with_name,
 )
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# More groups than these have a legend beside the axes.
+_MOST_INSIDE = 8
 # The height that the largest density takes of a row.
 _ROW_HEIGHT = 0.85
 
@@ -287,6 +290,7 @@ class GroupScoreDisplay:
                 f"kind={kind!r} and layout={layout!r}."
             )
         n_groups, in_rows = len(self.scores), layout == "rows"
+        is_new = ax is None
         ax = axes_for(self, ax, (7.0, max(2.6, 0.8 + 0.8 * n_groups)) if in_rows else (7.0, 4.2))
         start = n_series(ax)
         if start and (in_rows or not is_first(ax, "rows")):
@@ -322,7 +326,10 @@ class GroupScoreDisplay:
         else:
             ax.set_ylabel("Density")
             ax.set_ylim(bottom=0)
-            ax.legend()
+            if n_groups > _MOST_INSIDE:
+                legend_beside(ax, widen=is_new)
+            else:
+                ax.legend()
         return self
 
     def _outlines(

@@ -13,11 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from skfair import inspection
 from skfair.inspection import (
     CCDFCurveDisplay,
+    CertificateDisplay,
     ClusterCompositionDisplay,
     ConvergenceDisplay,
     FairnessFrontDisplay,
     GroupRatesDisplay,
     GroupScoreDisplay,
+    MonitorDisplay,
     RankingGapDisplay,
 )
 from skfair.inspection import _style as style
@@ -143,3 +145,70 @@ def test_positive_class():
     assert second_class(model, None) == "yes"
     assert second_class(model, "no") == "no"
     assert second_class(object(), None) == 1
+
+
+def of_groups(names):
+    """Make a display of each kind that shows the names of groups."""
+    group = np.array(names, dtype=object)[np.arange(40 * len(names)) % len(names)]
+    numbers = np.random.default_rng(0).normal(size=group.size)
+    y, given = (numbers > 0).astype(int), {"sensitive_features": group}
+    return {
+        "rates": GroupRatesDisplay.from_predictions(y, y, **given),
+        "rows": GroupScoreDisplay.from_predictions(y, numbers, layout="rows", **given),
+        "scores": GroupScoreDisplay.from_predictions(y, numbers, **given),
+        "ccdf": CCDFCurveDisplay.from_predictions(y, numbers, reference=names[-1], **given),
+        "clusters": ClusterCompositionDisplay.from_labels(y, **given),
+    }
+
+
+def test_names_of_groups_are_shown_letter_by_letter(render, legend_of):
+    """What stood between dollars was a formula, or an error; a first underscore hid a name."""
+    names = ["$0 - $20k", "$20k_{ - $40k", "_unknown", "two\nlines", "b"]
+    shown = [r"\$0 - \$20k", r"\$20k_{ - \$40k", "_unknown", "two lines"]
+    for kind, display in of_groups(names).items():
+        render(display)
+        if kind in ("rates", "rows"):
+            texts = [text.get_text().split("\n")[0] for text in display.ax_.get_yticklabels()]
+        else:
+            texts = legend_of(display.ax_)
+        assert set(shown) <= {text.strip() for text in texts}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"occupation number {i}" for i in range(45)],
+        [f"{i}: born outside of the country, part-time employee with dependants" for i in range(3)],
+    ],
+    ids=["many", "long"],
+)
+def test_many_groups_and_long_names_leave_room_for_the_data(names):
+    for display in of_groups(names).values():
+        display.figure_.canvas.draw()  # matplotlib warns if nothing is left of the axes
+        whole, axes = display.figure_.bbox, display.ax_.get_window_extent()
+        assert axes.width > 0.3 * whole.width
+        assert axes.height > 0.5 * whole.height
+        if (legend := display.ax_.get_legend()) is not None:
+            ends = legend.get_window_extent()
+            assert ends.x1 <= whole.x1 + 1
+            assert ends.y0 >= whole.y0 - 1
+
+
+def test_rows_of_long_names_are_continued():
+    names = ["born outside of the country, part-time employee with dependants", "b"]
+    group, y = np.repeat(names, 20), np.tile([0, 1], 20)
+    first = GroupRatesDisplay.from_predictions(y, y, sensitive_features=group)
+    second = GroupRatesDisplay.from_predictions(
+        y[1:], 1 - y[1:], sensitive_features=group[1:], ax=first.ax_
+    )
+    shown = [text.get_text().replace("\n", " ") for text in second.ax_.get_yticklabels()]
+    assert shown == [*names[::-1], "overall"] or shown == [*names, "overall"]
+
+
+def test_lines_of_one_point_are_seen():
+    one = CertificateDisplay(
+        disparities=[0.1], bounds=[0.2], accuracies=[0.7], n_certified=0, max_disparity=0.05
+    ).plot()
+    batch = MonitorDisplay(disparities=[0.1], standard_errors=[0.1], max_disparity=0.05).plot()
+    for line in (*one.lines_, one.accuracy_, batch.line_):
+        assert line.get_marker() not in ("", "None")

@@ -241,8 +241,8 @@ def test_rows_show_all_groups(sample, render):
             None, scores, sensitive_features=both, layout="rows", kind=kind
         )
         assert len(display.curves_) == 4
-        labels = [text.get_text() for text in display.ax_.get_yticklabels()]
-        assert labels[0] == "sensitive_feature_0=f, sensitive_feature_1=a\nn = 30"
+        labels = [text.get_text().split() for text in display.ax_.get_yticklabels()]
+        assert labels[0] == ["sensitive_feature_0=f,", "sensitive_feature_1=a", "n", "=", "30"]
         assert_array_equal(display.ax_.get_yticks(), range(4))
         assert display.ax_.get_ylim() == (3.1, -1.0)
         assert display.ax_.get_legend() is None
