@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
+from skfair.groups.attributes import take_rows
 from skfair.utils.warn import warn_user
 
 # Limits of the path, as shares of the one that is asked for.
@@ -177,7 +178,7 @@ class Halves(NamedTuple):
 
     def part(self, values: Any) -> Any:
         """Return what belongs to the rows that judge."""
-        return None if values is None else _safe_indexing(values, self.judging)
+        return None if values is None else take_rows(values, self.judging)
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -205,7 +206,7 @@ class Halves(NamedTuple):
 
 def fit_quietly(estimator: Any, X: Any, y: Any, given: Mapping[str, Any], rows: IntArray) -> Any:
     """Fit on some rows; warnings about limits that are missed on these are of no interest."""
-    own = {name: _safe_indexing(one, rows) for name, one in given.items()}
+    own = {name: take_rows(one, rows) for name, one in given.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **own)

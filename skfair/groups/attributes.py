@@ -14,7 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 
+from skfair._typing import IntArray
 from skfair.groups.foreign_tables import columns_of_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import plural
@@ -155,6 +157,15 @@ def check_discrete(found: Factorized, name: str, values: object, role: Role = SE
             f"{role.attribute} {name!r} has {n_levels} levels (at most {MAX_LEVELS} are read "
             "as groups), which looks like an identifier. Merge levels into groups."
         )
+
+
+def take_rows(given: Any, rows: IntArray) -> Any:
+    """Return some rows of attributes, in the form that they were passed in."""
+    if isinstance(given, Mapping):
+        return {name: take_rows(column, rows) for name, column in given.items()}
+    if hasattr(given, "_from_sequence"):  # an array of pandas
+        given = np.asarray(given, dtype=object)
+    return _safe_indexing(given, rows)
 
 
 def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None:

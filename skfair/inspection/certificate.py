@@ -105,7 +105,7 @@ class CertificateDisplay:
         """
         check_matplotlib(f"{cls.__name__}.from_estimator")
         try:
-            path, limit = estimator.path_, estimator.max_disparity
+            path, limit = estimator.path_, _limit(estimator)
         except AttributeError as error:
             raise TypeError(
                 f"estimator must be one that was fitted with confidence=, got {estimator!r}."
@@ -115,7 +115,7 @@ class CertificateDisplay:
             bounds=path["bound"],
             accuracies=path["r2" if "r2" in path else "accuracy"],
             n_certified=int(np.count_nonzero(path["is_certified"])),
-            max_disparity=limit if isinstance(limit, int | float) else None,
+            max_disparity=limit,
         )
         if "r2" in path:
             display._quality = "R2"
@@ -167,3 +167,12 @@ class CertificateDisplay:
         ax.set_ylabel("Disparity (lower is better)")
         ax.legend(handles=[*ax.get_legend_handles_labels()[0], self.accuracy_], fontsize="small")
         return self
+
+
+def _limit(estimator: Any) -> float | None:
+    """Return the limit of all rules; None if there are several."""
+    rules = estimator.constraint
+    own = [getattr(one, "own_limit", None) for one in np.ravel(np.array(rules, dtype=object))]
+    limits = [estimator.max_disparity if limit is None else limit for limit in own]
+    is_one = isinstance(limits[0], int | float) and all(one == limits[0] for one in limits)
+    return float(limits[0]) if is_one else None

@@ -15,6 +15,7 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.kinds import distinct_rows
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows, WeightedRows, accepts_dask
+from skfair.groups.attributes import take_rows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
@@ -196,9 +197,7 @@ def _permuted(groups: Any, order: IntArray) -> Any:
     """Put the rows of sensitive features of any kind in another order; an index stays as it is."""
     if isinstance(groups, Mapping):
         return {name: _permuted(one, order) for name, one in groups.items()}
-    if hasattr(groups, "_from_sequence"):  # an array of pandas
-        groups = np.asarray(groups, dtype=object)
-    found = _safe_indexing(groups, order)
+    found = take_rows(groups, order)
     return found.set_axis(groups.index) if hasattr(groups, "set_axis") else found
 
 

@@ -9,6 +9,7 @@ from skfair.classification import (
     PartialParityCalibrator,
     PartialParityClassifier,
 )
+from skfair.constraints import DemographicParity, EqualOpportunity
 from skfair.inspection import CertificateDisplay, MonitorDisplay
 from skfair.monitoring import DisparityMonitor
 from skfair.regression import ConstrainedERMRegressor
@@ -52,6 +53,27 @@ def test_certificates_of_all_estimators_are_drawn(model):
     assert np.array_equal(display.accuracy_.get_ydata(), model.path_[quality])
     assert display.accuracy_.get_label().lower() == quality
     assert display.accuracy_.axes.get_ylabel().lower().startswith(quality)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "limit"),
+    [
+        ("demographic_parity", 0.35),
+        (DemographicParity(max_disparity=0.3), 0.3),
+        (["demographic_parity", DemographicParity(max_disparity=0.35)], 0.35),
+        ([DemographicParity(max_disparity=0.3), EqualOpportunity(max_disparity=0.4)], None),
+    ],
+)
+def test_the_limit_that_is_drawn_is_that_of_the_rules(constraint, limit):
+    """Beside rules with limits of their own the default of the estimator was drawn."""
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(900, 2)), rng.choice(["f", "m"], 900)
+    model = ConstrainedERMClassifier(constraint, max_disparity=0.35, confidence=0.8)
+    model.fit(X, X[:, 0] + 0.3 * (sex == "m") > 0, sensitive_features=sex)
+    display = CertificateDisplay.from_estimator(model)
+    assert display.max_disparity == limit
+    lines = [line for line in display.ax_.lines if line.get_label() == "limit"]
+    assert [line.get_ydata()[0] for line in lines] == ([] if limit is None else [limit])
 
 
 def test_a_monitor_is_drawn_over_time():

@@ -3,12 +3,14 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor, Ridge
 
 from skfair import metrics
+from skfair.constraints import ConditionalOn
 from skfair.losses import Loss, RowParts
 from skfair.regression import ConstrainedERMRegressor
 
@@ -246,3 +248,26 @@ def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
     (loss, gap), (of_plada, gap_of_plada) = fitted(limit), fitted(limit, "plada")
     assert gap <= limit * (1 + 1e-6)
     assert loss <= of_plada * (1 + 1e-3) or gap_of_plada > limit
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda sex: {"sex": sex},
+        lambda sex: {"sex": sex.tolist()},
+        lambda sex: pd.Series(sex, dtype="string").array,
+        lambda sex: pd.Categorical(sex),
+        lambda sex: sex[:, None].tolist(),
+        lambda sex: pd.DataFrame({"sex": sex}),
+    ],
+)
+def test_certificates_read_groups_of_every_form(form):
+    """Dicts of columns, and arrays of pandas, were not divided into halves but looked up."""
+    rng = np.random.default_rng(0)
+    sex, X = rng.choice(["f", "m"], 300), rng.normal(size=(300, 2))
+    job = rng.choice(["x", "y"], 300)
+    rule = ConditionalOn("mean_score_parity")
+    model = ConstrainedERMRegressor(rule, max_disparity=1.0, confidence=0.9, random_state=0)
+    expected = model.fit(X, X[:, 0], sensitive_features=sex, control_features=job).p_value_
+    model.fit(X, X[:, 0], sensitive_features=form(sex), control_features=form(job))
+    assert model.p_value_ == expected
