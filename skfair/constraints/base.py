@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.cells import Given, TrainingRows, make_given, split_into_cells
 from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
-from skfair.constraints.moments import Moment
+from skfair.constraints.moments import Moment, check_moment
 from skfair.losses import Loss
 from skfair.utils.docs import documenter
 from skfair.utils.registry import Registry
@@ -184,9 +184,11 @@ def bind(
     table = split_into_cells(
         rows, given, among_counted=rule.among_counted, adds_classes=rule.adds_classes
     )
+    moment = rule.moment(rows)
+    check_moment(moment, rows.targets.size)
     bound = BoundConstraint(
         name=name,
-        moment=rule.moment(rows),
+        moment=moment,
         cells=table.cells,
         row_weights=table.row_weights,
         rates=table.rates,

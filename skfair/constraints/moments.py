@@ -117,3 +117,33 @@ class MeanScore(Moment):
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return the scores."""
         return scores
+
+
+def check_moment(moment: Moment, n_rows: int) -> None:
+    """Raise if a moment of one's own does not return one number for each row.
+
+    One number for all of them would be taken for the same number of each row, and no group would
+    differ from another.
+    """
+    if not isinstance(moment, Moment):
+        raise TypeError(f"moment(rows) must return a Moment, got {type(moment).__name__}.")
+    if type(moment).__module__.startswith("skfair."):
+        return
+    name, scores = type(moment).__name__, np.linspace(-1.0, 1.0, n_rows)
+    parts = moment.parts(scores, 1.0)
+    if not isinstance(parts, tuple) or len(parts) != 3:
+        raise TypeError(
+            f"{name}.parts must return a tuple of value, slope and curvature, got "
+            f"{type(parts).__name__}."
+        )
+    value, slope, curvature = parts
+    answers = {"value": value, "slope": slope, "curvature": curvature}
+    for part, values in {**answers, "strict value": moment.strict(scores)}.items():
+        found = np.asarray(values)
+        if found.shape != scores.shape or found.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} returns a {part} of shape {found.shape} and type {found.dtype} for "
+                f"{n_rows} scores. Return one real number for each score."
+            )
+        if np.isnan(found).any():
+            raise ValueError(f"{name} returns a {part} that is NaN. Return one real number.")

@@ -4,10 +4,12 @@ import re
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 
-from skfair.constraints import CONSTRAINTS, DemographicParity
+from skfair.constraints import CONSTRAINTS, Constraint, DemographicParity
 from skfair.constraints.base import make_constraints
+from skfair.constraints.moments import Moment
 from tests.naive import erm as naive
 from tests.small_problems import make_rule, people
 
@@ -142,3 +144,62 @@ def test_a_group_without_weight_is_named(name):
     rows = WHO._replace(weights=(WHO.columns[0] != "b").astype(float))
     with pytest.raises(ValueError, match="group 'b'"):
         make_rule(name).prepare(rows.training_rows(), 0.1)
+
+
+def steep(scores):
+    value = expit(scores - 1)
+    return value, value * (1 - value), value * (1 - value) * (1 - 2 * value)
+
+
+def above_1(scores):
+    return (scores > 1).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("parts", "strict", "said"),
+    [
+        (steep, lambda scores: above_1(scores).mean(), r"strict value of shape \(\)"),
+        (steep, lambda scores: above_1(scores)[:, None], "strict value of shape"),
+        (steep, lambda scores: above_1(scores)[1:], "strict value of shape"),
+        (steep, lambda scores: above_1(scores) * 1j, "type complex128"),
+        (steep, lambda scores: above_1(scores) * np.nan, "strict value that is NaN"),
+        (lambda scores: steep(scores)[:2], above_1, "tuple of value, slope and curvature"),
+        (lambda scores: None, above_1, "tuple of value, slope and curvature"),
+        (lambda scores: (steep(scores)[0].mean(), *steep(scores)[1:]), above_1, "a value of shape"),
+        (lambda scores: (*steep(scores)[:2], steep(scores)[2][1:]), above_1, "a curvature of"),
+    ],
+)
+def test_a_moment_that_answers_wrongly_is_refused_by_name(parts, strict, said):
+    """A mean over all rows was taken for the value of each: groups were alike, and "converged"."""
+
+    class Own(Moment):
+        def parts(self, scores, temperature, rows=None):
+            return parts(scores)
+
+        def strict(self, scores):
+            return strict(scores)
+
+    class OwnRule(Constraint):
+        def moment(self, rows):
+            return Own()
+
+    with pytest.raises((TypeError, ValueError), match=f"Own.*{said}"):
+        OwnRule().prepare(WHO.training_rows(), 0.1)
+
+
+def test_a_moment_that_answers_rightly_may_count_with_booleans():
+    class Own(Moment):
+        def parts(self, scores, temperature, rows=None):
+            return steep(scores)
+
+        def strict(self, scores):
+            return scores > 1
+
+    class OwnRule(Constraint):
+        def moment(self, rows):
+            return Own()
+
+    scores, rows = 2 * SCORES, WHO.training_rows()
+    bound = OwnRule().prepare(rows, 0.1)
+    rates = [np.mean(scores[WHO.columns[0] == g] > 1) for g in np.unique(WHO.columns[0])]
+    assert bound.disparity(scores) == pytest.approx(np.ptp(rates))
