@@ -16,8 +16,8 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from skfair._typing import Rows
-from skfair.problems.cut.checks import is_symmetric
-from skfair.problems.cut.weights import Weights
+from skfair.problems.cut.checks import check_dense, check_sparse, is_symmetric
+from skfair.problems.cut.weights import DenseWeights, SparseWeights, Weights
 from skfair.utils.registry import Registry
 from skfair.utils.warn import warn_user
 
@@ -70,6 +70,11 @@ class Affinity(ABC):
                 f"The affinity {name} made weights of which some are NaN. If the numbers in X are "
                 "huge, scale them; else look at what weigh returns."
             )
+        if not type(self).__module__.startswith("skfair."):
+            if isinstance(weights, DenseWeights):
+                check_dense(weights.matrix, dtype)
+            elif isinstance(weights, SparseWeights):
+                check_sparse(weights.matrix, dtype)
         return weights
 
 

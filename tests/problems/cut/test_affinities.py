@@ -18,7 +18,7 @@ from skfair.problems.cut.affinities.landmarks import (
     choose_landmarks,
 )
 from skfair.problems.cut.affinity import Affinity
-from skfair.problems.cut.weights import DenseWeights
+from skfair.problems.cut.weights import DenseWeights, SparseWeights
 from tests.python_kernels import as_python
 
 
@@ -125,6 +125,10 @@ def test_landmarks_are_distinct_and_few():
         (lambda n: np.ones((n, n)), TypeError, "Own.weigh must return weights.* got ndarray"),
         (lambda n: DenseWeights(np.ones((3, 3))), ValueError, "of 3 rows, but X has 40"),
         (lambda n: DenseWeights(np.full((n, n), np.nan)), ValueError, "some are NaN"),
+        (lambda n: DenseWeights(np.triu(np.ones((n, n)))), ValueError, "not symmetric"),
+        (lambda n: SparseWeights(sparse.triu(np.ones((n, n))).tocsr()), ValueError, "not sym"),
+        (lambda n: DenseWeights(np.eye(n) - 0.5), ValueError, "negative weights"),
+        (lambda n: DenseWeights(np.full((n, n), np.inf)), ValueError, "NaN or infinite"),
     ],
 )
 def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, said):

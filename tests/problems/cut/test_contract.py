@@ -173,7 +173,10 @@ def test_a_new_affinity_is_one_class():
         del AFFINITIES["chain"]
 
 
-@pytest.mark.parametrize("affinity", [OneWay(), Forgetful()])
-def test_a_bad_affinity_is_refused(affinity):
-    with pytest.raises(AssertionError):
+@pytest.mark.parametrize(
+    ("affinity", "error", "said"),
+    [(OneWay(), ValueError, "not symmetric"), (Forgetful(), AssertionError, None)],
+)
+def test_a_bad_affinity_is_refused(affinity, error, said):
+    with pytest.raises(error, match=said):
         check(affinity)
