@@ -251,6 +251,10 @@ def fairness_report(
     simulations with 500 rows for each of two groups, 94 % of the intervals contained a difference
     of 0.1, and 20 % one of 0; of ten groups that were alike none did.
 
+    If a rate is 0 or 1 in a group, it is so in every resample: its error is 0, which is not what is
+    known about people outside of the sample. The intervals of :func:`skfair.report.audit` and of
+    :func:`group_report` allow for that.
+
     Examples
     --------
     >>> from skfair.metrics import fairness_report
