@@ -106,8 +106,21 @@ class Table(NamedTuple):
             (line,) = pd.read_csv(self.path, sep="\0", quoting=csv.QUOTE_NONE, nrows=0).columns
             separator = max(",;\t", key=re.sub('"[^"]*"', "", line).count)
             return pd.read_csv(  # type: ignore[call-overload, no-any-return]
-                self.path, sep=separator, skipinitialspace=True, **options
+                self.path,
+                sep=separator,
+                decimal="." if separator == "," else self._decimal(separator),
+                skipinitialspace=True,
+                **options,
             )
+
+    def _decimal(self, separator: str) -> str:
+        """Return what numbers of a file have before their decimals, by its first rows."""
+        few = pd.read_csv(self.path, sep=separator, skipinitialspace=True, nrows=1000, dtype=str)
+        numbers = few[[name for name in self.columns.used if name in few]].stack()
+        has_comma, has_point = (
+            numbers.str.fullmatch(rf"[-+]?\d*{mark}\d+").any() for mark in (",", r"\.")
+        )
+        return "," if has_comma and not has_point else "."
 
     def _check_widths(self, n_names: int) -> None:
         """Raise if rows end with separators that the first line lacks.

@@ -174,6 +174,40 @@ def test_odd_names_and_other_separators(frame, tmp_path, sep, header):
     )
 
 
+@pytest.mark.parametrize("task", ["binary", "numbers"])
+def test_numbers_with_decimal_commas(tmp_path, task):
+    """Spreadsheets write them between semicolons where people write them so."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], 200),
+            "age": rng.uniform(18, 80, 200).round(1),
+            "paid": rng.normal(size=200).round(2) if task == "numbers" else rng.integers(0, 2, 200),
+            "score": rng.normal(size=200).round(3),
+            "weight": rng.uniform(1, 2, 200).round(2),
+        }
+    )
+    given = ["--score", "score"] if task == "binary" else ["--prediction", "score"]
+    reports = []
+    for name, options in {"one.csv": {}, "other.csv": {"sep": ";", "decimal": ","}}.items():
+        path, out = tmp_path / name, tmp_path / "r.json"
+        table.to_csv(path, index=False, **options)
+        asked = ["--target", "paid", *given, "--weight", "weight", "--task", task]
+        asked += ["--groups", "sex,age", "--bins", "age=30.5,50", "--out", str(out)]
+        assert main(["audit", str(path), *asked]) == 0
+        reports.append(json.loads(out.read_text(encoding="utf-8")))
+    assert reports[0]["rates"] == reports[1]["rates"]
+    assert reports[0]["gaps"] == reports[1]["gaps"]
+
+
+def test_semicolons_without_rows(tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text("sex;paid;approved\n")
+    asked = ["--target", "paid", "--prediction", "approved", "--groups", "sex"]
+    assert main(["audit", str(path), *asked]) == 2
+    assert "is empty" in capsys.readouterr().err
+
+
 def test_a_file_in_another_encoding(frame, tmp_path, capsys):
     path = tmp_path / "rows.csv"
     frame.assign(sex=frame["sex"].replace("f", "weiß")).to_csv(
