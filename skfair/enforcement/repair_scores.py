@@ -98,9 +98,9 @@ def _kept_or_warned(promise: Promise, kept: float) -> float:
     if kept <= promise.bound + EXACT:
         return promise.bound
     warn_user(
-        f"Tied scores leave no way below a {promise.name} disparity of {kept:.4g} on the training "
-        f"data; max_disparity={promise.bound:g} was asked. Finer scores, a longer interval or "
-        "merged groups would help."
+        f"Ties make a smaller limit impossible than {kept:.4g} on the {promise.name} disparity of "
+        f"the training data; max_disparity={promise.bound:g} was asked. Finer scores, a longer "
+        "interval or merged groups would help."
     )
     return kept
 
