@@ -116,9 +116,11 @@ class Table(NamedTuple):
     def _decimal(self, separator: str) -> str:
         """Return what numbers of a file have before their decimals, by its first rows."""
         few = pd.read_csv(self.path, sep=separator, skipinitialspace=True, nrows=1000, dtype=str)
-        numbers = few[[name for name in self.columns.used if name in few]].stack()
+        values = few[[name for name in self.columns.used if name in few]].to_numpy().ravel()
+        texts = [value for value in values if isinstance(value, str)]
         has_comma, has_point = (
-            numbers.str.fullmatch(rf"[-+]?\d*{mark}\d+").any() for mark in (",", r"\.")
+            any(re.fullmatch(rf"[-+]?\d*{mark}\d+", text) for text in texts)
+            for mark in (",", r"\.")
         )
         return "," if has_comma and not has_point else "."
 
