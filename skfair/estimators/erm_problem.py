@@ -149,8 +149,10 @@ def build_problem(
             "Pass one limit, or rows in memory."
         )
     bound = [rule.scaled(1 / task.scale.of_rule(rule)) for rule in bound]
-    alpha = 1 / (task.total_weight + earlier) if options.alpha is None else float(options.alpha)
-    alpha *= task.scale.of_penalty
+    if options.alpha is None:  # of weights inside: the unit of y changes no prediction
+        alpha = 1 / (task.total_weight + earlier)
+    else:
+        alpha = float(options.alpha) * task.scale.of_penalty
     return data.build(
         lambda rows: _in_memory(rows, task, bound, options, alpha),
         lambda blocks: _in_blocks(blocks, task, rules, bound, options, alpha),

@@ -62,7 +62,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         What is minimised: half the squared error, or the absolute error, smoothed within 5 % of
         the standard deviation of y.
     alpha : float or None, default=None
-        Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge.
+        Weight of the penalty on the weights; None is 1 / n_samples, ``alpha=1`` of Ridge. With
+        absolute errors it is divided by the standard deviation of y, so that the unit of y does not
+        matter.
     hidden_layer_sizes : tuple of int, default=()
         Sizes of hidden layers of rectified linear units; none for a linear model.
     model : object, default=None

@@ -135,6 +135,22 @@ def test_absolute_error_is_nearly_minimal():
     assert loss(start) <= best.fun * 1.01
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("unit", [1e-3, 77.0, 1e5])
+def test_the_unit_of_y_changes_no_prediction(loss, unit):
+    """The penalty on absolute errors grew faster than the loss: predictions became constant."""
+    X, y, group = people()
+    model = ConstrainedERMRegressor(max_disparity=1e3, loss=loss, tol=1e-9)
+    pred = model.fit(X, y, sensitive_features=group).predict(X)
+    model.set_params(max_disparity=1e3 * unit)
+    scaled = model.fit(X, unit * y, sensitive_features=group).predict(X) / unit
+    np.testing.assert_allclose(scaled, pred, rtol=1e-4, atol=1e-4 * y.std())
+    # It is the penalty that the documentation names.
+    alpha = 1 / len(y) if loss == "squared_error" else 1 / (len(y) * unit * y.std())
+    model.set_params(alpha=alpha).fit(X, unit * y, sensitive_features=group)
+    np.testing.assert_allclose(model.predict(X) / unit, scaled, rtol=1e-6, atol=1e-6 * y.std())
+
+
 def least_largest_loss(X, y, group):
     """Return the least mean absolute error of the group that has the largest one."""
     columns = np.column_stack([X, np.ones(len(y))])
