@@ -11,7 +11,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
 from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.starts import can_restart, restarted
+from skfair.enforcement.decisions.starts import restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
 from skfair.utils.threads import one_blas_thread
 
@@ -86,7 +86,7 @@ def choose(
     for other, one in found[1:]:
         if one.verdict.is_better_than(best.verdict):
             name, best = other, one
-    if method == "auto" and groups is None and can_restart(search):
+    if method == "auto" and groups is None and search.judge.n_classes == 2:
         best = restarted(search, best)
     return _chosen(best, free, name)._replace(tie_weight=tie_weight)
 

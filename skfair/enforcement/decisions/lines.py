@@ -67,6 +67,10 @@ class Candidate:
         two = np.partition(self._margins, -2, axis=1)[:, -2:]
         return np.asarray(two[:, 1] - two[:, 0])
 
+    def spread(self) -> float:
+        """Return how much it varies what the second decision is worth more than the first."""
+        return float(np.std(self._margins[:, 1] - self._margins[:, 0]))
+
     def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
         """Move the price of a class at some features to where the decisions are best.
 
