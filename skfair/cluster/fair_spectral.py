@@ -116,7 +116,7 @@ class FairSpectralClustering(
         keeps every share r of the sample within [f r, r / f].
     row_normalize : bool, default=True
         Whether rows of the embedding are scaled to length 1 before they are clustered; more robust
-        on graphs of neighbours.
+        on graphs of neighbours. "fair" labels of at most 20,000 rows are then sought in both.
     n_init : int, default=10
         Number of runs of k-means on the embedding.
     tol, max_iter, block_size : float or int, default=3e-3, None, None

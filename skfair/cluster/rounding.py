@@ -67,6 +67,9 @@ class Rounding:
                 self._points(wide[:, :width].astype(embedding.dtype), largest)
                 for width in sorted(widths)
             ]
+        if self.row_normalize and not is_costly(problem.weights):
+            # Rows between clusters are short, and of length 1 they blur clusters that are small.
+            others.append(embedding / embedding.dtype.type(largest or 1.0))
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
         costs = CostProblem(groups, rules, self.n_clusters)
         return round_to_rules(problem.weights, costs, starts, rng).cut

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import make_blobs, make_moons
+from sklearn.datasets import load_digits, make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
@@ -122,6 +122,26 @@ def test_two_moons():
     sex = np.random.default_rng(0).integers(0, 2, 400)  # balanced moons: nothing to pay
     model = FairSpectralClustering(2, affinity="nearest_neighbors", random_state=0)
     assert adjusted_rand_score(moon, model.fit_predict(X, sensitive_features=sex)) > 0.9
+
+
+def test_a_cut_that_plain_labels_beat_within_the_limits():
+    """Labels of scikit-learn kept the limit here at nine tenths of the cut: they see lengths."""
+    X = load_digits().data / 16
+    groups = np.where(X.mean(axis=1) > np.median(X.mean(axis=1)), "dark", "light")
+    model = FairSpectralClustering(
+        10, affinity="nearest_neighbors", min_balance=0.5, random_state=0
+    ).fit(X, sensitive_features=groups)
+    graph = model.affinity_matrix_
+    plain = SpectralClustering(10, affinity="nearest_neighbors", random_state=0).fit_predict(X)
+
+    def cut(labels):
+        of = np.eye(10)[labels]
+        return np.sum(1 - np.sum(of * (graph @ of), axis=0) / (graph.sum(axis=1) @ of))
+
+    dark = np.array([np.mean(groups[plain == k] == "dark") for k in range(10)])
+    assert np.minimum(dark, 1 - dark).min() >= 0.5 * np.maximum(dark, 1 - dark).max()
+    assert cut(model.labels_) == pytest.approx(model.ncut_, rel=1e-4)
+    assert cut(model.labels_) <= cut(plain)
 
 
 def test_groups_that_dominate_the_graph_do_not_win():
