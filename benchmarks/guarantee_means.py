@@ -20,7 +20,7 @@ from skfair.regression import ConstrainedERMRegressor
 FIRST_SEED, REPETITIONS = 50_000_000, 200
 # How limits are to be kept, and what is passed for it.
 WAYS: dict[str, dict[str, Any]] = {
-    "sample only": {},
+    "sample": {},
     "split": {"confidence": 0.95, "certify": "split"},
     "cross": {"confidence": 0.95, "certify": "cross"},
 }
@@ -115,5 +115,5 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         ]
         for row in results["fits"]
     ]
-    columns = ["table", "rows", "limit", "certify", "fails", "solved", "R2", "difference", "CPU s"]
+    columns = ["table", "rows", "limit", "way", "fails", "solved", "R2", "difference", "CPU s"]
     return {"means": Table("Limits on means, for everybody", columns, lines)}

@@ -1,0 +1,119 @@
+"""Decisions between three classes whose limits are to hold for new people.
+
+Samples are drawn with replacement from Adult, which stands for everybody, so the rates of everybody
+are known. The classes are the hours that people work in a week: below 39, 39 to 41, and more; the
+groups are women and men. A rule limits the rates of each class against the rest.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.guarantee import Population
+from benchmarks.harness import Table, data_folder, timed
+from skfair.classification import FairDecisionClassifier
+
+FIRST_SEED, REPETITIONS = 61_000_000, 200
+WAYS: dict[str, float | None] = {"sample": None, "everybody": 0.95}
+# Rows of a sample, rule, limit, and whether decisions may use the group.
+CELLS = (
+    (2000, "demographic_parity", 0.1, True),
+    (2000, "demographic_parity", 0.1, False),
+    (5000, "equalized_odds", 0.15, False),
+)
+
+
+def hours() -> Population | None:
+    """Return the people, or None without the folder of data."""
+    folder = data_folder()
+    if folder is None:
+        return None
+    table = pd.read_parquet(folder / "adult.parquet")
+    numbers = table[["age", "education-num", "capital-gain"]].astype(float)
+    names = ["marital-status", "occupation", "workclass"]
+    dummies = pd.get_dummies(table[names].astype(str)).astype(float)
+    dummies = dummies.loc[:, dummies.mean() > 0.01]
+    X = StandardScaler().fit_transform(np.hstack([numbers, dummies]))
+    y = np.digitize(table["hours-per-week"].astype(float), [39, 41])
+    return Population(X, y, {"sex": table["sex"].astype(str).to_numpy()})
+
+
+def largest_gap(rule: str, y: Any, predicted: Any, groups: Any) -> float:
+    """Return the largest difference of rates of a class against the rest, by plain counting."""
+    found = []
+    for label in np.unique(y):
+        is_label = y == label
+        cells = [is_label, ~is_label] if rule == "equalized_odds" else [np.ones(y.size, bool)]
+        for cell in cells:
+            rates = [
+                np.mean(predicted[cell & (groups == name)] == label) for name in np.unique(groups)
+            ]
+            found.append(max(rates) - min(rates))
+    return max(found)
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    everybody = hours()
+    if everybody is None:
+        return {}
+    found, repetitions = [], 2 if quick else REPETITIONS
+    for cell in CELLS[:1] if quick else CELLS:
+        samples = [list(_fits(everybody, cell, seed)) for seed in range(repetitions)]
+        for way, fits in zip(WAYS, zip(*samples, strict=True), strict=True):
+            failed, solved, accuracy, gap, cpu = np.mean(fits, axis=0)
+            found.append(
+                {
+                    **{"cell": list(cell), "way": way, "repetitions": repetitions},
+                    **{"failed": failed, "solved": solved, "accuracy": accuracy},
+                    **{"gap": gap, "cpu": cpu},
+                }
+            )
+        print(f"   {cell} done", flush=True)
+    return {"fits": found}
+
+
+def _fits(
+    everybody: Population, cell: tuple[int, str, float, bool], seed: int
+) -> Iterator[tuple[float, ...]]:
+    """Yield for each way whether it failed, whether it had a solution, and what this is worth.
+
+    Without a solution, the most frequent class is what is left.
+    """
+    n, rule, limit, is_aware = cell
+    X, y, groups = everybody.X, everybody.y, everybody.groups["sex"]
+    rows = np.random.default_rng(FIRST_SEED + seed).integers(0, y.size, n)
+    given = {"sensitive_features": groups} if is_aware else {}
+    for confidence in WAYS.values():
+        model = FairDecisionClassifier(
+            LogisticRegression(max_iter=300),
+            rule,
+            limit,
+            confidence=confidence,
+            group_aware=is_aware,
+            random_state=seed,
+        )
+        cpu, _ = timed(lambda: model.fit(X[rows], y[rows], sensitive_features=groups[rows]))  # noqa: B023
+        if model.status_ == "no_solution":
+            yield 0.0, 0.0, np.bincount(y).max() / y.size, 0.0, cpu
+            continue
+        predicted = model.predict(X, **given)
+        gap = largest_gap(rule, y, predicted, groups)
+        yield float(gap > limit), 1.0, float(np.mean(predicted == y)), gap, cpu
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Show the ways side by side."""
+    lines = []
+    for row in results["fits"]:
+        n, rule, limit, is_aware = row["cell"]
+        cell = [n, rule, limit, "yes" if is_aware else "no", row["way"]]
+        figures = [f"{row['failed']:.1%}", f"{row['solved']:.0%}", f"{row['accuracy']:.3f}"]
+        lines.append([*cell, *figures, f"{row['gap']:.3f}", f"{row['cpu']:.2f}"])
+    columns = ["rows", "rule", "limit", "group used", "limit for", "fails", "solved", "accuracy"]
+    return {
+        "classes": Table("Three classes, for everybody", [*columns, "difference", "CPU s"], lines)
+    }
