@@ -1,4 +1,4 @@
-"""Decisions that are certified for new people: cross-fitted scores, paths of prices, one walk.
+"""Decisions between two classes, certified for new people: scores of folds, paths, one walk.
 
 Each fold has a path of its own, found on the other folds. Step j of all paths together is judged on
 the decisions of every row, by the model and the path of its fold. So no row is judged by a model

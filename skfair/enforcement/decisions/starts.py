@@ -32,17 +32,20 @@ def restarted(search: PriceSearch, best: Candidate) -> Candidate:
     """Return better decisions from other starts, or the given ones.
 
     The best of many starts is in part best by chance, so a gain counts only if it is larger than
-    two standard errors of accuracy. Moves stay near where they begin: half of one will do.
+    two standard errors of accuracy. Moves stay near where they begin: half of one will do. Two
+    groups are not moved, if their limits are kept: on new rows the gaps grew by more than was
+    gained (COMPAS, demographic parity, 40 splits: .002 less accurate at equal gaps).
     """
     chance = 1 / np.sqrt(search.kinds.size)
     if best.verdict.is_feasible and search.free().verdict.worth - best.verdict.worth <= chance:
         return best
-    if _has_levels(search):
+    is_pair = search.features.n_groups == 2 == search.features.everyone.size
+    if is_pair and _has_levels(search):
         found = best
         for start in _promising(search):
             found = _better(search.polished(search.candidate(start.prices)), found, 0.0)
         best = _better(found, best, chance)
-    if search.kinds.size <= _FEW:
+    if search.kinds.size <= _FEW and not (is_pair and best.verdict.is_feasible):
         for k in range(2):
             start = best if k else search.candidate(search.free().prices)
             best = _better(_moved(search, start, np.random.RandomState(k)), best, chance / 4)
@@ -56,10 +59,8 @@ def _better(one: Candidate, other: Candidate, least: float) -> Candidate:
 
 
 def _has_levels(search: PriceSearch) -> bool:
-    """Whether several rates of the two groups of one attribute are limited."""
-    features, bounds = search.features, search.judge.bounds
-    is_pair = features.n_groups == 2 == features.everyone.size
-    return is_pair and sum(int(bound.blocks.max()) + 1 for bound in bounds) > 1
+    """Whether several rates of each group are limited."""
+    return sum(int(bound.blocks.max()) + 1 for bound in search.judge.bounds) > 1
 
 
 def _promising(search: PriceSearch) -> list[Candidate]:

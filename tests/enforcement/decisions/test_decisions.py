@@ -22,10 +22,10 @@ from skfair.losses import make_loss
 from tests.naive import decisions as naive
 
 
-def small(rule, limit, n=80, n_classes=2, seed=0):
+def small(rule, limit, n=80, n_classes=2, seed=0, names=("a", "b")):
     """A judge, features, kinds, probabilities and shares of simulated rows."""
     rng = np.random.default_rng(seed)
-    groups = rng.choice(["a", "b"], n)
+    groups = rng.choice(names, n)
     chances = softmax(
         rng.normal(size=(n, n_classes)) + (groups == "a")[:, None] * [[1, 0, 0][:n_classes]], axis=1
     )
@@ -37,8 +37,9 @@ def small(rule, limit, n=80, n_classes=2, seed=0):
         rows = TrainingRows(encoding, targets, None, loss, ("no", "yes"))
         rules.append(ClassRule(rule.prepare(rows, limit), label))
     judge = Judge(rules, y, np.full(n, 1 / n), np.eye(n_classes))
-    shares = known_shares(encoding.codes, 2, None, 1, chances)
-    return judge, Features(2, 1, n_classes, np.arange(2)), groups, chances, shares
+    n_groups = len(names)
+    shares = known_shares(encoding.codes, n_groups, None, 1, chances)
+    return judge, Features(n_groups, 1, n_classes, np.arange(n_groups)), groups, chances, shares
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -13,11 +13,11 @@ from skfair.enforcement.decisions.starts import restarted
 from tests.enforcement.decisions.test_decisions import small
 
 
-def search_of(rule, limit, n=900, n_classes=2):
+def search_of(rule, limit, n=900, n_classes=2, names=("a", "b")):
     """A search whose groups are known by halves."""
-    judge, features, groups, chances, _ = small(rule, limit, n, n_classes)
-    of_group = np.where(groups == "a", 0.8, 0.2)
-    joint = np.stack([of_group, 1 - of_group], axis=1)[:, :, None] * chances[:, None, :]
+    judge, features, groups, chances, _ = small(rule, limit, n, n_classes, names=names)
+    of_group = np.where(groups[:, None] == names, 0.8, 0.2 / (len(names) - 1))
+    joint = of_group[:, :, None] * chances[:, None, :]
     rng = np.random.RandomState(0)
     return PriceSearch(judge, features, judge.classes, chances, joint.reshape(n, -1), rng)
 
@@ -60,9 +60,11 @@ def test_limits_below_chance_cost_little_where_groups_are_alike(seed):
     assert np.mean(decided == y) > np.mean(free == y) - 0.1
 
 
-@pytest.mark.parametrize(("n", "is_moved"), [(900, True), (10_050, False)])
-def test_prices_of_many_rows_are_not_moved_at_random(n, is_moved):
-    search = search_of(DemographicParity(), 0.05, n)
+@pytest.mark.parametrize(
+    ("n", "names", "is_moved"), [(900, "abc", True), (900, "ab", False), (10_050, "abc", False)]
+)
+def test_prices_of_many_rows_or_two_groups_are_not_moved_at_random(n, names, is_moved):
+    search = search_of(DemographicParity(), 0.05, n, names=tuple(names))
     nobody = np.zeros((search.features.size, 2))
     nobody[:, 1] = 10.0
     poor = search.candidate(nobody)
