@@ -17,7 +17,7 @@ from benchmarks.guarantee import Population
 from benchmarks.harness import Table, data_folder, timed
 from skfair.classification import FairDecisionClassifier
 
-FIRST_SEED, REPETITIONS = 61_000_000, 200
+FIRST_SEED, REPETITIONS = 61_000_000, 150
 WAYS: dict[str, float | None] = {"sample": None, "everybody": 0.95}
 # Rows of a sample, rule, limit, and whether decisions may use the group.
 CELLS = (
