@@ -19,22 +19,18 @@ positive, n=20,000).
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.enforcement.certify import (
-    RowRates,
     Walked,
     last_kept,
     people_needed,
-    row_rates,
     walk,
 )
-from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.gap_solver import PathRows
 from skfair.enforcement.price_path import (
     full_step,
@@ -42,18 +38,10 @@ from skfair.enforcement.price_path import (
     price_paths,
     starts_with_few,
 )
-from skfair.estimators.decisions import LabelledRows
-from skfair.estimators.fold_models import MOST_ROWS, FoldModels, Models, fold_models, sampled
+from skfair.estimators.certified_task import Task
+from skfair.estimators.fold_models import MOST_ROWS, sampled
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
-
-
-class Task(NamedTuple):
-    """What is certified."""
-
-    folds: FoldModels
-    rates: RowRates  # rates of the rules
-    worth: FloatArray  # (2, 2): worth of each decision (column), given the true class (row)
 
 
 def check_certifiable(min_rate: Any, selection_rate: Any, method: str) -> None:
@@ -72,26 +60,14 @@ def check_no_floors(min_rate: Any, selection_rate: Any) -> None:
         )
 
 
-def certified_fit(
-    X: Any,
-    y: Any,
-    rows: LabelledRows,
-    judge: Judge,
-    models: Models,
-    confidence: float,
-    shift: float,  # share of the people in each rate that may be replaced by others
-    rng: np.random.RandomState,  # draws the rows that paths are found on, if there are many
+def certify_two_classes(
+    task: Task, confidence: float, rng: np.random.RandomState
 ) -> tuple[dict[str, Any], IntArray]:
-    """Fit models on folds, certify decisions, and return fitted attributes and decisions.
+    """Certify decisions, and return fitted attributes and the decisions of the rows.
 
-    The decisions of the rows are by models and paths that have not seen them.
+    These are by models and paths that have not seen them.
     """
-    rates = row_rates(judge.bounds, rows.weights).against(shift)
-    folds = fold_models(X, y, rows, models)
-    # The paths vary with the rows, too: each has seen all folds but one, so a row of n counts as
-    # (K - 1) / K. Without that 8 of 100 fits failed on Adult (n = 5000, groups not used).
-    n_folds = len(folds.splits)
-    task = Task(folds, replace(rates, precision=(n_folds - 1) / n_folds), judge.worth)
+    folds, judge, _ = task
     paths, selected = paths_and_decisions(task, confidence, rng)
     walked = walk(task.rates, selected, confidence)
     passed = slice(walked.step + 1)
@@ -99,7 +75,7 @@ def certified_fit(
     last = last_kept(task.rates, selected[:, passed], changes, confidence)
     attributes, step = _reported(task, selected, confidence, walked, last)
     decided = selected[:, step].astype(np.int64)
-    shape = (rows.groups.n_groups, folds.n_strata, 2, 2)
+    shape = (folds.rows.groups.n_groups, folds.n_strata, 2, 2)
     prices = np.stack([np.zeros(paths.shape[2]), paths[:, step].mean(axis=0)], axis=1)
     disparities = judge.disparities(decided)
     by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}

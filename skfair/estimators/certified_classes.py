@@ -9,30 +9,21 @@ rest, and all of them must pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.enforcement.certify import (
-    RowRates,
-    last_kept,
-    people_needed,
-    row_rates,
-    stacked,
-    walk,
-)
-from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair._typing import FloatArray, IntArray
+from skfair.enforcement.certify import last_kept, people_needed, walk
+from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.shares import Shares, margins
-from skfair.estimators.decisions import LabelledRows
-from skfair.estimators.fold_models import MOST_ROWS, FoldModels, Models, fold_models, sampled
+from skfair.estimators.certified_task import ClassRates, Task
+from skfair.estimators.fold_models import MOST_ROWS, FoldModels, sampled
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
@@ -40,64 +31,32 @@ from skfair.utils.warn import warn_user
 SHARES = (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95)
 
 
-class ClassRates(NamedTuple):
-    """Rates of rules on several classes: each row is there once for each class that is selected."""
-
-    rates: RowRates
-    labels: tuple[int | None, ...]  # the class of each time; None for the true one
-
-    @classmethod
-    def of(cls, rules: Sequence[ClassRule], weights: FloatArray) -> ClassRates:
-        """Return the rates of rules that are bound to the rows."""
-        labels = tuple(dict.fromkeys(rule.counted for rule in rules))
-        by_label = [[one.bound for one in rules if one.counted == label] for label in labels]
-        return cls(stacked([row_rates(bounds, weights) for bounds in by_label]), labels)
-
-    def selected(self, predicted: IntArray, codes: IntArray) -> BoolArray:
-        """Return what decisions (n_samples, n_steps) select, (n_times * n_samples, n_steps)."""
-        wanted = [codes[:, None] if label is None else label for label in self.labels]
-        return np.concatenate([predicted == label for label in wanted])
-
-
-def certified_classes_fit(
-    X: Any,
-    y: Any,
-    rows: LabelledRows,
-    judge: Judge,
-    models: Models,
-    confidence: float,
-    shift: float,  # share of the people in each rate that may be replaced by others
-    rng: np.random.RandomState,  # draws the rows that paths are found on, if there are many
+def certify_classes(
+    task: Task, confidence: float, rng: np.random.RandomState
 ) -> tuple[dict[str, Any], IntArray]:
-    """Fit models on folds, certify decisions, and return fitted attributes and decisions.
-
-    The decisions of the rows are by models and paths that have not seen them.
-    """
-    asked = ClassRates.of(judge.rules, rows.weights)
-    rates = asked.rates.against(shift)
-    folds = fold_models(X, y, rows, models)
-    n_folds, codes = len(folds.splits), rows.codes
-    # Paths vary with the rows, too: see the certificates of two classes.
-    rates = replace(rates, precision=(n_folds - 1) / n_folds)
+    """Certify decisions, and return fitted attributes and the decisions of the rows."""
+    folds, judge, asked = task
+    rates, codes, weights = asked.rates, folds.rows.codes, folds.rows.weights
     paths, predicted = _paths_and_decisions(folds, judge, rng)
     selected = asked.selected(predicted, codes)
     walked = walk(rates, selected, confidence)
     passed = slice(walked.step + 1)
-    changes = _changes_by_mean(folds, judge, asked._replace(rates=rates), paths[:, passed])
+    changes = _changes_by_mean(folds, judge, asked, paths[:, passed])
     chosen = last_kept(rates, selected[:, passed], changes, confidence)
     worth = np.array([judge.worth_of(one) for one in predicted.T])
-    constant = float((rows.weights @ judge.values).max())
+    constant = float((weights @ judge.values).max())
     is_alike = bool(np.ptp(predicted[:, chosen]) == 0) or worth[chosen] <= constant < worth.max()
     is_certified = chosen >= 0 and not is_alike
     step = chosen if is_certified else 0
     if not is_certified:
-        bound, limit = float(walked.bounds[0]), min(one.limit for one in asked.rates.blocks)
+        limit = float(rates.after_shift(min(one.limit for one in rates.blocks)))
+        bound = float(walked.bounds[0])
         needed = people_needed(rates, selected[:, 0], confidence) // len(asked.labels)
         _warn(codes.size, needed, bound, limit, confidence, was_kept=chosen >= 0)
     disparities = judge.disparities(predicted[:, step])
     by_rule = {bound.name: one for bound, one in zip(judge.bounds, disparities, strict=True)}
     free = judge.worth_of(decided(folds.found.chances @ judge.worth))
-    n_classes = rows.classes.size
+    n_classes = folds.rows.classes.size
     return {
         "status_": "certified" if is_certified else "no_solution",
         "p_value_": float(walked.p_values[step]),

@@ -128,10 +128,6 @@ class JudgedRows(Protocol):
         """Limits of the path, as shares of the one that is asked for."""
 
     @property
-    def X(self) -> Any:
-        """All rows."""
-
-    @property
     def y(self) -> Any:
         """The targets of all rows."""
 

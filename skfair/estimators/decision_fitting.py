@@ -24,9 +24,10 @@ from skfair.enforcement.decisions.choose import Chosen, choose
 from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
-from skfair.estimators.certified import certified_fit, check_certifiable
-from skfair.estimators.certified_classes import certified_classes_fit
+from skfair.estimators.certified import certify_two_classes, check_certifiable
+from skfair.estimators.certified_classes import certify_classes
 from skfair.estimators.certified_split import CertifiedDecisions
+from skfair.estimators.certified_task import Task
 from skfair.estimators.chances import (
     FOLDS,
     chances_of,
@@ -162,9 +163,9 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
         assert self.confidence is not None
-        asked = float(self.confidence), float(self.shift)
-        fit = certified_fit if rows.classes.size == 2 else certified_classes_fit
-        return fit(data.X, data.y, rows, judge, models, *asked, rng)
+        task = Task.of(data.X, data.y, rows, judge, models, float(self.shift))
+        certify = certify_two_classes if rows.classes.size == 2 else certify_classes
+        return certify(task, float(self.confidence), rng)
 
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray

@@ -15,6 +15,7 @@ from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.enforcement.certify import row_rates, stacked
 from skfair.estimators import certified_classes
+from skfair.estimators.certified_task import ClassRates
 from tests.naive.certified import naive_p_value
 
 CLASSES = np.array(["high", "low", "middle"])
@@ -246,7 +247,7 @@ def test_stacked_rates_are_the_rates_of_each_decision():
     classes, codes = np.unique(y, return_inverse=True)
     rows = LabelledRows(encode_groups(groups), codes, classes, None, None)
     rules = class_rules(make_constraints(["equalized_odds"], "classification"), rows, 0.1)
-    asked = certified_classes.ClassRates.of(rules, rows.weights)
+    asked = ClassRates.of(rules, rows.weights)
     assert asked.labels == (0, 1, 2)
     predicted = np.random.default_rng(0).integers(0, 3, (300, 2))
     selected = asked.selected(predicted, codes)
