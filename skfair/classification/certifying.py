@@ -27,7 +27,7 @@ from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.sensitive_columns import column_positions, take_columns
 
 _SHARED = (
     *("status_", "certified_disparity_", "p_value_", "path_"),
@@ -52,6 +52,7 @@ def certified(
     rules = active_rules(estimator.constraint, "classification", data)
     if not rules or not _limits_something(estimator, data, rules):
         return {}
+    strata = _kept_strata(estimator, X)
     has_prices = (
         not estimator._layers()
         and estimator.model is None
@@ -59,13 +60,13 @@ def certified(
         and isinstance(estimator.solver, str)
         and (estimator.loss, estimator.solver, estimator.enforce) == ("log_loss", "auto", "strict")
         and estimator.class_weight is None
-        and data.strata is None
+        and (strata is not None or not any(rule.within_strata for rule in rules))
     )
     if estimator.certify == "cross" and not has_prices:
         raise ValueError(
             "certify='cross' sets prices on the probabilities of logistic regressions, so it needs "
-            "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight and "
-            "no control features. Use certify='split'."
+            "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight, and "
+            "strata in columns that stay in the model. Use certify='split'."
         )
     if estimator.certify == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
@@ -73,8 +74,19 @@ def certified(
     groups = given["sensitive_features"]
     if estimator.sensitive_columns is not None:
         groups = take_columns(X, estimator.sensitive_columns)
-    decisions = _priced(estimator, data, groups)
+    decisions = _priced(estimator, data, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
+
+
+def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
+    """Return where the control columns are among those of the model; None if they are not."""
+    if estimator.control_columns is None:
+        return None
+    positions = column_positions(X, estimator.control_columns, "control_columns")
+    if estimator._model_positions is None:
+        return positions
+    kept = estimator._model_positions.tolist()
+    return [kept.index(one) for one in positions] if set(positions) <= set(kept) else None
 
 
 def _limits_something(estimator: Any, data: TrainingData, rules: Sequence[Constraint]) -> bool:
@@ -100,7 +112,7 @@ def refuse_parts(estimator: Any) -> None:
 
 
 def _priced(
-    estimator: Any, data: TrainingData, groups: ColumnsLike | None
+    estimator: Any, data: TrainingData, groups: ColumnsLike | None, strata: list[int] | None
 ) -> FairDecisionClassifier:
     """Return decisions with prices, of logistic regressions on folds."""
     weights = data.sample_weight
@@ -119,6 +131,7 @@ def _priced(
         estimator.max_disparity,
         group_aware=False,
         intersectional=estimator.intersectional,
+        control_columns=strata,
         random_state=estimator.random_state,
         confidence=estimator.confidence,
         shift=estimator.shift,

@@ -12,6 +12,7 @@ from skfair.classification import (
     FairDecisionClassifier,
     PartialParityClassifier,
 )
+from skfair.constraints import ConditionalOn
 from tests.estimators.test_certified_judges import EVERYBODY, OPTIONS, fitted
 
 
@@ -58,6 +59,30 @@ def test_what_has_no_prices_is_split(options):
     assert not hasattr(model, "decisions_")
     with pytest.raises(ValueError, match="Use certify='split'"):
         fitted(ConstrainedERMClassifier(certify="cross", **OPTIONS, **options))
+
+
+def test_strata_in_columns_of_the_model_have_prices():
+    X, y, sex = (part[:3000] for part in EVERYBODY)
+    job = np.random.default_rng(3).integers(0, 2, 3000)
+    table = np.column_stack([sex == "b", X, job])
+    rule = ConditionalOn("demographic_parity")
+    options = {"max_disparity": 0.3, "sensitive_columns": 0, **OPTIONS}
+    model = ConstrainedERMClassifier(rule, control_columns=[4], **options).fit(table, y)
+    base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
+    same = FairDecisionClassifier(base, rule, control_columns=[4], group_aware=False, **options)
+    same.fit(table, y)
+    assert model.predict(table).tolist() == same.predict(table).tolist()
+    assert model.status_ == same.status_ == "certified"
+    # Groups that leave the model cannot tell the stratum at prediction.
+    options["sensitive_columns"] = [0, 4]
+    options["max_disparity"] = 0.9
+    split = ConstrainedERMClassifier(rule, control_columns=[4], **options).fit(table, y)
+    assert not hasattr(split, "decisions_")
+    # A rule across strata does not look at them.
+    across = ConstrainedERMClassifier(max_disparity=0.3, certify="cross", **OPTIONS)
+    with pytest.warns(UserWarning, match="so they change nothing"):
+        across.fit(table[:, 1:], y, sensitive_features=sex, control_features=job)
+    assert across.decisions_.prices_.shape[1] == 1
 
 
 def test_no_certificate_outlives_what_it_is_about():
