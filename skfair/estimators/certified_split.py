@@ -94,8 +94,8 @@ class CertifiedDecisions(Certified):
     certify : {"auto", "cross", "split"}, default="auto"
         How ``confidence`` is reached. "cross" sets prices on the decisions of logistic regressions
         that are fitted on folds, which uses all rows twice: for linear scores, the log loss and
-        rules on differences or ratios of rates, within strata if X holds these. "split" trains on one part of the rows and judges
-        on the other. "auto" is "cross" where that is possible.
+        rules on differences or ratios of rates, within strata if X holds these. "split" trains on
+        one part of the rows and judges on the other. "auto" is "cross" where that is possible.
     certify_size : float, default=0.5
         Share of the rows that judge, of each group and class, if the rows are split.
     shift : float, default=0.0
