@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from skfair.utils.threads import one_blas_thread
 
 # Weights of v log v for expected worth v that are tried; the first one last, if many are tied.
 _TIE_WEIGHTS, _MOST_TIED = (0.0, 0.1, 0.2), 0.1
+# Prices are sought thoroughly if they lose so much of what soft decisions are worth.
+_LOST = 0.005
 
 
 class Chosen(NamedTuple):
@@ -98,7 +101,7 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
     give all of them to one side. Searches end when less than two standard errors are lost.
     """
     if not can_part:
-        return search.run(), 0.0
+        return _thorough(search, search.run()), 0.0
     goal, tied = search.outlook()
     goal -= 2 / np.sqrt(search.kinds.size)
     found: list[tuple[Candidate, float]] = []
@@ -109,6 +112,19 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
         if found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
             break
     return found[0]
+
+
+def _thorough(search: PriceSearch, best: Candidate) -> Candidate:
+    """Return what a thorough search finds where much was lost, if that is better.
+
+    Prices of estimated groups end after few steps, which is mostly better on new rows. With many
+    prices they may then be far from keeping the rules, and what brings them there costs a lot.
+    """
+    allowed = max(_LOST, 1 / np.sqrt(search.kinds.size))
+    if not search.is_estimated or (best.verdict.is_feasible and search.lost(best) < allowed):
+        return best
+    other = replace(search, is_thorough=True).run()
+    return other if other.verdict.is_better_than(best.verdict) else best
 
 
 def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:

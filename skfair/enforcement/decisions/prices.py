@@ -17,7 +17,7 @@ from scipy.special import softmax
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.dual import SoftRows, soft_values, solve_dual
 from skfair.enforcement.decisions.judge import Judge
-from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, offsets, polish
+from skfair.enforcement.decisions.lines import MOST_SORTED, Candidate, decided, offsets, polish
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, parted
 
@@ -66,6 +66,9 @@ class PriceSearch:
         Weight of v log v for expected worth v, which is part of the values.
     start : tuple, default=None
         Rules, sampled rows and multipliers to begin at.
+    is_thorough : bool, default=False
+        Whether soft prices of estimated groups keep the rules in expectation, however many steps
+        that takes.
     """
 
     judge: Judge
@@ -76,6 +79,7 @@ class PriceSearch:
     rng: np.random.RandomState
     tie_weight: float = 0.0
     start: tuple[LinearRows, SoftRows, FloatArray] | None = None
+    is_thorough: bool = False
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
@@ -117,6 +121,12 @@ class PriceSearch:
         rows = other._rows_near(other.free(), data)
         return replace(other, start=(rows, data, self._soft[2]))
 
+    def lost(self, found: Candidate) -> float:
+        """Return how much less decisions are expected to be worth than soft ones."""
+        data = self._soft[1]
+        chosen = decided(margins(data.values, data.shares, found.prices))
+        return self.outlook()[0] - float(data.weights @ data.values[np.arange(chosen.size), chosen])
+
     def outlook(self) -> tuple[float, float]:
         """Return what soft decisions are expected to be worth, and what share of rows is tied."""
         rows, data, multipliers = self._soft
@@ -134,18 +144,20 @@ class PriceSearch:
             return rows, data, self._resolved(data, rows, multipliers)
         few, data = self._samples()
         rows = self._rows_near(self.free(), data)
-        multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self._is_estimated]
+        multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self.is_estimated]
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            multipliers = solve_dual(some, rows, multipliers, temperature, first)
+            args = some, rows, multipliers, temperature, first
+            multipliers = solve_dual(*args, is_thorough=self.is_thorough)
         return rows, data, multipliers
 
     def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the multipliers of other bounds, begun at given ones."""
-        steps = STEPS[self._is_estimated]
-        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
+        args = data, rows, multipliers, TEMPERATURES[-1], STEPS[self.is_estimated]
+        return solve_dual(*args, is_thorough=self.is_thorough)
 
     @property
-    def _is_estimated(self) -> bool:
+    def is_estimated(self) -> bool:
+        """Whether groups are estimated."""
         return isinstance(self.shares, np.ndarray)
 
     def run(self) -> Candidate:
@@ -183,7 +195,7 @@ class PriceSearch:
         data = SoftRows(self.values, self.shares, self.judge.weights)
         cells = max(self.judge.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        size = SAMPLE[self._is_estimated]
+        size = SAMPLE[self.is_estimated]
         if strata.size > 1.25 * size:
             data, strata = data.sample(size, strata, self.rng)
         if strata.size > 1.25 * FEW:
@@ -191,7 +203,7 @@ class PriceSearch:
         return data, data
 
     def _rows_near(self, found: Candidate, data: SoftRows) -> LinearRows:
-        means, totals = found.decisions.means, None if self._is_estimated else data.totals
+        means, totals = found.decisions.means, None if self.is_estimated else data.totals
         return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:

@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.constraints.base import TrainingRows
+from skfair.enforcement.decisions import dual
 from skfair.enforcement.decisions.choose import choose
+from skfair.enforcement.decisions.dual import solve_dual
+from skfair.enforcement.decisions.judge import ClassRule, Judge
 from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.starts import restarted
+from skfair.groups.encoding import encode_groups
+from skfair.losses import make_loss
 from tests.enforcement.decisions.test_decisions import small
 
 
@@ -86,3 +94,39 @@ def test_a_part_of_the_rows_stands_for_all(n_rows):
         some = (np.arange(900) % 3 == 0).astype(np.int64)
         assert part(some[rows]).excess == pytest.approx(judge(some).excess)
         assert part(some[rows]).worth == pytest.approx(judge(some).worth)
+
+
+def many_prices(seed, n=3000, n_groups=3, n_classes=4):
+    """A search with exact estimates of groups, and prices of 12 pairs for each of 4 classes."""
+    rng = np.random.default_rng(seed)
+    scores = 0.8 * rng.normal(size=(n, 2)) @ rng.normal(size=(2, n_groups * n_classes))
+    scores += 0.5 * rng.normal(size=n_groups * n_classes)
+    joint = softmax(scores + 0.2 * rng.normal(size=scores.shape), axis=1)
+    drawn = (joint.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    pair = np.minimum(drawn, joint.shape[1] - 1)
+    encoding, y = encode_groups(pair // n_classes), pair % n_classes
+    loss, rules = make_loss("log_loss", "classification"), []
+    for label in range(n_classes):
+        rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
+        rules.append(ClassRule(EqualizedOdds().prepare(rows, 0.05), label))
+    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+    features = Features(n_groups, 1, n_classes, np.arange(n_groups))
+    chances = joint.reshape(n, n_groups, n_classes).sum(axis=1)
+    return PriceSearch(judge, features, y, chances, joint, np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("seed", [4, 7])
+def test_soft_prices_that_end_far_from_the_rules_are_sought_thoroughly(seed):
+    search = many_prices(seed)
+    plain, chosen = search.run().verdict, choose(search, None, "auto").verdict
+    assert chosen.is_feasible
+    assert chosen.worth > plain.worth + 0.005
+    _, data, _ = search._soft
+    rows = search._rows_near(search.free(), data)
+
+    def missed(is_thorough):
+        found = solve_dual(data, rows, 0 * rows.upper, 0.002, 15, is_thorough=is_thorough)
+        whole = dual._Dual(data, rows, 0.002)
+        return whole.missed(whole.evaluate(whole.point(found)).slope)
+
+    assert missed(True) < 0.5 * missed(False)
