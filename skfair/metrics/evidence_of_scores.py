@@ -22,7 +22,7 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.intervals import Intervals
 from skfair.metrics.evidence import Evidence, Sample
 from skfair.metrics.scores import ScoredRows, scored_rows
-from skfair.metrics.two_rates import both_ways, largest_rate, melded, pair_test, score
+from skfair.metrics.two_rates import both_ways, largest_rate, melded, pair_test, score_statistic
 from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
@@ -260,8 +260,7 @@ class _Curves(NamedTuple):
             k1, k0 = self.above[one], self.above[other]
             n1, n0 = self.sizes[one], self.sizes[other]
             if is_whole:
-                fast = score(k1, n1, k0, n0, limit, False)
-                kept = np.argsort(-fast, kind="stable")[:_N_THRESHOLDS]
+                kept = _likeliest(k1, n1, k0, n0, limit)
                 slow = melded(k1[kept], n1, k0[kept], n0, limit, False)
             else:
                 slow = self._melded(one, other, limit, self._worst(one, other))
@@ -335,3 +334,31 @@ def _curves(first: FloatArray, second: FloatArray, intervals: Intervals, i: int,
         for side in (first, second)
     )
     return _Curves((one, other), (first.size, second.size), intervals, (i, j))
+
+
+def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:
+    """Return the thresholds with the largest statistics of the faster test, the largest first.
+
+    The statistic rises with the first count and falls with the second, and both counts fall from
+    one threshold to the next. So the first count at the start of a run of thresholds and the second
+    at its end bound all statistics of the run, and most runs are far from the largest.
+    """
+    near = np.arange(k1.size)
+    if k1.size > 4 * _N_THRESHOLDS:
+        length = int(np.sqrt(k1.size))
+        starts = near[::length]
+        ends = np.minimum(starts + length, k1.size) - 1
+        inside = _statistic(k1[starts], n1, k0[starts], n0, limit)
+        most = _statistic(k1[starts], n1, k0[ends], n0, limit)
+        # The runs of the best starts have thresholds enough, so their worst is a lower bound.
+        best = np.argsort(-inside, kind="stable")[: _N_THRESHOLDS // length + 2]
+        some = near[np.isin(near // length, best)]
+        reached = np.sort(_statistic(k1[some], n1, k0[some], n0, limit))[-_N_THRESHOLDS]
+        near = near[np.repeat(most >= reached - 1e-9, ends - starts + 1)]
+    z = _statistic(k1[near], n1, k0[near], n0, limit)
+    return near[np.argsort(-z, kind="stable")[:_N_THRESHOLDS]]
+
+
+def _statistic(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> FloatArray:
+    limits, rows = np.full(k1.size, limit), np.ones(k1.size)
+    return score_statistic(k1, n1 * rows, k0, n0 * rows, limits, False)

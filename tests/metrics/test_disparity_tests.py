@@ -22,6 +22,7 @@ from skfair.metrics.two_rates import (
     pair_test,
     rejection_rate,
     score,
+    smallest_limit,
 )
 
 GROUPS = np.array(["f", "m"])
@@ -168,6 +169,30 @@ def test_quick_p_values_have_five_decimals(ratio):
 def test_score_and_melded_agree_with_many_rows():
     args = (1540, 5000, 2030, 7000, 0.04, False)
     assert score(*args)[0] == pytest.approx(melded(*args)[0], abs=0.003)
+
+
+@pytest.mark.parametrize("most", [1.0, 250.0])
+@pytest.mark.parametrize("kind", ["normal", "jump", "steps", "above one"])
+def test_the_smallest_limit_is_found_in_few_trials(kind, most):
+    rng = np.random.default_rng(0)
+    trials = []
+    for edge in rng.random(100) * most:
+        n_trials = 0
+
+        def p_value(limit, edge=edge):
+            nonlocal n_trials
+            n_trials += 1
+            if kind == "normal":
+                return stats.norm.cdf(40 * (edge - limit) / most + stats.norm.ppf(0.05))
+            if kind == "steps":
+                return float(np.clip(0.04 + np.ceil(100 * (edge - limit) / most) / 50, 0, 1))
+            return float(limit < edge) * (1 if kind == "jump" else 1 + 1e-15)
+
+        found = smallest_limit(p_value, 0.05, most)
+        assert edge <= found + 1e-9 * most
+        assert found <= edge + 1.1e-7 * most
+        trials.append(n_trials)
+    assert np.mean(trials) < (14 if kind == "normal" else 45)
 
 
 def test_a_cap_is_tested_as_clopper_and_pearson_do():
@@ -510,6 +535,28 @@ def test_p_values_within_intervals_are_probabilities_of_two_betas(interval, limi
         max_disparity=limit,
     )
     assert found.p_value == pytest.approx(largest, abs=2e-3)
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize("kind", ["smooth", "steep", "rounded", "apart"])
+def test_of_many_thresholds_the_largest_p_value_counts(kind, limit):
+    rng = np.random.default_rng(0)
+    one, other = {
+        "smooth": lambda: (rng.beta(2, 2, 2000), rng.beta(2.3, 2, 1400)),
+        "steep": lambda: (rng.random(2000) ** 5, rng.random(1400) ** 7),
+        "rounded": lambda: (rng.random(2000).round(3), rng.random(1400).round(3) ** 2),
+        "apart": lambda: (rng.normal(0, 0.2, 2000), rng.normal(0.1, 1, 1400)),
+    }[kind]()
+    thresholds = np.unique(np.concatenate([one, other]))
+    assert thresholds.size > 800  # so many that not all are looked at
+    k1, k0 = ((side > thresholds[:, None]).sum(1) for side in (one, other))
+    both = melded(k1, 2000, k0, 1400, limit, False), melded(k0, 1400, k1, 2000, limit, False)
+    sex = np.repeat(["f", "m"], [2000, 1400])
+    scores = np.concatenate([one, other])
+    found = disparity_test(
+        "statistical_parity_gap", None, scores, max_disparity=limit, sensitive_features=sex
+    )
+    assert found.p_value == pytest.approx(np.max(both), abs=1e-10)
 
 
 def test_areas_of_many_rows_are_nearly_normal():
