@@ -69,7 +69,8 @@ def _best_move(i, cells, degrees, diagonal, rules, values, labels, links, within
     loss = _share_inside(within[k], volume[k]) - left
     best, best_t = 1e-10, -1
     wished, wished_t = -np.inf, -1
-    may_leave = not _breaks_more(rules, values[k], s, -1.0)
+    # The last row stays: a cluster without rows has nothing that could be cut.
+    may_leave = volume[k] - d > 1e-9 * d and not _breaks_more(rules, values[k], s, -1.0)
     for t in range(links.shape[0]):
         if t == k:
             continue

@@ -55,7 +55,8 @@ class Rounding:
             labels = found.labels
         else:
             labels = labels_by_kmeans(points, self.n_clusters, self.n_init, rng)
-        if not rules.matrix.size:
+        stays = found.labels is not None and not rules.matrix.size
+        if self.assign_labels != "fair" or stays:
             return Cut(problem.weights, labels, self.n_clusters)
         others = []
         if spare is not None and not is_costly(problem.weights):
@@ -70,6 +71,11 @@ class Rounding:
         if self.row_normalize and not is_costly(problem.weights):
             # Rows between clusters are short, and of length 1 they blur clusters that are small.
             others.append(embedding / embedding.dtype.type(largest or 1.0))
+        if problem.basis.shape[1] and not is_costly(problem.weights):
+            # The constraint hides clusters that follow the groups, which loose limits allow.
+            vectors = np.concatenate([found.vectors] + [spare] * (spare is not None), axis=1)
+            free = problem.unconstrained(vectors, embedding.shape[1]) * problem.scale[:, None]
+            others.append((free / (np.abs(free).max() or 1.0)).astype(embedding.dtype))
         starts = rounding_starts(points, labels, others, groups, rules, self.n_clusters, rng)
         costs = CostProblem(groups, rules, self.n_clusters)
         return round_to_rules(problem.weights, costs, starts, rng).cut

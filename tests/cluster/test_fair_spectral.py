@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.datasets import load_breast_cancer, load_digits, make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
@@ -142,6 +142,44 @@ def test_a_cut_that_plain_labels_beat_within_the_limits():
     assert np.minimum(dark, 1 - dark).min() >= 0.5 * np.maximum(dark, 1 - dark).max()
     assert cut(model.labels_) == pytest.approx(model.ncut_, rel=1e-4)
     assert cut(model.labels_) <= cut(plain)
+
+
+@pytest.fixture(scope="module")
+def tumours():
+    """Measurements, and groups that follow the diagnosis, as clusters do."""
+    X, diagnosis = load_breast_cancer(return_X_y=True)
+    group = np.random.default_rng(100).random(diagnosis.size) < 0.2 + 0.6 * diagnosis
+    return (X - X.mean(axis=0)) / X.std(axis=0), group
+
+
+@pytest.mark.parametrize("min_balance", [0, 0.05, 0.1])
+def test_limits_that_allow_the_plain_clusters_cost_nothing(min_balance, tumours):
+    """The group constraint of the embedding hides clusters that follow the groups."""
+    X, group = tumours
+    for k in (2, 4):
+        plain = SpectralClustering(k, affinity="nearest_neighbors", random_state=0).fit(X)
+        rate = np.array([group[plain.labels_ == c].mean() for c in range(k)])
+        ratio = np.minimum(rate, 1 - rate) / np.maximum(rate, 1 - rate)
+        assert ratio.min() > 0.1  # within the limits
+        model = FairSpectralClustering(
+            k,
+            affinity="nearest_neighbors",
+            min_balance=min_balance,
+            relative_balance=False,
+            random_state=0,
+        ).fit(X, sensitive_features=group)
+        weights = plain.affinity_matrix_
+        cut_of_plain = normalized_cut(weights, plain.labels_)
+        assert normalized_cut(weights, model.labels_) <= 1.001 * cut_of_plain
+
+
+@pytest.mark.parametrize("limits", [{"min_balance": 0}, {"min_balance": None, "share_bounds": 0.5}])
+def test_no_cluster_is_emptied_to_lower_the_cut(limits, tumours):
+    """Of a kernel that weighs all rows alike, fewer clusters are always a smaller cut."""
+    X, group = tumours
+    group = np.random.default_rng(0).permutation(group)
+    model = FairSpectralClustering(8, random_state=0, **limits).fit(X, sensitive_features=group)
+    assert np.unique(model.labels_).size == 8
 
 
 def test_groups_that_dominate_the_graph_do_not_win():

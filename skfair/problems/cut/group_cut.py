@@ -26,6 +26,8 @@ from skfair.problems.cut.weights import Weights
 
 # Directions of the constraints that are shorter than this share of the longest are dependent.
 _RANK_TOL = 1e-6
+# Powers of M that show what the constraint hides.
+_N_PRODUCTS = 3
 # The inverse of a smaller degree would overflow in sums.
 _NO_DEGREE = 1e8 * np.finfo(np.float64).tiny
 
@@ -110,6 +112,19 @@ class GroupCut:
     def apply(self, columns: NDArray[Any]) -> NDArray[Any]:
         """Return ``P M`` times columns that satisfy the constraint."""
         return self.project(self.multiply(columns))
+
+    def unconstrained(self, vectors: NDArray[Any], n_vectors: int) -> FloatArray:
+        """Return about the leading eigenvectors of M, from those under the group constraint.
+
+        They are the best in the span of the vectors, of what the constraint removes, and of a few
+        products of that with M.
+        """
+        directions = [vectors, self.basis]
+        for _ in range(_N_PRODUCTS):
+            directions.append(self.multiply(directions[-1]))
+        V = np.linalg.qr(np.concatenate(directions, axis=1).astype(np.float64))[0]
+        rotation = np.linalg.eigh(V.T @ self.multiply(V.astype(self.dtype)))[1]
+        return np.asarray(V @ rotation[:, ::-1][:, :n_vectors])
 
     def random(self, n_columns: int, rng: np.random.RandomState) -> NDArray[Any]:
         """Return random columns that satisfy the constraint."""

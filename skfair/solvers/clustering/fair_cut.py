@@ -148,10 +148,11 @@ def _descend(
     return moved._replace(multipliers=found.multipliers)
 
 
-def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, float]:
-    """Order labels: missed by whole people, missed at all, cut."""
+def _standing(problem: CostProblem, found: FairCut) -> tuple[float, bool, int, float]:
+    """Order labels: missed by whole people, missed at all, empty clusters, cut."""
     missed = problem.rules.violation_beyond(problem.counts(found.labels), problem.largest_weight)
-    return missed, found.violation > 1e-9, found.cut.value
+    n_empty = int(np.count_nonzero(found.cut.volume <= 0))
+    return missed, found.violation > 1e-9, n_empty, found.cut.value
 
 
 def _linearise_and_assign(
@@ -176,7 +177,7 @@ def _linearise_and_assign(
         cut = Cut(weights, found.labels, problem.n_clusters, cut)
         rounded = FairCut(cut, found.violation, multipliers)
         now = _standing(problem, rounded)
-        falls = now[:2] < standing[:2] or cut.value < (1 - _PROGRESS) * best.cut.value
+        falls = now[:3] < standing[:3] or cut.value < (1 - _PROGRESS) * best.cut.value
         if now < standing:
             best, standing = rounded, now
         if not falls:
