@@ -124,8 +124,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
     Notes
     -----
     One pass over the table of costs, O(n K), for each evaluation of the prices; large tables settle
-    on a sample of 20000 rows first. With uneven weights, up to 20000 rows times clusters take
-    about a second more: heavy rows move together with others.
+    on a sample of 20000 rows first. Up to 20000 rows times clusters may take about a second more
+    where the limits bind, two with uneven weights: several rows then move together.
 
     Examples
     --------
@@ -221,8 +221,8 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         found, self.n_iter_ = assign(problem, costs, settle_iter=_SETTLING_STEPS), 1
         if self.update_centers:
             found, costs = self._move_centers(data.X, problem, found, costs)
-        if found.is_feasible and not problem.row_weight:
-            found.settle()  # few heavy rows have no cheap single moves
+        if found.is_feasible:
+            found.settle()  # few rows, or heavy ones, have no cheap single moves
         self.labels_ = np.asarray(found.labels, dtype=np.int32)
         self.cost_ = mean_cost(costs, self.labels_, problem.weights)
         self.cost_without_limits_ = float(np.average(costs.min(axis=1), weights=problem.weights))

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import LinearConstraint, linprog, milp
 from sklearn.cluster import HDBSCAN, BisectingKMeans, KMeans, MiniBatchKMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
@@ -142,6 +142,48 @@ def test_heavy_rows_cost_no_more_than_need_be(seed):
     costs = model.clusterer_.transform(X) ** 2
     batch = costs[np.arange(100), model.assign(X, **given)]
     assert model.cost_ <= np.average(batch, weights=weights) * (1 + 1e-9)
+
+
+def cheapest_of_all(costs, groups, weights, beta):
+    """The mean cost of the best whole rows, by an integer programme over all labels."""
+    n, k = costs.shape
+    sides = [np.where(groups == g, weights, 0.0) for g in "fm"]
+    balanced = np.concatenate(
+        [np.kron(a - beta * b, np.eye(k)) for a, b in (sides, sides[::-1])]
+    )  # each row of weights once for each cluster
+    found = milp(
+        (weights[:, None] * costs).ravel() / weights.sum(),
+        integrality=np.ones(n * k),
+        constraints=[
+            LinearConstraint(balanced, 0, np.inf),
+            *(LinearConstraint(np.kron(groups == g, np.eye(k)), 1, np.inf) for g in "fm"),
+            LinearConstraint(np.kron(np.eye(n), np.ones(k)), 1, 1),
+        ],
+        options={"mip_rel_gap": 1e-4},
+    )
+    return found.fun
+
+
+@pytest.mark.parametrize("spread", [0, 1])
+@pytest.mark.parametrize("kind", ["distances", "chances"])
+def test_few_rows_cost_no_more_than_those_of_an_integer_programme(kind, spread):
+    """Several rows move at once, whatever is the size of costs above the cheapest cluster."""
+    for seed in range(3):
+        X, groups = people(80, seed)
+        weights = 10 ** (spread * np.random.default_rng(seed).uniform(-1, 1, 80))
+        if kind == "distances":
+            inner = KMeans(4, n_init=1, random_state=0).fit(X)
+            costs = ((X[:, None] - inner.cluster_centers_) ** 2).sum(axis=2)
+        else:
+            inner = GaussianMixture(4, random_state=0).fit(X)
+            costs = -np.log(np.maximum(inner.predict_proba(X), 1e-300))
+        model = FairAssignment(FrozenEstimator(inner), min_balance=0.8)
+        model.fit(X, sensitive_features=groups, sample_weight=weights)
+        sums = np.array([weights[groups == g].sum() for g in "fm"])
+        least = cheapest_of_all(costs, groups, weights, 0.8 * sums.min() / sums.max())
+        paid = np.average(costs[np.arange(80), model.labels_], weights=weights)
+        assert model.balance_ >= 0.8 * sums.min() / sums.max() - 1e-9
+        assert paid <= least * 1.002
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")

@@ -82,6 +82,7 @@ class CostTable(ABC):
 
     step = BLOCK  # rows per block: those that are computed at a time, by one thread
     unit = 1.0  # what a row pays, roughly
+    surplus = 0.0  # what the table adds to what rows pay, in the mean
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
@@ -238,8 +239,12 @@ class Costs(CostTable):
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
         super().__init__(rows)
-        above = np.ascontiguousarray(costs - costs.min(axis=1, keepdims=True))
+        cheapest = costs.min(axis=1, keepdims=True)
+        above = np.ascontiguousarray(costs - cheapest)
         self.unit = float(above.mean()) or 1.0
+        # Costs may have any sign: less than nothing is no measure of what there is to gain.
+        paid = float(rows.weights @ cheapest[:, 0]) / rows.total_weight
+        self.surplus = self.unit - max(paid, 0.0)
         self._above = above + self.unit
 
     def costs(self, rows: slice) -> NDArray[Any]:

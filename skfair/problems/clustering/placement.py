@@ -144,11 +144,13 @@ class Placement:
         left and there is much to gain, those nearest to a tie are tried.
         """
         problem = self.problem
-        total = self.cost * problem.total_weight
-        gap = total - self.lower_bound * problem.total_weight
+        gap = (self.cost - self.lower_bound) * problem.total_weight
+        total = (self.cost - self.table.surplus) * problem.total_weight
         if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
             return
-        moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, MAX_MOVES + 1))
+        # Heavy rows fit together in few ways, which take more moves to find.
+        most = MAX_MOVES * (1 if problem.row_weight else 2)
+        moves = self.table.cheapest_moves(self.labels, self.table.list_length(1, most + 1))
         listed = np.nonzero(moves.is_listed)
         giver, taker, cell, _ = listed
         row = moves.row[listed]
@@ -158,9 +160,9 @@ class Placement:
         above = change + weight * (price[cell, taker] - price[cell, giver])
         nearest = np.argsort(above, kind="stable")  # whatever the order of the rows
         n_open = int(np.searchsorted(above[nearest], gap, side="right"))
-        if not n_open or (n_open > MAX_MOVES and gap <= WORTH * total):
+        if not n_open or (n_open > most and gap <= WORTH * total):
             return
-        chosen = nearest[: min(n_open, MAX_MOVES)]
+        chosen = nearest[: min(n_open, most)]
         places = np.stack([row, giver, taker, cell])[:, chosen]
         counts = problem.counts(self.labels)
         made = best_combination(
