@@ -305,16 +305,15 @@ def solve_quadratic(
 def _nearest_multipliers(jacobian: FloatArray, room: FloatArray) -> FloatArray | None:
     """Return the multipliers of the point x nearest to 0 with jacobian @ x <= room, if any has it.
 
-    The dual is a nonnegative least-squares problem with one more row than a triangular factor of
-    the Jacobian (Lawson and Hanson's least-distance programming); its residual is 0 if no point is.
+    Rows of zeros are left out, as no x changes them. The dual is a nonnegative least-squares
+    problem with one more row than a triangular factor of the Jacobian (Lawson and Hanson's
+    least-distance programming); its residual is 0 if no point is.
     """
     lam = np.zeros(room.size)
-    if room.min(initial=0.0) >= 0:
-        return lam
     lengths = np.sqrt((jacobian**2).sum(axis=1))
-    if room[lengths == 0].min(initial=0.0) < 0:
-        return None
     rows = np.flatnonzero(lengths)
+    if room[rows].min(initial=0.0) >= 0:
+        return lam
     scale = float((-room[rows] / lengths[rows]).max())  # no x is shorter
     factor: Any = np.linalg.qr(jacobian[rows].T, mode="r")
     matrix = np.vstack([-factor, -room[rows] / scale])

@@ -500,6 +500,19 @@ def test_relaxation_can_be_met(seed):
     assert relaxation(model, rho, 0.3) == pytest.approx(0.7 * worst + 0.3 * reached)
 
 
+def test_a_constraint_that_no_step_changes_does_not_change_the_way():
+    for seed in range(5):
+        g, c, J = model = quadratic_model(np.random.default_rng(seed), 5, 4, True)
+        reached = relaxation(model, 0.8, 1.0)
+        for value in (0.01, reached + 1):
+            fixed = QuadraticModel(g, np.append(c, value), np.vstack([J, np.zeros(5)]))
+            kappa = relaxation(fixed, 0.8, 1.0)
+            assert kappa == pytest.approx(max(reached, value))
+            direction, lam = solve_quadratic(fixed, kappa, 1.0, 10.0)
+            assert direction == pytest.approx(solve_quadratic(model, kappa, 1.0, 10.0)[0])
+            assert lam[-1] == 0
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_relaxation_falls_if_the_constraints_can_be_met(seed):
     """Else the quadratic problem would ask for nothing, and violations would stay."""
