@@ -91,8 +91,8 @@ class MultiplierNetwork:
     >>> import numpy as np
     >>> from skfair.solvers.erm.multiplier_model import MultiplierNetwork
     >>> network = MultiplierNetwork(3, (4,), np.random.RandomState(0))
-    >>> network.multipliers(np.zeros((2, 3)))
-    array([1., 1.])
+    >>> network.with_gradient(np.zeros(3))[0]
+    1.0
     """
 
     def __init__(self, n_inputs: int, hidden: Sequence[int], rng: np.random.RandomState) -> None:
@@ -102,14 +102,6 @@ class MultiplierNetwork:
             bound = np.sqrt(6 / sum(layer.weights.shape))
             layer.weights[:] = rng.uniform(-bound, bound, layer.weights.shape)
         self.psi[-1] = 1.0
-
-    def multipliers(self, descriptions: FloatArray) -> FloatArray:
-        """Return the multiplier of each row of descriptions."""
-        units = descriptions
-        for k, (weights, intercepts) in enumerate(self._layers(self.psi)):
-            units = np.maximum(units, 0.0) if k else units
-            units = units @ weights + intercepts
-        return np.abs(units[:, 0])
 
     def with_gradient(self, description: FloatArray) -> tuple[float, FloatArray]:
         """Return the multiplier of one description, and its gradient by psi."""

@@ -35,7 +35,8 @@ def split(batch):
 
 @pytest.mark.parametrize("batches", ["one", "two"])
 def test_plada_equals_the_algorithm(problem, batches):
-    values = {"alpha": 3.0, "beta": 0.4, "gamma0": 0.6, "kappa": 5.0, "tau": 0.2, "u_max": 0.5}
+    values = {"alpha": 3.0, "beta": 0.4, "gamma0": 0.6, "kappa": 5.0, "u_max": 0.5}
+    tau = 0.2 if batches == "one" else None  # None for 1 / (3 rho), with rho = 3 / 2.2
     solver = PladaStochastic(
         n_loss=9,
         n_per_cell=3,
@@ -44,6 +45,7 @@ def test_plada_equals_the_algorithm(problem, batches):
         learning_rate=0.05,
         decay_steps=np.inf,
         batches=batches,
+        tau=tau,
         **values,
     )
     start = np.random.RandomState(1).normal(size=problem.n_parameters)
@@ -56,7 +58,9 @@ def test_plada_equals_the_algorithm(problem, batches):
         draws.append((of_loss, weights, of_cells, other))
     means = means_of(problem)
     first, _ = means.constraints(start, range(200))
-    theta, lam = game.plada(means, start, draws, eta=0.05, first_values=first, **values)
+    theta, lam = game.plada(
+        means, start, draws, eta=0.05, tau=tau or 2.2 / 9, first_values=first, **values
+    )
     assert state.theta == pytest.approx(theta, abs=1e-10)
     assert state.multipliers == pytest.approx(lam[:2] - lam[2:], abs=1e-10)
 
@@ -96,19 +100,23 @@ def test_multiplier_model_equals_the_game(problem, describes):
 
 
 def test_gradient_of_the_network_equals_finite_differences():
+    signs = set()
     for seed in range(5):
         network = MultiplierNetwork(3, (6, 5), np.random.RandomState(seed))
         network.psi += 0.3 * np.random.RandomState(seed).normal(size=network.psi.size)
+        network.psi[-1] -= seed % 2 * 3  # the output is negative, and its size is the multiplier
         told = np.random.RandomState(9).normal(size=3)
         value, gradient = network.with_gradient(told)
-        assert value == pytest.approx(network.multipliers(told[None])[0])
+        assert value > 0
+        signs.add(gradient[-1])
         for k in range(0, gradient.size, 7):
             moved = []
             for h in (1e-6, -1e-6):
                 network.psi[k] += h
-                moved.append(network.multipliers(told[None])[0])
+                moved.append(network.with_gradient(told)[0])
                 network.psi[k] -= h
             assert gradient[k] == pytest.approx((moved[0] - moved[1]) / 2e-6, abs=1e-6)
+    assert signs == {-1.0, 1.0}
 
 
 @pytest.mark.parametrize(
