@@ -287,7 +287,7 @@ def test_more_weights_make_a_better_variational_front():
     assert volumes[-1] > volumes[0]
 
 
-@pytest.mark.parametrize("weights", [(), (-1.0,), (np.nan,), ("much",)])
+@pytest.mark.parametrize("weights", [(), (-1.0,), (0.0, -1.0), (np.nan,), ("much",)])
 def test_bad_weights_of_a_front(weights):
     X, groups = segregated()
     with pytest.raises(ValueError, match="front_weights"):

@@ -504,6 +504,19 @@ def test_callback_may_stop_and_history_is_kept():
     assert short.status == "max_iter"
 
 
+def test_the_result_is_the_best_of_the_finishing_rounds():
+    n_rounds = []
+    for seed in range(4):
+        problem, centers = random_problem(seed, n=200, beta=0.8)
+        found = fair_lloyd(problem, centers, max_iter=2)
+        costs = found.history["objective"][found.n_iter :]
+        assert not found.history["max_violation"][found.n_iter :].any()
+        n_rounds.append(costs.size)
+        assert found.cost in costs
+        assert found.cost <= costs.min() * (1 + 1e-5)
+    assert max(n_rounds) > 2
+
+
 def test_too_many_groups_for_pairs():
     groups = encode_groups([f"g{i}" for i in range(400)])
     with pytest.raises(ValueError, match="needs 159600 rules per cluster. Use share_bounds"):

@@ -655,3 +655,14 @@ def test_bad_input_of_the_front(options, message):
     X, codes, _ = make(0)
     with pytest.raises(ValueError, match=message):
         swap_front(X, codes, 4, 2, **options)
+
+
+def test_random_numbers_that_are_drawn_in_parts_are_the_same(monkeypatch):
+    X, codes, labels = blobs(n=300)
+    found = []
+    for most in (swap._MAX_DRAWS, 8):
+        monkeypatch.setattr(swap, "_MAX_DRAWS", most)
+        solver = Swap(n_kmeans_steps=7, n_swap_steps=2)
+        result = solver.descend(X, codes, 4, 2, labels=labels, max_iter=1, random_state=0)
+        found.append(result.theta)
+    assert_array_equal(*found)

@@ -132,6 +132,22 @@ def test_ends_where_rounding_forbids_more():
     assert value(at.x) <= 1e-3
 
 
+def test_slopes_tell_the_way_where_rounding_hides_the_descent():
+    function, _ = quadratic(largest=100.0)
+    value = function.value
+    function.value = lambda x: value(x) + 1 + 5e-14 * np.sin(1e9 * x.sum())  # as sums over rows are
+    at, n_iter = run(function, np.zeros(30), tol=1e-11)
+    assert at.steepness <= 1e-11
+    assert n_iter < 200
+
+
+def test_a_kink_that_no_step_leads_out_of_is_the_end():
+    kink = Counted(lambda x: np.abs(x).sum(), np.sign)
+    at, n_iter = run(kink, np.array([1.0, -0.3]))
+    assert at.value <= 0.01
+    assert n_iter < 1000
+
+
 def test_the_limit_of_steps_is_kept():
     function, _ = quadratic()
     before = function(np.zeros(30)).value

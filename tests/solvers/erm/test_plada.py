@@ -122,6 +122,15 @@ def test_iterates_are_those_of_the_paper(solver):
     assert result.multipliers == pytest.approx(upper - lower, abs=1e-12)
 
 
+def test_the_step_of_the_slacks_is_the_limit_of_the_paper():
+    problem = problem_of(CASES[1])
+    given, left = [
+        solve(problem, Plada(3.0, 0.2, eta=0.5, tau=tau), max_iter=30)[0]
+        for tau in (1.6 / 9, None)  # 1 / (3 rho) with rho = 3 / 1.6
+    ]
+    assert left.theta == pytest.approx(given.theta, abs=1e-12)
+
+
 def test_paper_returns_table_2():
     assert (Plada.paper().alpha, Plada.paper().beta) == (10, 0.1)
     assert (Plada.paper().eta, Plada.paper().tau, Plada.paper().gamma0) == (0.001, 0.1, 0.1)

@@ -147,10 +147,15 @@ def test_polyak_steps_land_inside():
     )
 
 
-def test_the_best_of_the_last_tenth_is_returned():
+@pytest.mark.parametrize("n_steps", [200, 185])
+def test_the_best_of_the_last_tenth_is_returned(n_steps):
+    """Also if a callback ends the run within it."""
     problem, iterates = problem_of(CASES[1]), []
     result, _ = solve(
-        problem, SSG(eps_last=1e-3), max_iter=200, callback=lambda x: iterates.append(x)
+        problem,
+        SSG(eps_last=1e-3),
+        max_iter=200,
+        callback=lambda x: iterates.append(x) or len(iterates) == n_steps,
     )
     points = [problem.evaluate(x) for x in iterates[179:]]
     kept = [p for p in points if problem.violation(p) <= 1e-3]
