@@ -221,7 +221,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         )
         make = problem_type(rows)
         problem = make(rows, groups, rules, self.n_clusters, weights, before=held)
-        centers = (self.cluster_centers_ - problem.units.mean) / problem.units.scale
+        centers = problem.units.inwards(self.cluster_centers_)
         labels = assign(problem, centers, exact=True).labels
         counts = problem.counts(labels)
         missed = problem.rules.violation_beyond(counts, problem.largest_weight)

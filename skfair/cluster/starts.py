@@ -117,4 +117,4 @@ def _given_centers(problem: RepresentationProblem, init: Any) -> FloatArray:
     expected = (problem.n_clusters, problem.X.shape[1])
     if centers.shape != expected:
         raise ValueError(f"init has the shape {centers.shape}, expected {expected}.")
-    return np.asarray((centers - problem.units.mean) / problem.units.scale)
+    return problem.units.inwards(centers)

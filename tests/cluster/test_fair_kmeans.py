@@ -149,6 +149,30 @@ def test_overlapping_attributes():
     assert balance_score(crossed.labels_, sensitive_features=frame, relative=True) >= 0.5 - 1e-9
 
 
+def test_crossed_groups_that_balance_each_attribute_are_no_warning():
+    X, _ = segregated(200)
+    frame = pd.DataFrame({"sex": np.arange(200) % 2, "age": np.arange(200) // 2 % 2})
+    model = fit(X, frame, min_balance=0.9)  # warnings are errors
+    for column in frame:
+        assert balance_score(model.labels_, sensitive_features=frame[column]) >= 0.81
+
+
+def test_a_balance_that_one_attribute_cannot_have_is_an_error():
+    X, _ = segregated()
+    for columns in (["even", "rare"], ["rare", "even"]):
+        frame = pd.DataFrame({"even": np.arange(400) % 2, "rare": np.arange(400) % 5 == 0})
+        with pytest.raises(ValueError, match=r"balance of the whole sample is 0\.25"):
+            fit(X, frame[columns], min_balance=0.5, relative_balance=False, intersectional=False)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_batch_without_limits_goes_to_the_nearest_centres(unit):
+    X, groups = segregated(90)
+    model = fit(unit * X + 7, groups, n_clusters=5, min_balance=0.9)
+    free = model.assign(unit * X + 7, sensitive_features=groups, min_balance=0)
+    assert np.array_equal(free, model.transform(unit * X + 7).argmin(axis=1))
+
+
 def test_prediction_with_and_without_groups():
     X, groups = segregated(2000)
     model = fit(X[:1000], groups[:1000], min_balance=0.9)

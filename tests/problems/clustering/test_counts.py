@@ -27,6 +27,15 @@ def test_rounding_is_no_miss_and_a_row_is_one(unit):
     assert n_rounded > 0  # of sums with rounding alone
 
 
+def test_sparse_rules_are_those_of_the_problem():
+    groups = encode_groups(np.repeat(["a", "b", "c"], 5))
+    some, others = [balance_rules(groups, np.array([beta])) for beta in (0.3, 0.8)]
+    problem = CostProblem(groups, some, 2, np.ones(15))
+    assert np.array_equal(problem.sparse_rules.toarray(), problem.rules.matrix)  # kept from now on
+    other = problem.with_rules(others)
+    assert np.array_equal(other.sparse_rules.toarray(), other.rules.matrix)
+
+
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e9])
 def test_shares_that_are_missed_by_a_row_are_missed(unit):
     """Their slack is nearly a row, so another row was not said, and one row beside shares."""
