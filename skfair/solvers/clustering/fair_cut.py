@@ -160,28 +160,23 @@ def _linearise_and_assign(
 ) -> FairCut:
     """Linearise and assign in turn from one start, while that helps."""
     cut = Cut(weights, start.labels, problem.n_clusters, start.cut)
-    multipliers = start.multipliers
-    violation = problem.violation(problem.counts(start.labels))
-    best = FairCut(cut, violation, multipliers)
+    best = FairCut(cut, problem.violation(problem.counts(start.labels)), start.multipliers)
     standing = _standing(problem, best)
     first_steps, steps = _DUAL_STEPS
     for _ in range(_ROUNDS):
-        target, is_missed = cut.linearised(), standing[0] > 0
-        if multipliers is None:
+        target, is_missed = best.cut.linearised(), standing[0] > 0
+        if best.multipliers is None:
             found = assign(
                 problem, target, max_iter=first_steps, search_counts=is_missed or seeks_exact
             )
         else:
-            found = place(problem, target, multipliers, TEMPERATURES[-1:], steps, is_missed)
-        multipliers = found.multipliers
-        cut = Cut(weights, found.labels, problem.n_clusters, cut)
-        rounded = FairCut(cut, found.violation, multipliers)
+            found = place(problem, target, best.multipliers, TEMPERATURES[-1:], steps, is_missed)
+        cut = Cut(weights, found.labels, problem.n_clusters, best.cut)
+        rounded = FairCut(cut, found.violation, found.multipliers)
         now = _standing(problem, rounded)
-        falls = now[:3] < standing[:3] or cut.value < (1 - _PROGRESS) * best.cut.value
-        if now < standing:
-            best, standing = rounded, now
-        if not falls:
+        if now >= standing:
             break
+        best, standing = rounded, now
     return best
 
 
