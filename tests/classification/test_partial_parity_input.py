@@ -355,6 +355,23 @@ def test_a_refit_leaves_nothing_behind():
         )
 
 
+def test_alike_rows_of_two_attributes_are_as_many():
+    """The noise floor looks at a share of the rows of each group and class, rounded up."""
+    frame = pd.DataFrame({"two": GROUP, "seven": np.arange(len(Y)) % 7})
+    model = PartialParityClassifier(max_disparity=1.0, enforce="surrogate", intersectional=False)
+    model.fit(X, Y, sensitive_features=frame)
+    for most in (np.inf, 60):
+        promise, share = model._alike(most)
+        two, seven = promise.groups.codes
+        assert two.size == seven.size == promise.targets.size
+        for codes, levels, column in ((two, 0, "two"), (seven, 2, "seven")):
+            left = pd.crosstab(codes - levels, promise.targets).to_numpy()
+            given = pd.crosstab(frame[column], Y).to_numpy()
+            assert (left <= given).all()
+        assert 60 <= two.size <= len(Y)
+        assert 0 < share <= 1
+
+
 # --- scikit-learn around it -------------------------------------------------------------------
 
 

@@ -84,6 +84,14 @@ def test_rank_sorts_a_new_query(fair, data):
     assert tied.tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("unit", [1e-15, 1e15])
+def test_places_do_not_depend_on_the_unit_of_scores(fair, data, unit, monkeypatch):
+    X = data[0][:40]
+    places, scores = fair.rank(X), fair.predict(X)
+    monkeypatch.setattr(FairRanker, "predict", lambda self, X: unit * scores)
+    assert np.array_equal(fair.rank(X), places)
+
+
 def test_score_is_the_mean_ndcg(fair, data):
     X, y, query_id, _ = data
     values = [ndcg_score([y[query_id == q]], [fair.predict(X[query_id == q])]) for q in range(80)]

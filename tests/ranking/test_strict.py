@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skfair.problems.base import TwoSidedProblem
-from skfair.ranking.strict import _share_within, solve_by_query
+from skfair.ranking.strict import _share_within, _tightened, solve_by_query
 
 
 class At(NamedTuple):
@@ -72,6 +72,16 @@ def test_shifts_and_tightening_lead_to_true_values_within_the_limit():
     assert [view.temperature for view in seen] == [1.0, *[2.0] * (found.n_solves - 1)]
     assert found.result.theta[2] == 0.02
     assert (problem.lower == -0.1).all()  # it was never changed
+
+
+@pytest.mark.parametrize("smooth", [0.06, 0.1, 0.14])
+def test_bounds_fall_from_the_lower_of_bound_and_value_by_what_is_missed(smooth):
+    """The value may lie above its bound a little, as solutions have a tolerance."""
+    problem, truth = Box([0.5, -0.5, 0.5], 0.1), np.array([0.13, -0.13, 0.1])
+    view = _tightened(problem, smooth * np.array([1, -1, 1]), truth, 0.1)
+    assert (min(smooth, 0.1) - 0.04 <= view.upper[0]) & (view.upper[0] <= min(smooth, 0.1) - 0.03)
+    assert view.lower.tolist() == [-0.1, -view.upper[0], -0.1]
+    assert view.upper[1:].tolist() == [0.1, 0.1]
 
 
 def test_what_is_within_at_once_is_solved_once():

@@ -171,6 +171,7 @@ def test_parts_of_a_users_objective_differ_by_the_whole():
         bound.evaluate(scores, part) for part in ("plus", "minus", "whole")
     )
     assert plus - minus == pytest.approx(whole)
+    assert minus == pytest.approx(weights @ scores**2 / weights.sum())  # as it was given
     assert up - down == pytest.approx(slopes)
     assert bound.share_right(scores) == pytest.approx(
         weights @ ((scores > 0) == (targets > 0)) / weights.sum()
