@@ -227,6 +227,21 @@ def test_many_scores_are_put_into_bins(name, monkeypatch):
     assert_allclose(value(found), value(expected), rtol=0, atol=atol)
 
 
+def test_the_score_of_a_bin_is_the_mean_of_its_scores(monkeypatch):
+    """Weighted, so that sums over the bins of a group are nearly those over its rows."""
+    monkeypatch.setattr(score_bins, "N_BINS", 10)
+    frame = people(3000)
+    frame["w"] = np.random.default_rng(1).choice([0.1, 10.0], 3000)
+    lazy = lazy_frame(frame)
+    rows = LazyRows(
+        None, {"s": lazy.score}, sensitive_features=lazy.sex, sample_weight=lazy.w
+    ).binned("s")
+    for number, (low, high) in enumerate(zip(rows.bins.low, rows.bins.high, strict=True)):
+        own = frame[frame.score.between(low, high)]
+        expected = np.average(own.score, weights=own.w)
+        assert rows.columns["s"][rows.bins.number == number] == pytest.approx(expected)
+
+
 def test_rates_at_a_threshold_are_exact_in_bins(monkeypatch):
     frame = people(3000)
     monkeypatch.setattr(score_bins, "N_BINS", 20)

@@ -112,6 +112,29 @@ def test_a_file_in_blocks_is_the_rows_in_memory(frame, tmp_path, kind, block_row
         pd.testing.assert_frame_equal(own, other, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_path, kind):
+    """In another block of a CSV file, or in another column of a Parquet file."""
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, (2, 300))
+    frame = pd.DataFrame({"y": y, "p": p.astype(str), "sex": rng.choice(["f", "m"], 300)})
+    path, out = tmp_path / f"rows.{kind}", tmp_path / "report.json"
+    if kind == "csv":
+        frame["y"] = ["0", "1", *["none"] * 3, *y.astype(str)[5:]]
+        frame = frame.sort_values("y", ignore_index=True)
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    code = main(
+        ["audit", str(path), "--target", "y", "--prediction", "p", "--groups", "sex",
+         "--out", str(out), "--block-rows", "50"]
+    )  # fmt: skip
+    assert code == 0
+    expected = audit(
+        frame["y"].astype(str), frame["p"], sensitive_features=frame[["sex"]], n_simulations=50
+    )
+    found = pd.DataFrame(json.loads(out.read_text(encoding="utf-8"))["rates"])
+    assert found["value"].to_numpy(float) == pytest.approx(expected.rates["value"].to_numpy(float))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

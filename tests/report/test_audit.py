@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -161,6 +162,26 @@ def test_intervals_hold_the_value_and_cover_the_truth():
         missed_ratio += not ratio["value_low"] <= 2 / 3 <= ratio["value_high"]
     assert missed <= 10
     assert missed_ratio <= 10
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_interval_of_two_groups_is_that_of_the_textbook(weighted):
+    group, rng = np.repeat([0, 1], [1000, 3000]), np.random.RandomState(0)
+    p = (rng.rand(4000) < np.where(group, 0.6, 0.2)).astype(int)
+    w = rng.uniform(0.5, 2, 4000) if weighted else np.ones(4000)
+    name = "demographic_parity_difference"
+    found = audit(
+        None, p, sensitive_features=group, metrics=[name], n_simulations=4000,
+        sample_weight=w if weighted else None,
+    )  # fmt: skip
+    gap, variance = gap_of(found, "sensitive_feature", name), 0
+    for g in (0, 1):
+        own = w[group == g]
+        rate = np.average(p[group == g], weights=own)
+        variance += rate * (1 - rate) * (own**2).sum() / own.sum() ** 2
+    margin = norm.ppf(0.975) * np.sqrt(variance)
+    assert gap["value_low"] == pytest.approx(gap["value"] - margin, abs=0.06 * margin)
+    assert gap["value_high"] == pytest.approx(gap["value"] + margin, abs=0.06 * margin)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -321,8 +342,10 @@ def test_from_estimator():
     assert rate_of(found.rates, "", "all", "error_change") == 0
 
 
-def test_from_path():
+@pytest.mark.parametrize("positive", [1, "yes"])
+def test_from_path(positive):
     A, y, _, score = people(600)
+    y = y if positive == 1 else np.array(["no", "yes"])[y]
     X = np.column_stack([score, (A["sex"] == "f")])
     path = fairness_path(
         ConstrainedERMClassifier(),
@@ -334,7 +357,7 @@ def test_from_path():
     found = Audit.from_path(path, X, y, sensitive_features=A[["sex"]], n_simulations=50)
     steps = found.path
     for limit, model in zip(path.max_disparities, path.estimators, strict=True):
-        p = model.predict(X)
+        p = model.predict(X) == positive
         for group in ("f", "m"):
             row = steps[(steps["limit"] == limit) & (steps["group"] == group)]
             value = row.set_index("measure")["value"]["selection_rate"]

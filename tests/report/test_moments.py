@@ -78,3 +78,28 @@ def test_shares_are_of_the_rows_that_count(is_weighted):
         assert found.smoothed_means[group] == pytest.approx((share * n + 1) / (n + 2))
         assert found.variances[group] == pytest.approx(share * (1 - share))
     assert np.isnan(found.smoothed_means[3])
+
+
+def test_intervals_of_means_are_students():
+    rng = np.random.default_rng(1)
+    values, codes = rng.normal(size=60), rng.integers(0, 3, 60)
+    low, high = Moments.of_rows(values, None, codes, 3, None).interval(0.9)
+    for group in range(3):
+        own = values[codes == group]
+        expected = stats.t.interval(0.9, own.size - 1, own.mean(), stats.sem(own))
+        assert (low[group], high[group]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("is_share", [False, True])
+def test_weights_are_in_the_spread_of_draws(is_share):
+    rng = np.random.default_rng(2)
+    values, w = rng.random(500), rng.uniform(1, 9, 500)
+    values = values < 0.3 if is_share else values
+    moments = Moments.of_rows(
+        values, np.ones(500, bool) if is_share else None, 0 * w.astype(int), 1, w
+    )
+    mean, variance = moments.means, moments.variances
+    draws = moments.drawn(np.random.RandomState(0), 4000, mean, variance)
+    error = np.sqrt(variance[0] * (w**2).sum()) / w.sum()
+    assert draws.mean() == pytest.approx(mean[0], abs=4 * error / np.sqrt(4000))
+    assert draws.std() == pytest.approx(error, rel=0.06)

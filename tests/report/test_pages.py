@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.report import Audit, audit
+from skfair.report import Audit, audit, pages
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
 
@@ -124,6 +124,33 @@ def test_everything_is_readable_without_the_script(found):
     for sentence in repr(found).split("\n")[1:]:
         assert sentence in page.text
     assert "It does not say" in page.text
+
+
+@pytest.mark.parametrize(
+    ("measure", "values", "scale"),
+    [
+        ("selection_rate", [0.2, 0.3, 0.25], (0, 1)),  # shares have a scale of their own
+        ("mean_prediction", [5.0, 15.0, 10.0], (0, 15)),
+        ("mean_residual", [-10.0, 30.0, 20.0], (-10, 30)),
+    ],
+)
+def test_dots_and_their_intervals_stand_on_the_scale(measure, values, scale):
+    low, high, value = values
+    columns = {"measure": [measure], "group": ["f"], "value": [value]}
+    rates = pd.DataFrame({**columns, "value_low": [low], "value_high": [high]})
+    picture = pages._whiskers(rates, measure, pd.Series({measure: low}), has_before=False)
+    assert (picture["low"], picture["high"]) == scale
+    (row,) = picture["rows"]
+    drawn = [row["from"], row["to"], row["at"], picture["overall"]]
+    expected = [300 * (one - scale[0]) / (scale[1] - scale[0]) for one in [*values, low]]
+    assert drawn == pytest.approx(expected, abs=0.01)
+
+
+def test_each_view_shows_the_calibration_of_its_groups(found):
+    for view in ("sex", "age"):
+        drawn = pages._score_pictures(found, view)["rows"]
+        groups = found.calibration.loc[found.calibration["view"] == view, "group"]
+        assert [row.group for row in drawn] == groups.tolist()
 
 
 def test_markdown(found, tmp_path):

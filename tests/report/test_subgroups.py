@@ -5,6 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from skfair.report import audit
 
@@ -70,6 +71,23 @@ def test_search_is_brute_force(sample):
     beyond = found.subgroups.groupby("measure")["is_beyond_chance"]
     assert not beyond.all().any()  # so all of them are shown
     assert found.n_beyond_chance == beyond.sum().sum() > 0
+
+
+def test_subgroups_are_large_enough_on_both_sides(sample):
+    A, y, p = sample
+    A = A.assign(rare=np.where(np.arange(2000) < 40, "few", "most"))
+    found = audit(y, p, sensitive_features=A, depth=2, min_size=220, n_simulations=20)
+    assert found.n_subgroups == len(brute_force(A, y, p, 2, 220)[1])
+
+
+def test_the_p_value_of_two_groups_is_that_of_the_textbook():
+    """Each is the rest of the other, so both are as extreme in every simulation."""
+    group = np.repeat(["a", "b"], 2000)
+    p = np.r_[np.arange(2000) < 600, np.arange(2000) < 640]
+    found = audit(None, p, sensitive_features=group, n_simulations=4000).subgroups
+    expected = 2 * norm.sf(found["standard_errors"])
+    assert 0.1 < expected[0] < 0.2
+    assert found["p_value"].to_numpy() == pytest.approx(expected, abs=0.025)
 
 
 def test_the_most_extreme_is_searched_not_the_first(sample):
