@@ -165,6 +165,15 @@ def test_a_balance_that_one_attribute_cannot_have_is_an_error():
             fit(X, frame[columns], min_balance=0.5, relative_balance=False, intersectional=False)
 
 
+def test_fit_transform_and_fit_predict_take_weights():
+    X, groups = segregated(120)
+    given = {"sensitive_features": groups, "sample_weight": np.arange(1.0, 121)}
+    model = FairKMeans(3, min_balance=0.5, n_init=1, random_state=0)
+    fitted = clone(model).fit(X, **given)
+    assert np.array_equal(model.fit_predict(X, **given), fitted.labels_)
+    assert_allclose(model.fit_transform(X, **given), fitted.transform(X), atol=1e-12)
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_a_batch_without_limits_goes_to_the_nearest_centres(unit):
     X, groups = segregated(90)
@@ -449,6 +458,7 @@ def test_limits_out_of_reach_are_said():
         ({"solver": "magic"}, InvalidParameterError, "solver"),
         ({"share_bounds": 0.8}, ValueError, "Pass min_balance=None"),
         ({"min_balance": None, "share_bounds": 1.5}, ValueError, r"factor f in \(0, 1\]"),
+        ({"min_balance": None, "share_bounds": 0.0}, ValueError, r"factor f in \(0, 1\]"),
         ({"min_balance": None, "share_bounds": {"f": 0.3}}, ValueError, "must be a pair"),
         ({"min_balance": None, "share_bounds": {"x": (0, 1)}}, ValueError, "no group 'x'"),
         ({"min_balance": None, "share_bounds": {"f": (0.6, 0.2)}}, ValueError, "lower <= upper"),

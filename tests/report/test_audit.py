@@ -4,6 +4,7 @@ import json
 import re
 from functools import partial
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,8 @@ from skfair import metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
-from skfair.report import Audit, audit
+from skfair.report import Audit, audit, tally
+from skfair.report.sentences import is_beyond_chance
 from tests.report.schema import breaches
 
 FEW = partial(audit, n_simulations=50)
@@ -231,6 +233,41 @@ def test_one_group_has_nothing_to_compare_with():
     text = str(audit(y, y, sensitive_features=np.full(100, "a")))
     assert text.count("for one group only") == 3
     assert "apart" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "is_ratio", "said"),
+    [
+        (0.3, 0.1, False, True),
+        (0.05, 0.1, False, False),
+        (0.6, 0.8, True, True),
+        (0.9, 0.8, True, False),
+        (np.nan, 0.1, False, False),
+        (0.3, np.nan, False, False),
+    ],
+)
+def test_what_is_beyond_chance(value, limit, is_ratio, said):
+    gap = SimpleNamespace(value=value, noise_upper=limit, is_ratio=is_ratio)
+    assert is_beyond_chance(gap) == said
+
+
+def test_numbers_without_true_ones_have_no_residuals():
+    group, predicted = np.arange(200) % 2, np.linspace(0, 9, 200) ** 1.5
+    options = {"sensitive_features": group, "task": "numbers"}
+    assert FEW(None, predicted, **options).gaps["metric"].tolist() == ["mean_prediction_difference"]
+    with pytest.raises(ValueError, match="mean_residual_difference', which need 'mean_residual'"):
+        FEW(None, predicted, metrics=["mean_residual_difference"], **options)
+
+
+@pytest.mark.parametrize("score_range", [(0.0, 1.0), (-3.0, 5.0), (20.0, 21.0)])
+def test_scores_are_counted_as_a_histogram_counts_them(score_range):
+    rng = np.random.default_rng(0)
+    score, cells = rng.uniform(*score_range, 500), rng.integers(0, 2, 500)
+    bins = tally._bin_scores(score, score > 0.5, None, cells, 2, score_range)
+    for cell in (0, 1):
+        expected, edges = np.histogram(score[cells == cell], tally.N_BINS, score_range)
+        assert np.array_equal(bins.weight.toarray()[cell], expected)
+    assert bins.edges == pytest.approx(edges)
 
 
 def test_calibration_is_plain_averaging():

@@ -14,6 +14,7 @@ from skfair._kernels import affinity as kernels
 from skfair.problems.cut.affinities.kernels import Kernel, Rbf, RbfKernel
 from skfair.problems.cut.affinities.landmarks import (
     LandmarkFactor,
+    Nystroem,
     NystroemFactor,
     choose_landmarks,
 )
@@ -139,3 +140,12 @@ def test_an_affinity_of_ones_own_that_answers_wrongly_is_named(answer, error, sa
     X = np.random.default_rng(0).normal(size=(40, 2))
     with pytest.raises(error, match=said):
         Own().build(X, dtype=np.float64, rng=np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("gamma", [None, 0.7])
+def test_a_kernel_seen_through_all_rows_is_the_kernel(gamma):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    weights = Nystroem(n_landmarks=30, gamma=gamma).weigh(
+        X, dtype=np.float64, rng=np.random.RandomState(0)
+    )
+    assert weights.dense() == pytest.approx(rbf_kernel(X, gamma=gamma), abs=1e-6)
