@@ -54,6 +54,16 @@ def test_every_clusterer_keeps_the_limit(clusterer):
     assert balance(with_groups, new_groups) > balance(model.predict(new_X), new_groups)
 
 
+def test_without_limits_rows_stay_where_they_are_most_likely():
+    X, groups = people()
+    mixture = GaussianMixture(3, random_state=0).fit(X)
+    model = FairAssignment(FrozenEstimator(mixture), min_balance=0)
+    model.fit(X, sensitive_features=groups)
+    assert np.array_equal(model.labels_, mixture.predict(X))
+    chances = mixture.predict_proba(X).max(axis=1)
+    assert model.cost_ == pytest.approx(-np.log(chances).mean())
+
+
 def test_the_cost_is_close_to_that_of_the_linear_programme():
     X, groups = people(80)
     inner = KMeans(2, n_init=1, random_state=0).fit(X)

@@ -165,6 +165,29 @@ def test_a_balance_that_one_attribute_cannot_have_is_an_error():
             fit(X, frame[columns], min_balance=0.5, relative_balance=False, intersectional=False)
 
 
+@pytest.mark.parametrize("unit", [0.01, 100.0])
+def test_costs_and_gaps_are_those_of_the_labels(unit):
+    """After a fit around the means, after a part of a stream around the centres before it."""
+    X, groups = segregated(300)
+    X, weights = unit * X + 3, np.random.default_rng(0).integers(1, 4, 300)
+    model = FairKMeans(3, min_balance=0.95, n_init=1, random_state=0)
+    last = np.arange(300) >= 200
+    last[200:] &= X[200:, 0] > 3  # mostly of one group, so that limits bind
+    for part in (np.arange(200), np.flatnonzero(last)):
+        given = {"sensitive_features": groups[part], "sample_weight": weights[part]}
+        centers = getattr(model, "cluster_centers_", None)
+        model.partial_fit(X[part], **given)
+        if centers is None:
+            centers = model.cluster_centers_
+        paid = weights[part] @ ((X[part] - centers[model.labels_]) ** 2).sum(axis=1)
+        assert model.inertia_ == pytest.approx(paid)
+        # Those of the fit had moved once more, which only lowers the cost.
+        assert model.inertia_ / model.lower_bound_ - 1 <= model.assignment_gap_ + 1e-9
+        assert 0 <= model.assignment_gap_ <= 0.02
+    assert model.assignment_gap_ == pytest.approx(model.inertia_ / model.lower_bound_ - 1)
+    assert model.assignment_gap_ > 1e-5
+
+
 def test_fit_transform_and_fit_predict_take_weights():
     X, groups = segregated(120)
     given = {"sensitive_features": groups, "sample_weight": np.arange(1.0, 121)}
