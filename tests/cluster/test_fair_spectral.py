@@ -20,6 +20,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
 from skfair.cluster import FairSpectralClustering
+from skfair.cluster.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.problems.cut import checks
@@ -610,3 +611,8 @@ def test_parameters_are_handed_to_a_solver_given_by_name(solver, parameter, new)
     assert np.array_equal(model.embedding_, old.embedding_)
     with pytest.raises(ValueError, match="set beside solver="):
         model.set_params(**parameter).fit(W, sensitive_features=groups)
+
+
+def test_rows_of_an_embedding_get_length_1():
+    points = np.array([[3.0, 4.0], [0.0, 0.0], [-1e-9, 0.0]])
+    assert unit_rows(points) == pytest.approx(np.array([[0.6, 0.8], [0, 0], [-1, 0]]))

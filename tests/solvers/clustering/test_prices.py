@@ -177,6 +177,15 @@ def test_without_rules_every_point_goes_to_the_nearest_centre():
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("n_clusters", [1, 3, 4, 9])
+def test_sums_of_minima_equal_numpy(compiled, n_clusters):
+    rng = np.random.default_rng(0)
+    distances, weights = rng.random((40, n_clusters)), rng.random(40)
+    kernel = kernels.sum_of_minima if compiled else as_python(kernels.sum_of_minima)
+    assert kernel(distances, weights) == pytest.approx(weights @ distances.min(axis=1))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.1, 0.004])
 @pytest.mark.parametrize("n_clusters", [1, 4, 7])
