@@ -100,22 +100,36 @@ class Table(NamedTuple):
             return [str(name) for name in _parquet(self.path).schema_arrow.names]
         return [str(name) for name in self._csv(nrows=0).columns]
 
-    def _csv(self, **options: object) -> pd.DataFrame:
-        """Read a file with commas, or with what separates the names of its first line."""
+    def _csv(self, skiprows: int = 0, **options: object) -> pd.DataFrame:
+        """Read a file with commas, or with what separates the names of its first line.
+
+        Spreadsheets take a line such as ``sep=;`` before the names as the separator.
+        """
         with self._explained():
             (line,) = pd.read_csv(self.path, sep="\0", quoting=csv.QUOTE_NONE, nrows=0).columns
-            separator = max(",;\t", key=re.sub('"[^"]*"', "", line).count)
+            stated = re.fullmatch('"?sep=(.)"?', line)
+            unquoted = re.sub('"[^"]*"', "", line)
+            separator = stated[1] if stated else max(",;\t", key=unquoted.count)
+            skiprows += bool(stated)
             return pd.read_csv(  # type: ignore[call-overload, no-any-return]
                 self.path,
                 sep=separator,
-                decimal="." if separator == "," else self._decimal(separator),
+                skiprows=skiprows,
+                decimal="." if separator == "," else self._decimal(separator, skiprows),
                 skipinitialspace=True,
                 **options,
             )
 
-    def _decimal(self, separator: str) -> str:
+    def _decimal(self, separator: str, skiprows: int) -> str:
         """Return what numbers of a file have before their decimals, by its first rows."""
-        few = pd.read_csv(self.path, sep=separator, skipinitialspace=True, nrows=1000, dtype=str)
+        few = pd.read_csv(
+            self.path,
+            sep=separator,
+            skiprows=skiprows,
+            skipinitialspace=True,
+            nrows=1000,
+            dtype=str,
+        )
         values = few[[name for name in self.columns.used if name in few]].to_numpy().ravel()
         texts = [value for value in values if isinstance(value, str)]
         has_comma, has_point = (

@@ -223,6 +223,24 @@ def test_numbers_with_decimal_commas(tmp_path, task):
     assert reports[0]["gaps"] == reports[1]["gaps"]
 
 
+@pytest.mark.parametrize(
+    ("first", "sep"), [("sep=;", ";"), ('"sep=;"', ";"), ("sep=\t", "\t"), ("sep=|", "|")]
+)
+def test_a_first_line_that_names_the_separator(frame, tmp_path, first, sep):
+    """Spreadsheets take it so, and files written for them begin with it."""
+    frame = frame.assign(age=frame["age"] + 0.25)
+    paths, reports = [tmp_path / "plain.csv", tmp_path / "stated.csv"], []
+    frame.to_csv(paths[0], index=False)
+    rest = frame.to_csv(index=False, sep=sep, decimal=",")
+    paths[1].write_text(f"{first}\n{rest}", encoding="utf-8-sig")
+    for path in paths:
+        out = path.with_suffix(".json")
+        asked = ["--groups", "sex,age", "--bins", "age=30.5,50", "--out", str(out)]
+        assert main(["audit", str(path), *USUAL, *asked]) == 0
+        reports.append(json.loads(out.read_text(encoding="utf-8")))
+    assert reports[0]["rates"] == reports[1]["rates"]
+
+
 def test_semicolons_without_rows(tmp_path, capsys):
     path = tmp_path / "rows.csv"
     path.write_text("sex;paid;approved\n")
