@@ -21,6 +21,7 @@ __all__ = [
     "inspection",
     "metrics",
     "model_selection",
+    "models",
     "monitoring",
     "ranking",
     "regression",

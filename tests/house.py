@@ -266,7 +266,8 @@ def doc_breaches(name, thing):
     signature = [
         parameter.name
         for parameter in inspect.signature(thing).parameters.values()
-        if parameter.name != "self"
+        # A protocol is not called: what would be its parameters are those of any class.
+        if parameter.name != "self" and not getattr(thing, "_is_protocol", False)
     ]
     documented = documented_parameters(doc, "Parameters")
     if documented != signature:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house import public_objects
 from tests.test_release import DISCOVERED, fitted, predicted
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +32,16 @@ def test_the_readme_reads_well_on_an_index_page():
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     assert len(headings) > 5
     assert max(map(len, headings)) < 40
+
+
+def test_the_page_of_the_api_lists_what_is_public():
+    """By ``__all__`` of the package and its parts; all is there after ``import skfair``."""
+    page = (ROOT / "doc" / "api.rst").read_text()
+    listed = re.findall(r"^ {3}([\w.]+)$", page, re.MULTILINE)
+    public = {name.removeprefix("skfair.") for name, _ in public_objects()}
+    assert public - set(listed) == set()
+    assert set(listed) - public == set()
+    assert len(listed) == len(set(listed))
 
 
 def test_code_in_the_changelog_ends_on_its_line():
