@@ -5,6 +5,7 @@ and leave no memory behind.
 """
 
 import gc
+import io
 import os
 import pickle
 import subprocess
@@ -125,6 +126,45 @@ def test_models_travel_to_another_process(name, n_threads, models, answers):
 def test_one_and_two_threads_agree(name, models, answers):
     assert np.array_equal(answers["1"][f"{name} fit"], answers["2"][f"{name} fit"])
     assert np.array_equal(answers["1"][f"{name} fit"], predicted(models[name]))
+
+
+class Sizes(pickle.Pickler):
+    """Notes how long the arrays of a pickle are."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO())
+        self.found = []
+
+    def persistent_id(self, one):
+        self.found += [*one.shape] if isinstance(one, np.ndarray) else []
+
+
+# Documented results by row, the scores of a group in order (which repair needs), and what new
+# rows are compared with.
+BY_ROW = {"labels_", "train_predictions_", "affinity_matrix_", "embedding_"}
+BY_ROW |= {"calibration_", "_prediction", "clusterer_"}
+LIMITED = {"group_aware": False, "max_disparity": 0.001}
+CERTIFIED = {"confidence": 0.9, "max_disparity": 0.3}
+
+
+@each
+@pytest.mark.parametrize("options", [{}, LIMITED, CERTIFIED], ids=str)
+def test_models_keep_no_row(name, options):
+    """A deployed file need not grow with the training rows, or tell what was estimated of them."""
+    X, y, groups = people(400)
+    model = seeded(DISCOVERED[name])
+    if not options.keys() <= model.get_params().keys():
+        pytest.skip("the estimator has no such argument")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit(model.set_params(**options), X, y, sensitive_features=groups)
+    long = set()
+    for attribute, value in vars(getattr(model, "decisions_", model)).items():
+        sizes = Sizes()
+        sizes.dump(value)
+        if max(sizes.found, default=0) > 100:
+            long.add(attribute)
+    assert long <= BY_ROW
 
 
 @pytest.mark.slow

@@ -292,6 +292,8 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         chosen = self._choose(judge, rows, data.groups, chances)
         if self._is_refit_asked(chosen):
             chosen = self._refit(judge, rows, data, params, folds, chosen)
+        if self._group_models is not None:
+            self._group_models = self._group_models.without_rows()
         shape = (data.groups.n_groups, self._n_strata, self.classes_.size, self.classes_.size)
         self.prices_, self._worth = chosen.prices.reshape(shape), worth
         self.tie_weight_ = chosen.tie_weight

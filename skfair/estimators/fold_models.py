@@ -90,7 +90,7 @@ class FoldModels(NamedTuple):
         return {
             "estimators_": self.found.models,
             "group_estimators_": [] if self.groups is None else self.groups.models,
-            "_group_models": self.groups,
+            "_group_models": None if self.groups is None else self.groups.without_rows(),
             "method_": "path",
         }
 

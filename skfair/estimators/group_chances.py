@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,13 @@ class GroupModels:
     labels: list[IntArray]
     sizes: tuple[int, ...]
     n_classes: int
-    of_rows: list[FloatArray]  # probabilities of the training rows
+    of_rows: list[FloatArray]  # probabilities of the training rows; empty after the fit
     # Whether the probabilities of classes are those of the classifier, or of the models of pairs
     trusts_classifier: bool = True
+
+    def without_rows(self) -> GroupModels:
+        """Return what new rows need: a model that is passed on says nothing of training rows."""
+        return replace(self, of_rows=[])
 
     def joint(self, X: MatrixLike, chances: FloatArray) -> FloatArray:
         """Return P(group and class | row) of new rows, shape (n, n_groups, n_classes)."""
