@@ -145,7 +145,8 @@ class PartialParityProblem(TwoSidedProblem):
     def strata(self) -> IntArray:
         """The crossed cells of all rules; rows of each make a batch that says something of all."""
         cells = [np.zeros(self.model.n_samples, np.int64), *(rule.cells for rule in self.rules)]
-        return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1])
+        # numpy 2.0.0 gives them two dimensions.
+        return np.asarray(np.unique(cells, axis=1, return_inverse=True)[1].ravel())
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Estimate the problem by some rows, each of which stands for ``factors`` rows.

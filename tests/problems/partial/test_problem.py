@@ -279,3 +279,17 @@ def test_reaches_the_best_of_slsqp(surrogate, seed):
             ours.append(at.objective)
     assert np.abs(result.multipliers).max() > 1e-3
     assert min(ours) == pytest.approx(min(theirs), abs=1e-5)
+
+
+def test_strata_have_one_dimension_with_every_numpy(monkeypatch):
+    """With ``axis=``, numpy 2.0.0 gives the inverse as many dimensions as the array."""
+    problem = build(people(), ["statistical_parity"])
+    expected, unique = problem.strata, np.unique
+
+    def unique_of_2_0_0(*args, **kwargs):
+        values, inverse = unique(*args, **kwargs)
+        return values, inverse.reshape(1, -1)
+
+    monkeypatch.setattr(np, "unique", unique_of_2_0_0)
+    assert problem.strata.shape == (80,)
+    assert np.array_equal(problem.strata, expected)
