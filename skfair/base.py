@@ -39,6 +39,7 @@ from skfair.groups.sensitive_columns import column_positions, keep_columns, take
 from skfair.groups.strata import read_strata
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
+from skfair.utils.saved import SavedMixin
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
 
@@ -143,7 +144,7 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
-class SensitiveFeaturesMixin:
+class SensitiveFeaturesMixin(SavedMixin):
     """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
 
     An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skfair
+from skfair.utils import saved
 from skfair.utils.response import takes_groups
 from tests.test_common import DISCOVERED, fit, outcome, seeded
 
@@ -165,6 +166,22 @@ def test_models_keep_no_row(name, options):
         if max(sizes.found, default=0) > 100:
             long.add(attribute)
     assert long <= BY_ROW
+
+
+@each
+def test_a_model_of_another_version_is_said_to_be_one(name, models, monkeypatch):
+    model = models[name]
+    assert np.array_equal(predicted(pickle.loads(pickle.dumps(model))), predicted(model))  # silent
+    monkeypatch.setattr(saved, "__version__", "0.0.7")
+    older = pickle.dumps(model)
+    monkeypatch.undo()
+    with warnings.catch_warnings(record=True) as found:  # models inside warn as well
+        warnings.simplefilter("always")
+        loaded = pickle.loads(older)
+    begin = f"This {name} was saved by skfair 0.0.7, and is read by {skfair.__version__}: "
+    assert any(str(one.message).startswith(begin) for one in found)
+    assert np.array_equal(predicted(loaded), predicted(model))
+    assert vars(loaded).keys() == vars(model).keys()
 
 
 @pytest.mark.slow
