@@ -40,6 +40,8 @@ def factorize(values: Any) -> Factorized:
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return _factorize_categorical(values)
+    if isinstance(values, pd.arrays.NumpyExtensionArray):  # pandas 2 warns of its own
+        values = values.to_numpy()
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "b":
             values = values.view(np.uint8)

@@ -344,3 +344,20 @@ def test_numbers_in_a_list_may_look_continuous():
     for numbers in (ages, ages.tolist(), ages.astype(object), (ages / 7).tolist()):
         with pytest.raises(ValueError, match="looks continuous"):
             encode_groups(numbers)
+
+
+@pytest.mark.parametrize("levels", [["f", "m"], [1, 2], [0.5, 1.5]], ids=str)
+def test_arrays_of_pandas_around_numpy_arrays(levels, monkeypatch):
+    """pandas 2 warns that it will not read them in the future."""
+    values = pd.Series(levels * 5, dtype=object if levels == ["f", "m"] else None).array
+    assert isinstance(values, pd.arrays.NumpyExtensionArray)
+    factorize = pd.factorize
+
+    def strict(values, **options):
+        assert isinstance(values, np.ndarray)
+        return factorize(values, **options)
+
+    monkeypatch.setattr(pd, "factorize", strict)
+    found = encode_groups(values)
+    assert list(found.names) == [str(level) for level in levels]
+    assert found.codes.tolist() == [[0, 1] * 5]
