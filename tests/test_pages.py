@@ -2,12 +2,17 @@
 
 import re
 import subprocess
+import textwrap
 import tomllib
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from skfair.classification import ConstrainedERMClassifier
+from skfair.datasets import make_loans
 from tests.house import public_objects
 from tests.test_release import DISCOVERED, fitted, predicted
 
@@ -62,6 +67,61 @@ def test_skops_trusts_the_types_that_the_page_lists(name, tmp_path):
     assert needed <= listed
     loaded = sio.load(file, trusted=sorted(needed))
     assert (predicted(loaded) == predicted(model)).all()
+
+
+def block(page, words):
+    """The block of code that has these words; such blocks are no doctests, so they are run here."""
+    text = (ROOT / "doc" / page).read_text()
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.MULTILINE)
+    (found,) = [textwrap.dedent(one) for one in blocks if words in one]
+    return found
+
+
+def test_the_block_on_skops_runs(tmp_path, monkeypatch):
+    pytest.importorskip("skops.io")
+    monkeypatch.chdir(tmp_path)
+    model = fitted("ConstrainedERMClassifier")
+    names = {"model": model}
+    exec(block("how_to/deploy.rst", "skops"), names)
+    assert names["model"] is not model
+    assert (predicted(names["model"]) == predicted(model)).all()
+
+
+@pytest.mark.slow
+def test_the_block_on_torch_runs():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(200, 16)).astype(np.float32), rng.permutation(np.arange(200) % 2)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    rows = torch.utils.data.TensorDataset(*map(torch.as_tensor, (X, y, groups)))
+    names = {"X": X, "y": y, "sex": groups, "trained": torch.nn.Linear(16, 1)}
+    names["loader"] = torch.utils.data.DataLoader(rows, batch_size=100)
+    names["ConstrainedERMClassifier"] = partial(
+        ConstrainedERMClassifier, temperatures=(4,), max_iter=20
+    )
+    code = block("user_guide/networks_and_streams.rst", "TorchScore")
+    exec(code.replace('device="cuda"', 'device="cpu"'), names)
+    assert names["state"].keys() == names["module"].state_dict().keys()
+
+
+def test_the_block_on_a_dask_cluster_runs(tmp_path, monkeypatch):
+    """As a script of its own; the processes of a cluster, which take seconds, are left out."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    pytest.importorskip("pyarrow")
+    asked = []
+    monkeypatch.setattr(distributed, "LocalCluster", lambda **options: asked.append(options))
+    monkeypatch.setattr(distributed, "Client", asked.append)
+    monkeypatch.chdir(tmp_path)
+    loans = make_loans(400, missing_rate=0.0, random_state=0)
+    table = loans.data.assign(sex=loans.sensitive_features["sex"], granted=loans.target)
+    Path("loans").mkdir()
+    for number, part in enumerate([table[:200], table[200:]]):
+        part.to_parquet(f"loans/{number}.parquet")
+    names = {"__name__": "__main__"}
+    with dask.config.set({}):
+        exec(block("how_to/dask.rst", "LocalCluster"), names)
+    assert names["model"].train_disparity_ <= 0.05 + 1e-9
+    assert asked[0].keys() == {"n_workers", "threads_per_worker", "memory_limit"}
 
 
 @pytest.mark.parametrize(
