@@ -102,7 +102,7 @@ _documented = documenter(
         "comparison": """comparison : {"difference", "ratio"}, default="difference"
     What the limit is on, for a name like "demographic_parity": the difference, or 1 minus the
     smaller rate over the larger, so that 0.2 is the 80 % rule. Metrics and rules say it
-    themselves.""",
+    themselves; "ratio" with one of differences is an error.""",
         "method": """method : {"auto", "melded", "exact", "score"}, default="auto"
     "exact" counts every possible table, for small groups; "melded" holds for groups of any size
     and is a little careful; "score" is the fastest, and may err in up to 10 % instead of 5 % of
@@ -309,6 +309,11 @@ def _asked(metric: Any, comparison: str) -> _Asked:
         rules.remove("treatment_equality")
         names = ", ".join(map(repr, [*rules, *SCORE_METRICS, *LARGEST_RATES]))
         raise ValueError(f"There is no test of metric={metric!r}. Choose from {names}.")
+    if comparison == "ratio" and (asked.spec is None or asked.comparison != "ratio"):
+        raise ValueError(
+            f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a rule "
+            "on rates such as 'demographic_parity', or a metric of ratios."
+        )
     return asked
 
 

@@ -860,3 +860,29 @@ def test_an_unknown_metric_is_told_all_that_there_are():
         disparity_test("auc", [0, 1], [0, 1], **given)
     for name in ("demographic_parity", "group_auc_gap", "largest_selection_rate"):
         assert repr(name) in str(error.value)
+
+
+@pytest.mark.parametrize("function", [disparity_test, disparity_upper_bound])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "demographic_parity_difference",
+        metrics.demographic_parity_difference,
+        DemographicParity(0.2),
+        "largest_selection_rate",
+        "statistical_parity_gap",
+    ],
+    ids=str,
+)
+def test_a_ratio_of_a_metric_of_differences_is_refused(function, metric):
+    """It was ignored: 30 and 37 of 100 are .07 apart, within .2, and 19 % of the larger apart."""
+    sex, chosen = people(30, 100, 37, 100)
+    limit = {"max_disparity": 0.2} if function is disparity_test else {}
+    given = {"sensitive_features": sex, "comparison": "ratio", **limit}
+    with pytest.raises(ValueError, match="comparison='ratio' is not what"):
+        function(metric, None, chosen, **given)
+    by_name = function("demographic_parity", None, chosen, **given)
+    of_ratio = function(metrics.demographic_parity_ratio, None, chosen, **given)
+    assert np.array_equal(
+        getattr(by_name, "p_value", by_name), getattr(of_ratio, "p_value", of_ratio)
+    )
