@@ -872,7 +872,7 @@ def test_an_unknown_metric_is_told_all_that_there_are():
         "largest_selection_rate",
         "statistical_parity_gap",
     ],
-    ids=str,
+    ids=["name", "function", "rule", "largest", "scores"],
 )
 def test_a_ratio_of_a_metric_of_differences_is_refused(function, metric):
     """It was ignored: 30 and 37 of 100 are .07 apart, within .2, and 19 % of the larger apart."""
