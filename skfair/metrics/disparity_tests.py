@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
+from skfair.metrics.asked import Asked, MeasuredRule, asked_for
 from skfair.metrics.compared_groups import Reference, check_comparison
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import Evidence, Sample, evidence_of_labels
-from skfair.metrics.evidence_of_scores import SCORE_METRICS, evidence_of_scores
-from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
+from skfair.metrics.evidence_of_scores import evidence_of_scores
 from skfair.metrics.two_rates import edge_rates, smallest_limit
 from skfair.utils.docs import documenter
 from skfair.utils.text import listed
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Method: TypeAlias = Literal["auto", "melded", "exact", "score"]
-
-
-@runtime_checkable
-class MeasuredRule(Protocol):
-    """A fairness rule that knows the metric which measures it (see skfair.constraints)."""
-
-    max_disparity: float | None
-    metric: str | None
 
 
 class DisparityTest(NamedTuple):
@@ -184,7 +176,7 @@ def disparity_test(
     import pandas as pd
 
     check_probability(confidence, "confidence")
-    asked = _asked(metric, comparison)
+    asked = asked_for(metric, comparison)
     limit = asked.limit if max_disparity is None else max_disparity
     if limit is None:
         raise ValueError("max_disparity is None, and the rule has none of its own. Pass a limit.")
@@ -247,7 +239,7 @@ def disparity_upper_bound(
     check_probability(confidence, "confidence")
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     sample = Sample(y_true, y_pred, *groups, pos_label)
-    asked = _asked(metric, comparison)
+    asked = asked_for(metric, comparison)
     found = _evidence(asked, sample, method, reference, interval)
     _before_shift(asked, 1.0, shift)
 
@@ -263,7 +255,7 @@ def disparity_upper_bound(
     return shift + (1 - shift) * bound if shift else bound
 
 
-def _before_shift(asked: _Asked, limit: float, shift: float) -> float:
+def _before_shift(asked: Asked, limit: float, shift: float) -> float:
     """Return the limit that must hold now, for one to hold after a shift.
 
     A rate r becomes (1 - shift) r + shift q for some q from 0 to 1, so a difference grows by the
@@ -278,47 +270,8 @@ def _before_shift(asked: _Asked, limit: float, shift: float) -> float:
     return (limit - shift) / (1 - shift) if shift else limit
 
 
-class _Asked:
-    """What a user means by a metric: its name, how it compares, and the limit of a rule."""
-
-    def __init__(self, name: str, comparison: str, limit: float | None) -> None:
-        self.name, self.comparison, self.limit = name, comparison, limit
-        self.spec: LabelSpec | None = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-
-
-def _asked(metric: Any, comparison: str) -> _Asked:
-    if comparison not in ("difference", "ratio"):
-        raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
-    limit = None
-    if isinstance(metric, str):
-        name: object = metric
-    elif isinstance(metric, MeasuredRule):
-        name, limit = metric.metric, metric.max_disparity
-    else:
-        name = getattr(metric, "__name__", None)  # a functools.partial has none
-    if f"{name}_{comparison}" in LABEL_METRICS:
-        name = f"{name}_{comparison}"
-    asked = _Asked(str(name), comparison, limit)
-    if asked.spec is not None:
-        asked.comparison = "ratio" if asked.spec.greater_is_better else "difference"
-    has_test = asked.spec is not None and asked.spec.rates != ("error_ratio",)
-    if has_test and asked.spec is not None and asked.spec.kind == "total":
-        has_test = len(asked.spec.rates) == 1
-    if not has_test and asked.name not in SCORE_METRICS:
-        rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
-        rules.remove("treatment_equality")
-        names = ", ".join(map(repr, [*rules, *SCORE_METRICS, *LARGEST_RATES]))
-        raise ValueError(f"There is no test of metric={metric!r}. Choose from {names}.")
-    if comparison == "ratio" and (asked.spec is None or asked.comparison != "ratio"):
-        raise ValueError(
-            f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a rule "
-            "on rates such as 'demographic_parity', or a metric of ratios."
-        )
-    return asked
-
-
 def _evidence(
-    asked: _Asked, sample: Sample, method: str, reference: Reference, interval: IntervalLike | None
+    asked: Asked, sample: Sample, method: str, reference: Reference, interval: IntervalLike | None
 ) -> Evidence:
     check_comparison(reference=reference)
     if method not in ("auto", "melded", "exact", "score"):
