@@ -29,8 +29,8 @@ MAX_COUNTS = 2000
 # By how much a rule may be missed when whole rows cannot meet it.
 _LESS_THAN_ONE = 0.999
 # Undecided moves of rows of one weight (twice as many of others), and nodes of the search over
-# them, at most: one or two seconds in the worst case.
-MAX_MOVES, _MAX_NODES = 200, 50
+# them, at most: about a second in the worst case.
+MAX_MOVES, _MAX_NODES = 200, 10
 # Only problems of so few rows times clusters have few undecided moves.
 SMALL = 20_000
 # What may be gained, as a share of the cost, from which on some of too many moves are tried.
