@@ -67,8 +67,8 @@ class PriceSearch:
     start : tuple, default=None
         Rules, sampled rows and multipliers to begin at.
     is_thorough : bool, default=False
-        Whether soft prices of estimated groups keep the rules in expectation, however many steps
-        that takes.
+        Whether soft prices of estimated groups take up to ten times the steps where rules are
+        missed in expectation.
     """
 
     judge: Judge
