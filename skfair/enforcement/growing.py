@@ -5,7 +5,8 @@ say there, they lead on to that of all, under bounds that are shifted by what is
 Steeper rates are left out: of a few rows they fit the noise. Where the rules cost much accuracy,
 and errors fitted to the few promise to gain some, smooth errors of all rows follow.
 Where the few rows say too little (the rules do not bind there, or cannot be kept, or these solves
-miss the limits) the whole path is walked on all rows.
+miss the limits) the whole path is walked on all rows, unless the path on the few ends with smooth
+errors: then those of all rows begin there.
 """
 
 from __future__ import annotations

@@ -88,8 +88,19 @@ def solve_strictly(
                 steep.candidates.append(closed)
                 return steep.counted(refined(steep, closed.found))
         theta0 = found.result.theta
-    path = Path(Judge(problem, min_gap, is_classifier), solver, solve_params)
-    return _walk(path, theta0, temperatures=temperatures, refine=refine)
+    whole = Path(Judge(problem, min_gap, is_classifier), solver, solve_params)
+    if few is not None and refine and found.n_solves > 1:
+        guide = Path(Judge(few, min_gap, True), solver, {**solve_params, "callback": None})
+        end = _walk(guide, theta0, temperatures=temperatures, refine=True)
+        if end.problem.loss is not few.loss and not end.is_constant:
+            # Where limits leave few decisions, rates of a few rows say too little of those of all,
+            # but they lead to where errors are few.
+            errors = Path(whole.judge, solver, solve_params)
+            errors.keep(problem, end.result)
+            by_errors = errors.counted(refined(errors, end))
+            if errors.is_stopped or (by_errors.is_feasible and not by_errors.is_constant):
+                return by_errors
+    return _walk(whole, theta0, temperatures=temperatures, refine=refine)
 
 
 def _is_cheap(sample: Path, judge: Judge, closed: Candidate) -> bool:

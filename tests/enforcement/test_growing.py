@@ -102,6 +102,32 @@ def test_errors_are_fitted_to_all_rows_where_they_promise_to_gain(is_linear, mon
     assert model.score(X, y) >= other.score(X, y) + least_gain
 
 
+def test_errors_of_all_rows_begin_where_those_of_few_end(monkeypatch):
+    """No column tells the groups apart, so that few decisions treat both classes alike."""
+    rng, n = np.random.default_rng(4), 20_000
+    monkeypatch.setattr(summed, "FEW_ROWS_PER_CELL", 100)
+    groups, X = rng.integers(2, size=n), rng.normal(size=(n, 6))
+    scores = X @ rng.normal(size=6) + 1.5 * groups
+    y = (scores + rng.logistic(size=n) > 0.8).astype(int)
+    sizes, walk = [], strict._walk
+
+    def counted(path, *given, **options):
+        sizes.append(path.judge.problem.targets.size)
+        return walk(path, *given, **options)
+
+    monkeypatch.setattr(strict, "_walk", counted)
+    monkeypatch.setattr(strict, "close_on_all_rows", lambda *given: None)
+    model = ConstrainedERMClassifier("equalized_odds", 0.03).fit(X, y, sensitive_features=groups)
+    assert equalized_odds_difference(y, model.predict(X), sensitive_features=groups) <= 0.03
+    assert len(sizes) == 2
+    assert max(sizes) < n
+    monkeypatch.setattr(strict, "few_rows", lambda problem: None)
+    whole = ConstrainedERMClassifier("equalized_odds", 0.03).fit(X, y, sensitive_features=groups)
+    assert sizes[2:] == [n]
+    gained, gained_by_all = (m.score(X, y) - max(y.mean(), 1 - y.mean()) for m in (model, whole))
+    assert gained > 0.7 * gained_by_all > 0.02  # both end in local optima
+
+
 def test_rules_that_do_not_bind_and_limits_that_cannot_be_kept_take_the_whole_path():
     X, y, groups = crowd(2)
     loose = ConstrainedERMClassifier(max_disparity=0.9).fit(X, y, sensitive_features=groups)
