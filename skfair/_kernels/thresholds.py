@@ -147,6 +147,47 @@ def scan_thresholds(rows, rules, sums, accuracy):
 
 
 @njit(cache=True)
+def scan_with_fines(rows, rules, sums, accuracy, fine):
+    """Find the threshold of the largest accuracy minus ``fine`` for each unit of missed limits.
+
+    Arguments are those of ``scan_thresholds``. What is missed is added up over the rules. Returns
+    the entries above the threshold, what is missed, and the largest disparity minus its bound.
+    """
+    n, n_rules = rows.order.size, rules.starts.size - 1
+    excess, is_old = np.zeros(n_rules), np.ones(n_rules, np.bool_)
+    best, best_value, best_missed, best_excess = -1, -np.inf, 0.0, 0.0
+    for p in range(n + 1):
+        if p > 0:
+            i = rows.order[p - 1]
+            accuracy += rows.gains[i]
+            for k in range(n_rules):
+                step = rows.steps[k, i]
+                if step != 0.0:
+                    is_old[k] = True
+                    c = rows.cells[k, i]
+                    for a in range(rules.indptr[k, c], rules.indptr[k, c + 1]):
+                        sums[rules.starts[k] + rules.owners[a]] += step * rules.shares[a]
+        if (0 < p < n and not rows.can_cut[p - 1]) or accuracy <= best_value + ROUNDING:
+            continue
+        missed = 0.0
+        for k in range(n_rules):
+            if is_old[k]:
+                disparity = _largest_disparity(
+                    sums[rules.starts[k] : rules.starts[k + 1]],
+                    rules.first[rules.first_starts[k] : rules.first_starts[k + 1]],
+                    rules.codes[k],
+                    rules.against_overall[k],
+                    rules.are_quotients[k],
+                )
+                excess[k], is_old[k] = disparity - rules.bounds[k], False
+            missed += max(excess[k], 0.0)
+        value = accuracy - fine * missed
+        if value > best_value + ROUNDING:
+            best, best_value, best_missed, best_excess = p, value, missed, excess.max()
+    return best, best_missed, best_excess
+
+
+@njit(cache=True)
 def count_in_bins(scores, low, per_unit, bins, n, lowest, highest):
     """Write the bin of each score to ``bins``; count it, and keep each bin's ends.
 

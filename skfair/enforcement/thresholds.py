@@ -40,6 +40,7 @@ class Cut(NamedTuple):
     accuracy: float
     is_feasible: bool
     excess: float
+    missed: float = 0.0  # by how much limits are missed, in all, where that is fined
 
 
 class RateTable:
@@ -91,6 +92,17 @@ class RateTable:
         if found.n_above >= 0:
             return Cut(int(found.n_above), float(found.accuracy), True, float(found.excess))
         return Cut(int(found.n_nearest), float("nan"), False, float(found.least_excess))
+
+    def scan_with_fines(
+        self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float, fine: float
+    ) -> Cut:
+        """Find the cut of the largest accuracy minus ``fine`` for each unit of missed limits."""
+        from skfair._kernels.thresholds import scan_with_fines
+
+        sums = [matrix @ start for matrix, start in zip(self._sums, start_means, strict=True)]
+        given = rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy, fine
+        n_above, missed, excess = scan_with_fines(*given)
+        return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
 
 
 def _tracked(rule: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:

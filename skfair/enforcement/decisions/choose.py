@@ -11,6 +11,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
+from skfair.enforcement.decisions.mending import mended
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.starts import restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
@@ -18,7 +19,7 @@ from skfair.utils.threads import one_blas_thread
 
 # Weights of v log v for expected worth v that are tried; the first one last, if many are tied.
 _TIE_WEIGHTS, _MOST_TIED = (0.0, 0.1, 0.2), 0.1
-# Prices are sought thoroughly if they lose so much of what soft decisions are worth.
+# Prices are sought again if they lose so much of what soft decisions are worth.
 _LOST = 0.005
 
 
@@ -106,7 +107,10 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
     goal -= 2 / np.sqrt(search.kinds.size)
     found: list[tuple[Candidate, float]] = []
     for weight in _TIE_WEIGHTS if tied < _MOST_TIED else (*_TIE_WEIGHTS[1:], 0.0):
-        one = (search.parted(weight) if weight else search).run()
+        parted = search.parted(weight) if weight else search
+        one = parted.run()
+        if _loses_much(parted, one):
+            one = mended(parted, parted.soft(), one)
         if not found or one.verdict.is_better_than(found[0][0].verdict):
             found = [(one, weight)]
         if found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
@@ -120,11 +124,16 @@ def _thorough(search: PriceSearch, best: Candidate) -> Candidate:
     Prices of estimated groups end after few steps, which is mostly better on new rows. With many
     prices they may then be far from keeping the rules, and what brings them there costs a lot.
     """
-    allowed = max(_LOST, 1 / np.sqrt(search.kinds.size))
-    if not search.is_estimated or (best.verdict.is_feasible and search.lost(best) < allowed):
+    if not (search.is_estimated and _loses_much(search, best)):
         return best
     other = replace(search, is_thorough=True).run()
     return other if other.verdict.is_better_than(best.verdict) else best
+
+
+def _loses_much(search: PriceSearch, best: Candidate) -> bool:
+    """Whether decisions are worth much less than soft ones, by more than chance does."""
+    allowed = max(_LOST, 1 / np.sqrt(search.kinds.size))
+    return not best.verdict.is_feasible or search.lost(best) >= allowed
 
 
 def _chosen(best: Candidate, free: Candidate, method: str) -> Chosen:

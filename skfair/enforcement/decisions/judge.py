@@ -46,6 +46,7 @@ class Verdict(NamedTuple):
 
     worth: float
     excess: float
+    fines: float | None = None  # for missed limits, where these are weighed against worth
 
     @property
     def is_feasible(self) -> bool:
@@ -53,7 +54,12 @@ class Verdict(NamedTuple):
         return self.excess <= ROUNDING
 
     def is_better_than(self, other: Verdict) -> bool:
-        """Whether these decisions are to be preferred: kept limits first, then worth."""
+        """Whether these decisions are to be preferred: kept limits first, then worth.
+
+        Where missed limits are fined, what is worth more after fines is preferred.
+        """
+        if self.fines is not None and other.fines is not None:
+            return self.worth - self.fines > other.worth - other.fines + 1e-12
         if self.is_feasible and other.is_feasible:
             return self.worth > other.worth + 1e-12
         return self.excess < other.excess - 1e-12 and not other.is_feasible
@@ -78,12 +84,15 @@ class Scanned(NamedTuple):
         The rows that it may pass, and what changes if it does.
     means, worth : list of ndarray, float
         Cell means and worth if it passes none.
+    fine : float or None
+        What a missed limit costs.
     """
 
     cut: Cut
     entries: SortedRows
     means: list[FloatArray]
     worth: float
+    fine: float | None
 
     @property
     def above(self) -> IntArray:
@@ -93,7 +102,9 @@ class Scanned(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """The verdict on the decisions at the cutoff."""
-        return Verdict(self.worth + float(self.entries.gains[self.above].sum()), self.cut.excess)
+        worth = self.worth + float(self.entries.gains[self.above].sum())
+        fines = None if self.fine is None else self.fine * self.cut.missed
+        return Verdict(worth, self.cut.excess, fines)
 
     def means_there(self) -> list[FloatArray]:
         """Return the cell means at the cutoff."""
@@ -119,7 +130,14 @@ class Judge:
         Weights of the rows; they add up to 1.
     worth : ndarray of shape (n_classes, n_classes)
         What it is worth to decide for a class (column), given the true one (row): from 0 to 1.
+
+    Attributes
+    ----------
+    fine : float or None
+        What it costs to miss a limit by 1, instead of that limits come before worth.
     """
+
+    fine: float | None = None
 
     def __init__(
         self,
@@ -175,6 +193,12 @@ class Judge:
         other.values = self.values + part * (chances @ self.worth - self.values)
         return other
 
+    def fining(self, fine: float) -> Judge:
+        """Return a judge that weighs missed limits against worth."""
+        other = copy(self)
+        other.fine = fine
+        return other
+
     def tightened(self, share: float) -> Judge:
         """Return a judge by a share of the limits."""
         other = copy(self)
@@ -212,7 +236,8 @@ class Judge:
         """Judge cell means and worth."""
         found = [bound.disparity_of_means(m) for bound, m in zip(self.bounds, means, strict=True)]
         over = np.array(found) - self._table.bounds
-        return Verdict(worth, float(over.max(initial=-np.inf)))
+        fines = None if self.fine is None else self.fine * float(np.maximum(over, 0.0).sum())
+        return Verdict(worth, float(over.max(initial=-np.inf)), fines)
 
     def scan(
         self,
@@ -257,7 +282,11 @@ class Judge:
         )
         means = [mean + one[: mean.size] for mean, one in zip(now.means, added, strict=True)]
         entries = SortedRows(order, can_cut, gains, cells, steps)
-        return Scanned(self._table.scan(entries, means, worth), entries, means, worth)
+        if self.fine is None:
+            cut = self._table.scan(entries, means, worth)
+        else:
+            cut = self._table.scan_with_fines(entries, means, worth, self.fine)
+        return Scanned(cut, entries, means, worth, self.fine)
 
     @property
     def _counted(self) -> Counted:

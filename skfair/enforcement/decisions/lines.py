@@ -46,8 +46,8 @@ class Candidate:
     ) -> None:
         self.judge, self.values, self.shares, self.prices = judge, values, shares, prices.copy()
         self.columns = by_column(shares) if columns is None else columns
-        self._margins = margins(values, shares, prices)
-        predicted = decided(self._margins)
+        self.margins = margins(values, shares, prices)
+        predicted = decided(self.margins)
         means = judge.means(predicted)
         verdict = judge.verdict(means, judge.worth_of(predicted))
         self.decisions = Decisions(predicted, means, verdict)
@@ -62,14 +62,18 @@ class Candidate:
         """The verdict on the decisions."""
         return self.decisions.verdict
 
+    def verdict_of(self, judge: Judge) -> Verdict:
+        """Return the verdict of another judge on the decisions."""
+        return judge.verdict(self.decisions.means, self.verdict.worth)
+
     def leads(self) -> FloatArray:
         """Return by how much the decision of each row is worth more than the next best one."""
-        two = np.partition(self._margins, -2, axis=1)[:, -2:]
+        two = np.partition(self.margins, -2, axis=1)[:, -2:]
         return np.asarray(two[:, 1] - two[:, 0])
 
     def spread(self) -> float:
         """Return how much it varies what the second decision is worth more than the first."""
-        return float(np.std(self._margins[:, 1] - self._margins[:, 0]))
+        return float(np.std(self.margins[:, 1] - self.margins[:, 0]))
 
     def improve(self, label: int, which: IntArray, n_near: int = MOST_SORTED) -> float:
         """Move the price of a class at some features to where the decisions are best.
@@ -92,7 +96,7 @@ class Candidate:
 
         rows, direction = along(self.columns, which)
         points, others = np.empty(rows.size), np.empty(rows.size, np.int64)
-        passing_points(self._margins, rows, direction, label, others, points)
+        passing_points(self.margins, rows, direction, label, others, points)
         mine, ends = rows, (np.inf, -np.inf)
         if rows.size > n_near:
             distance = np.abs(points)
@@ -111,7 +115,7 @@ class Candidate:
         shift = threshold_at(cut, ordered, ordered, 0.0).shift
         if shift != 0.0 and found.verdict.is_better_than(self.verdict):
             self.prices[which, label] -= shift
-            self._margins[rows, label] += shift * direction
+            self.margins[rows, label] += shift * direction
             predicted = self.decisions.predicted
             others[found.above] = label
             predicted[mine] = others

@@ -121,6 +121,11 @@ class PriceSearch:
         rows = other._rows_near(other.free(), data)
         return replace(other, start=(rows, data, self._soft[2]))
 
+    def soft(self) -> Candidate:
+        """Return the decisions at soft prices, which nearly keep the limits."""
+        rows, _, multipliers = self._soft
+        return self.candidate(self._prices(rows, multipliers))
+
     def lost(self, found: Candidate) -> float:
         """Return how much less decisions are expected to be worth than soft ones."""
         data = self._soft[1]

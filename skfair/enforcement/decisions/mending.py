@@ -1,0 +1,146 @@
+"""Decisions that miss the limits by little are mended at little cost: search in small steps.
+
+With several classes many rates are limited at once. Where the limits are tighter than what chance
+does to few rows, rounds of soft prices come near the limits and do not arrive, and the decisions
+found first that keep all limits are next to constant. So missed limits are weighed against worth
+here. A step is aimed by a linear programme, which goes by the rows near the borders between
+classes, or it is random; exact line searches follow it, and what is worse after fines is dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.special import softmax
+
+from skfair._typing import FloatArray
+from skfair.enforcement.decisions.lines import Candidate, lines
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import rows_of_cells
+
+# Rows that line searches may judge, and steps; more prices make linear programmes slow.
+_JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 40, 500
+# Fines are at least this, and take so much of what is lost if limits are just kept.
+_LEAST_FINE, _LARGEST_FINE, _SHARE = 1.0, 1000.0, 0.5
+# Lengths of steps, and what they are as multiples of what is missed.
+_LENGTHS, _MULTIPLES = (5e-4, 0.05), (0.3, 10.0)
+# Softness of the decisions that steps go by, and how far within the limits they aim, as multiples
+# of what is missed.
+_TEMPERATURES, _AIMS = (0.01, 0.02, 0.05), (0.0, 0.5, 1.0)
+
+
+def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
+    """Return decisions within the limits that are worth more than the best ones, or the latter.
+
+    Parameters
+    ----------
+    search : PriceSearch
+        Rows and rules.
+    start : Candidate
+        Decisions that are worth more than the best ones, and miss the limits by little.
+    best : Candidate
+        The best ones known.
+
+    Returns
+    -------
+    found : Candidate
+        The better ones.
+
+    Notes
+    -----
+    A step takes O(n log n) for each line that is searched, and the linear programme one pass over
+    the rows for each pair of classes.
+    """
+    rng, judge = np.random.RandomState(0), search.judge
+    every = list(lines(judge, search.features))
+    if search.kinds.size * judge.n_classes * (2 + judge.n_classes) > _JUDGED_ROWS / 4:
+        return best  # lines of everybody, of each group and of each true class: too few steps
+    known = best.verdict.worth if best.verdict.is_feasible else 0.0
+    here, used = start, 0.0
+    for k in range(_MOST_STEPS):
+        if here.verdict.is_feasible or used > _JUDGED_ROWS:
+            break
+        missed = _missed(here)
+        lost = _SHARE * max(here.verdict.worth - known, 0.0)
+        fine = float(np.clip(lost / missed, _LEAST_FINE, _LARGEST_FINE))
+        fined = judge.fining(fine)
+        step = np.zeros_like(here.prices)
+        if k > 0:  # first line searches alone
+            multiple = float(np.exp(rng.uniform(*np.log(_MULTIPLES))))
+            length = float(np.clip(multiple * here.verdict.excess, *_LENGTHS))
+            is_aimed = k % 4 != 0 and step.size <= _MOST_PRICES
+            step = _aimed(here, fine, length, rng) if is_aimed else length * rng.randn(*step.shape)
+        there = Candidate(fined, here.values, here.shares, here.prices + step, here.columns)
+        for j in rng.permutation(len(every)):
+            used += there.improve(*every[j])
+        if not here.verdict_of(fined).is_better_than(there.verdict):
+            here = there
+    found = search.polished(search.candidate(here.prices))
+    return found if found.verdict.is_better_than(best.verdict) else best
+
+
+def _missed(one: Candidate) -> float:
+    """Return by how much limits are missed, added up over the rules."""
+    return one.verdict_of(one.judge.fining(1.0)).fines or 0.0
+
+
+def _aimed(here: Candidate, fine: float, length: float, rng: np.random.RandomState) -> FloatArray:
+    """Return the step of prices, each at most ``length``, that seems best after fines."""
+    temperature, aim = rng.choice(_TEMPERATURES), rng.choice(_AIMS) * here.verdict.excess
+    of_worth, of_rows = local_slopes(here, temperature)
+    bounds = here.judge.bounds
+    n, n_centers, n_rules = of_worth.size, sum(b.n_centers for b in bounds), len(bounds)
+    left, right, used = [], [], 0
+    for k, (bound, slopes) in enumerate(zip(bounds, of_rows, strict=True)):
+        values = bound.row_values(here.decisions.means[k])
+        centers, missed = np.zeros((values.size, n_centers)), np.zeros((values.size, n_rules))
+        has_center = np.flatnonzero(bound.centers >= 0)
+        centers[has_center, used + bound.centers[has_center]] = -1
+        missed[:, k] = -1
+        used += bound.n_centers
+        for sign, room in ((1, bound.upper - values), (-1, values - bound.lower)):
+            kept = np.isfinite(room)
+            left.append(np.hstack([sign * slopes, sign * centers, missed])[kept])
+            right.append(room[kept] - aim)
+    cost = np.concatenate([-of_worth, np.zeros(n_centers), np.full(n_rules, fine)])
+    limits = [(-length, length)] * n + [(None, None)] * n_centers + [(0, None)] * n_rules
+    found = linprog(cost, np.vstack(left), np.concatenate(right), bounds=limits)
+    return found.x[:n].reshape(here.prices.shape) if found.x is not None else 0 * here.prices
+
+
+def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[FloatArray]]:
+    """Return how much worth, and the rows of each rule, change with each price.
+
+    True rates are steps, so these are slopes for decisions that are soft near the borders between
+    classes.
+
+    Returns
+    -------
+    of_worth : ndarray of shape (n_features * n_classes,)
+        Slopes of worth.
+    of_rows : list of ndarray of shape (n_rows, n_features * n_classes)
+        Slopes of the rows of each rule.
+    """
+    judge, shares = here.judge, here.shares
+    soft = softmax(here.margins / temperature, axis=1)
+    n, n_classes = soft.shape
+    expected = (soft * judge.values).sum(axis=1, keepdims=True)
+    of_margins = judge.weights[:, None] * soft * (judge.values - expected) / temperature
+    of_worth = -np.asarray(shares.T @ of_margins).ravel()
+    of_rows = []
+    for k, rule in enumerate(judge.rules):
+        counted = judge.classes if rule.counted is None else np.full(n, rule.counted)
+        turned = judge.steps[k] * soft[np.arange(n), counted] / temperature
+        rows = rows_of_cells(rule.bound, here.decisions.means[k])
+        slopes = np.empty((rows.shape[0], shares.shape[1], n_classes))
+        for label in range(n_classes):
+            each = turned * (soft[:, label] - (counted == label))
+            in_cells = sparse.csr_array(
+                (each, (judge.cells[k], np.arange(n))), shape=(rule.bound.n_cells, n)
+            )
+            of_cells = in_cells @ shares
+            of_cells = of_cells.toarray() if sparse.issparse(of_cells) else of_cells
+            slopes[:, :, label] = rows @ of_cells
+        of_rows.append(slopes.reshape(rows.shape[0], -1))
+    return of_worth, of_rows

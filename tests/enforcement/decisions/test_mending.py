@@ -1,0 +1,114 @@
+"""Decisions that nearly keep the limits: what fines, slopes and small steps make of them."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from skfair.constraints import EqualizedOdds, EqualOpportunity, PredictiveParity
+from skfair.constraints.base import TrainingRows
+from skfair.enforcement.decisions.judge import ClassRule, Judge
+from skfair.enforcement.decisions.lines import Candidate
+from skfair.enforcement.decisions.mending import local_slopes, mended
+from skfair.enforcement.decisions.prices import PriceSearch
+from skfair.enforcement.decisions.rows import Features, rows_of_cells
+from skfair.enforcement.decisions.shares import known_shares
+from skfair.groups.encoding import encode_groups
+from skfair.losses import make_loss
+
+
+def search_of(rule, limit, seed, n, n_groups=4, n_classes=4):
+    """A search with the true probabilities of classes, whose offsets differ between groups."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(n_groups, size=n)
+    scores = 1.2 * rng.normal(size=(n, 3)) @ rng.normal(size=(3, n_classes))
+    chances = softmax(scores + 0.6 * rng.normal(size=(n_groups, n_classes))[groups], axis=1)
+    drawn = (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    y, encoding = np.minimum(drawn, n_classes - 1), encode_groups(groups)
+    loss, rules = make_loss("log_loss", "classification"), []
+    for label in range(n_classes):
+        rows = TrainingRows(encoding, np.where(y == label, 1.0, -1.0), None, loss, ("no", "yes"))
+        rules.append(ClassRule(rule.prepare(rows, limit), label))
+    judge = Judge(rules, y, np.full(n, 1 / n), np.eye(n_classes))
+    features = Features(n_groups, 1, n_classes, np.arange(n_groups))
+    shares = known_shares(groups[None], n_groups, None, 1, chances)
+    return PriceSearch(judge, features, y, chances, shares, np.random.RandomState(0))
+
+
+def random_prices(search, seed):
+    shape = search.features.size, search.judge.n_classes
+    return search.candidate(0.1 * np.random.default_rng(seed).normal(size=shape))
+
+
+@pytest.mark.parametrize("fine", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
+def test_a_line_ends_where_worth_minus_fines_is_largest(rule, fine):
+    search = search_of(rule, 0.05, 0, n=150, n_groups=2, n_classes=3)
+    judge, start = search.judge.fining(fine), random_prices(search, 1)
+    one = Candidate(judge, start.values, start.shares, start.prices)
+    which = np.arange(3)
+
+    def value(shift):
+        prices = start.prices.copy()
+        prices[which, 1] -= shift
+        predicted = (start.values - start.shares @ prices).argmax(axis=1)
+        missed = np.array(judge.disparities(predicted)) - 0.05
+        worth = np.mean(predicted == judge.classes)
+        return worth - fine * np.maximum(missed, 0).sum()
+
+    with_group = start.shares[:, which].sum(axis=1) > 0
+    others = start.margins.copy()
+    others[:, 1] = -np.inf
+    passes = (others.max(axis=1) - start.margins[:, 1])[with_group]
+    places = np.sort(np.concatenate([passes - 1e-9, passes + 1e-9]))
+    best = max(value(shift) for shift in places)
+    one.improve(1, which)
+    verdict = one.verdict
+    assert verdict.worth - verdict.fines == pytest.approx(best, abs=1e-8)
+    assert judge(one.predicted).fines == pytest.approx(verdict.fines, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", [EqualizedOdds(), PredictiveParity()])
+def test_slopes_are_those_of_soft_decisions(rule):
+    search, temperature = search_of(rule, 0.05, 0, n=200, n_groups=3, n_classes=3), 0.1
+    judge, here = search.judge, random_prices(search, 0)
+    near = here.decisions.means
+
+    def soft(prices):
+        chosen = softmax((here.values - here.shares @ prices) / temperature, axis=1)
+        rows = []
+        for k, one in enumerate(judge.rules):
+            sums = judge.steps[k] * chosen[:, one.counted]
+            of_cells = np.bincount(judge.cells[k], sums, one.bound.n_cells)
+            rows.append(rows_of_cells(one.bound, near[k]) @ of_cells)
+        return np.append(np.concatenate(rows), (chosen * judge.values).sum(axis=1).mean())
+
+    of_worth, of_rows = local_slopes(here, temperature)
+    slopes = np.vstack([*of_rows, of_worth])
+    for j in range(0, here.prices.size, 5):
+        step = np.zeros(here.prices.size)
+        step[j] = 1e-6
+        step = step.reshape(here.prices.shape)
+        found = (soft(here.prices + step) - soft(here.prices - step)) / 2e-6
+        np.testing.assert_allclose(slopes[:, j], found, atol=1e-7)
+
+
+def test_limits_below_what_chance_does_are_kept_at_little_cost():
+    """The first decisions that keep all limits decide for one class nearly everywhere."""
+    gains = []
+    for seed in range(4):
+        search = search_of(EqualOpportunity(), 0.02, seed, n=3000)
+        plain, soft = search.run(), search.soft()
+        assert soft.verdict.excess > 0.01
+        found = mended(search, soft, plain)
+        assert found.verdict.is_feasible
+        assert found.verdict.worth >= plain.verdict.worth
+        assert max(search.judge.disparities(found.predicted)) <= 0.02
+        gains.append(found.verdict.worth - plain.verdict.worth)
+    assert max(gains) > 0.05
+
+
+def test_too_many_rows_for_small_steps_are_left_alone(monkeypatch):
+    search = search_of(EqualOpportunity(), 0.02, 0, n=600)
+    plain = search.run()
+    monkeypatch.setattr("skfair.enforcement.decisions.mending._JUDGED_ROWS", 1e4)
+    assert mended(search, search.soft(), plain) is plain
