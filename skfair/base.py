@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils.validation import (
     _num_samples,
@@ -40,6 +41,7 @@ from skfair.groups.strata import read_strata
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
 from skfair.utils.saved import SavedMixin
+from skfair.utils.text import listed
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import entrance, warn_user
 
@@ -184,6 +186,7 @@ class SensitiveFeaturesMixin(SavedMixin):
     control_columns: ColumnNames | None = None
     drop_sensitive: bool
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     _group_levels: GroupLevels
     _model_positions: IntArray | None
 
@@ -241,7 +244,9 @@ class SensitiveFeaturesMixin(SavedMixin):
             validate_data(self, X, skip_check_array=True)
             sensitive = take_columns(X, self.sensitive_columns)
             self._choose_columns(X)
-            checked = self._check_kept_columns(X, y, supervised, check_params)
+            assert self._model_positions is not None
+            rest = keep_columns(X, self._model_positions)
+            checked = self._check_kept_columns(rest, y, supervised, check_params)
         rows, y = checked if supervised else (checked, y)
         if self.control_columns is not None:
             control = take_columns(X, self.control_columns, "control_columns")
@@ -304,11 +309,9 @@ class SensitiveFeaturesMixin(SavedMixin):
         self.model_features_ = features
 
     def _check_kept_columns(
-        self, X: MatrixLike, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
+        self, rest: Any, y: ColumnLike | None, supervised: bool, check_params: dict[str, Any]
     ) -> Any:
         """Validate the columns that the model uses, and y with them if it is needed."""
-        assert self._model_positions is not None
-        rest = keep_columns(X, self._model_positions)
         if check_params.get("skip_check_array"):
             check_consistent_length(rest, y)
             return (rest, y) if supervised else rest
@@ -344,12 +347,24 @@ class SensitiveFeaturesMixin(SavedMixin):
             )
 
     def _read_features(self, X: MatrixLike, **check_params: Any) -> Any:
-        """Validate X at prediction and return the columns that the model uses."""
+        """Validate X at prediction and return the columns that the model uses.
+
+        A table may lack the sensitive columns, which the people who ask may not have.
+        """
         self._refuse_lazy(X)
         if self._model_positions is None:
             return validate_data(self, X, reset=False, **check_params)
+        if self._lacks_groups(X):
+            return self._check_kept_columns(X, None, False, check_params)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self._check_kept_columns(X, None, False, check_params)
+        rest = keep_columns(X, self._model_positions)
+        return self._check_kept_columns(rest, None, False, check_params)
+
+    def _lacks_groups(self, X: MatrixLike) -> bool:
+        """Whether X is a table of the columns that the model uses, without the sensitive ones."""
+        names = list(getattr(self, "feature_names_in_", []))
+        kept = list(self.model_features_)
+        return len(kept) < len(names) and list(getattr(X, "columns", [])) == kept
 
     def _read_part(
         self,
@@ -398,6 +413,9 @@ class SensitiveFeaturesMixin(SavedMixin):
         if sensitive_features is None:
             if self.sensitive_columns is None:
                 return None
+            if self._lacks_groups(X):
+                names = np.setdiff1d(self.feature_names_in_, self.model_features_)
+                raise ValueError(f"X has no column {listed(names.tolist())}. It has the groups.")
             sensitive_features = take_columns(X, self.sensitive_columns)
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)

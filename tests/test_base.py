@@ -97,6 +97,28 @@ def test_sensitive_columns_may_stay_in_the_model(data):
     assert kept.model_features_.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("columns", ["sex", 1])
+def test_a_table_without_the_sensitive_column_is_enough_to_predict(frame, columns):
+    table, y = frame
+    model = CentroidClassifier(sensitive_columns=columns).fit(table, y)
+    rest = table.drop(columns="sex")
+    assert np.array_equal(model.predict(rest), model.predict(table))
+    for other in (rest[["b", "a", "c"]], rest.drop(columns="a")):
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(other)
+    aware = GroupAwareClassifier(sensitive_columns=columns).fit(table, y)
+    with pytest.raises(ValueError, match="X has no column 'sex'"):
+        aware.predict(rest)
+
+
+def test_numbered_columns_of_a_table_are_no_names(frame):
+    table, y = frame
+    table = table.set_axis([3, 1, 0, 2], axis=1)
+    model = CentroidClassifier(sensitive_columns=1).fit(table, y)
+    with pytest.raises(ValueError, match="3 features"):
+        model.predict(table[model.model_features_.tolist()])
+
+
 def test_two_attributes(data, frame):
     table, y = frame
     table["old"] = np.arange(150) % 2
@@ -149,7 +171,7 @@ def test_prediction_checks_the_columns(frame):
     table, y = frame
     model = CentroidClassifier(sensitive_columns="sex").fit(table, y)
     with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(table.drop(columns="sex"))
+        model.predict(table.drop(columns="a"))
     with pytest.raises(ValueError, match="NaN"):
         model.predict(table.assign(a=np.nan))
 

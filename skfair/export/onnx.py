@@ -8,6 +8,7 @@ both become one graph. A converter gets the input and returns the outputs as exp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -275,7 +276,7 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
         skl2onnx knows and one of skfair.
     X : array-like of shape (n_samples, n_features)
         Some rows, from which the types of the inputs are read. An array is one input, ``X``; of a
-        DataFrame each column is one.
+        DataFrame each column is one. The sensitive columns of a model can be left out.
 
     Returns
     -------
@@ -308,6 +309,9 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
         )
     _register()
     rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
+    if last is model and rows.shape[1] == model.model_features_.size:
+        model = copy(model)  # that gets no sensitive columns
+        model._model_positions, model.n_features_in_ = None, rows.shape[1]
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:
         hint = "" if getattr(last, "query_column", None) is None else " without the query column"

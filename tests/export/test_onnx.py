@@ -179,6 +179,16 @@ def test_each_column_of_a_frame_is_an_input(kind):
     np.testing.assert_allclose(np.ravel(found), model.predict(frame), rtol=1e-5)
 
 
+def test_a_graph_for_rows_without_the_sensitive_column():
+    X, y, sex = people()
+    table = pd.DataFrame(X).add_prefix("x")
+    table.insert(1, "sex", sex)
+    model = ConstrainedERMClassifier(max_disparity=0.1, sensitive_columns="sex").fit(table, y)
+    found = run(to_onnx(model, X), X)
+    np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(table), rtol=1e-5)
+    assert model.n_features_in_ == X.shape[1] + 1  # the model is as it was
+
+
 def test_rows_of_another_width_are_refused():
     rng = np.random.default_rng(0)
     X, sex, query = rng.normal(size=(200, 3)), rng.choice(["f", "m"], 200), np.arange(200) // 50
