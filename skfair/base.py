@@ -16,7 +16,6 @@ from numbers import Integral
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils.validation import (
     _num_samples,
@@ -36,7 +35,12 @@ from skfair.groups.attributes import check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import refuse_lazy_frame
 from skfair.groups.levels import GroupLevels
-from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.groups.sensitive_columns import (
+    column_positions,
+    keep_columns,
+    note_dropped,
+    take_columns,
+)
 from skfair.groups.strata import read_strata
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
@@ -86,7 +90,8 @@ def fit_method(method: Method) -> Method:
         before = vars(self).copy()
         try:
             return managed(self, *args, **kwargs)
-        except BaseException:  # KeyboardInterrupt too must not leave a half-fitted estimator
+        except BaseException as error:  # KeyboardInterrupt too must leave no half-fitted estimator
+            note_dropped(error, _dropped_columns(self))
             vars(self).clear()
             vars(self).update(before)
             raise
@@ -186,7 +191,6 @@ class SensitiveFeaturesMixin(SavedMixin):
     control_columns: ColumnNames | None = None
     drop_sensitive: bool
     n_features_in_: int
-    feature_names_in_: NDArray[Any]
     _group_levels: GroupLevels
     _model_positions: IntArray | None
 
@@ -362,9 +366,8 @@ class SensitiveFeaturesMixin(SavedMixin):
 
     def _lacks_groups(self, X: MatrixLike) -> bool:
         """Whether X is a table of the columns that the model uses, without the sensitive ones."""
-        names = list(getattr(self, "feature_names_in_", []))
-        kept = list(self.model_features_)
-        return len(kept) < len(names) and list(getattr(X, "columns", [])) == kept
+        is_table = list(getattr(X, "columns", [])) == list(self.model_features_)
+        return is_table and bool(_dropped_columns(self))
 
     def _read_part(
         self,
@@ -414,14 +417,20 @@ class SensitiveFeaturesMixin(SavedMixin):
             if self.sensitive_columns is None:
                 return None
             if self._lacks_groups(X):
-                names = np.setdiff1d(self.feature_names_in_, self.model_features_)
-                raise ValueError(f"X has no column {listed(names.tolist())}. It has the groups.")
+                names = listed(_dropped_columns(self))
+                raise ValueError(f"X has no column {names}, which holds the groups.")
             sensitive_features = take_columns(X, self.sensitive_columns)
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
         return self._group_levels.encode(
             sensitive_features, n_samples=n_samples, allow_unseen=allow_unseen
         )
+
+
+def _dropped_columns(estimator: Any) -> list[Any]:
+    """Return the names of the columns that the last fit has kept out of the model."""
+    kept = set(getattr(estimator, "model_features_", ()))
+    return [name for name in getattr(estimator, "feature_names_in_", ()) if name not in kept]
 
 
 def _check_given(argument: str, given: Any, columns: Any) -> None:

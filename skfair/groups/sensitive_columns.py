@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,18 @@ def keep_columns(X: Any, positions: Iterable[int]) -> Any:
     if hasattr(X, "columns"):
         return X[[X.columns[j] for j in positions]]
     return _as_table(X)[:, positions]
+
+
+def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
+    """Say in the error of a model inside that it misses a column that was dropped."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    is_ours = frame.f_globals.get("__name__", "").startswith("skfair.")
+    missed = [name for name in dropped if repr(name) in str(error)]
+    if missed and not is_ours:
+        error.add_note(
+            f"The model inside gets X without {listed(missed)}, which sensitive_columns names; "
+            "drop_sensitive=False passes it on."
+        )
 
 
 def is_sparse(X: MatrixLike) -> bool:

@@ -1,0 +1,45 @@
+"""Models inside an estimator that miss the sensitive column."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.cluster import FairAssignment
+
+
+def pipeline(last):
+    columns = make_column_transformer((OneHotEncoder(), ["sex"]), ("passthrough", ["income"]))
+    return make_pipeline(columns, last)
+
+
+def around(kind, **given):
+    if kind is FairAssignment:
+        return FairAssignment(pipeline(KMeans(2)), **given)
+    return kind(pipeline(LogisticRegression()), max_disparity=0.5, cv=3, **given)
+
+
+@pytest.mark.parametrize("columns", ["sex", 1])
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, PartialParityCalibrator])
+def test_the_error_of_a_pipeline_says_how_to_pass_the_column_on(kind, columns):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"income": rng.normal(size=200), "sex": rng.choice(["f", "m"], 200)})
+    y = (X["income"] + rng.normal(size=200) > 0).astype(int)
+    with pytest.raises(ValueError, match="sex") as caught:
+        around(kind, sensitive_columns=columns).fit(X, y)
+    (note,) = caught.value.__notes__
+    assert "without 'sex'" in note
+    around(kind, sensitive_columns=columns, drop_sensitive=False).fit(X, y)  # as the note says
+
+
+@pytest.mark.parametrize("kind", [FairDecisionClassifier, FairAssignment])
+def test_errors_about_the_groups_themselves_get_no_note(kind):
+    X = pd.DataFrame({"income": np.arange(40.0), "sex": [None, *"fm" * 19, "f"]})
+    with pytest.raises(ValueError, match="Sensitive attribute 'sex' has 1 missing") as caught:
+        around(kind, sensitive_columns="sex").fit(X, np.arange(40) % 2)
+    assert not hasattr(caught.value, "__notes__")
