@@ -66,7 +66,7 @@ class Survey(NamedTuple):
     """What the first pass over a file found."""
 
     levels: dict[str, set[object]]  # of labels, by column
-    has_fractions: bool
+    fractions: set[str]  # the columns of labels that have some
     score_range: tuple[float, float]
 
 
@@ -76,13 +76,16 @@ def run_audit(given: argparse.Namespace) -> int:
     suffix = "" if given.out is None else Path(given.out).suffix.lower()
     if (suffix and suffix not in _WRITERS) or (given.out is not None and not suffix):
         raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
+    if given.out is not None and not Path(given.out).parent.is_dir():
+        raise ValueError(f"There is no folder {str(Path(given.out).parent)!r} for --out.")
     check_probability(given.confidence, "--confidence")
     for name in ("depth", "min_size", "block_rows"):
         check_number(getattr(given, name), "--" + name.replace("_", "-"), low=1)
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
         Path(given.out).write_text(_WRITERS[suffix](found), encoding="utf-8")
-    sys.stdout.write(f"{found!r}\n")
+    where = "" if given.out is None else f"The report is in {given.out}.\n"
+    sys.stdout.write(f"{found!r}\n{where}")
     failed = 0
     for one in conditions:
         value = found.value(one.metric, one.view)
@@ -156,18 +159,20 @@ def _survey(table: Table) -> Survey | None:
     columns = table.columns
     levels: dict[str, set[object]] = {name: set() for name in columns.labels}
     groups: dict[str, set[str]] = {name: set() for name in columns.attributes}
-    has_fractions, has_weight, n_rows, are_numbers = False, columns.weight is None, 0, set()
+    has_weight, n_rows, are_numbers = columns.weight is None, 0, set()
+    fractions: set[str] = set()
     low, high = np.inf, -np.inf
     for block in table.blocks():
+        if not len(block):
+            continue
         n_rows += len(block)
         counted = _counted(block, columns.weight)
         has_weight |= bool(counted.any())
         for name in columns.labels:
             labels = block[name]
             are_numbers.add(labels.dtype.kind in "biuf")
-            fractions = look_like_scores(labels)
-            has_fractions |= fractions
-            if fractions:
+            if look_like_scores(labels):
+                fractions.add(name)
                 check_scores(labels, name)
             else:
                 levels[name].update(check_labels(labels, name).levels)
@@ -175,14 +180,14 @@ def _survey(table: Table) -> Survey | None:
             groups[name].update(block[name].unique())
             check_levels(name, groups[name])
         ranged = columns.score or columns.prediction
-        if has_fractions and False in are_numbers:
+        if fractions and False in are_numbers:
             raise ValueError(
                 f"Of the columns {listed(columns.labels)} some have fractions and some have text. "
                 "Pass scores as --score."
             )
         # Predicted numbers are scores, too: nobody knows yet whether a later block has fractions.
         are_scores = columns.score is not None or (ranged and block[ranged].dtype.kind in "iuf")
-        if ranged is not None and are_scores and len(block):
+        if ranged is not None and are_scores:
             scores = check_scores(block[ranged], ranged)[counted]
             low = min(low, float(scores.min(initial=np.inf)))
             high = max(high, float(scores.max(initial=-np.inf)))
@@ -192,12 +197,12 @@ def _survey(table: Table) -> Survey | None:
         raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
-    return Survey(levels, has_fractions, range_of_scores((low, high)))
+    return Survey(levels, fractions, range_of_scores((low, high)))
 
 
 def _counted(block: pd.DataFrame, weight: str | None) -> BoolArray:
     """Return which rows of a block have weight; it may be none of them."""
-    if weight is None or not len(block):
+    if weight is None:
         return np.ones(len(block), bool)
     weights = check_weights(block[weight], len(block), are_all=False)
     return np.asarray(weights) > 0
@@ -205,10 +210,14 @@ def _counted(block: pd.DataFrame, weight: str | None) -> BoolArray:
 
 def _task(survey: Survey, name: TaskName, positive: str) -> Task:
     """Return the task: as named, or by the kind of the labels."""
-    if name == "numbers" or (name == "auto" and survey.has_fractions):
+    first = next(iter(survey.levels), None)  # true labels, if there are any
+    if name == "numbers" or (name == "auto" and first in survey.fractions):
         return Numbers()
-    if survey.has_fractions:
-        raise ValueError("The labels have fractions. Pass --task numbers, or scores as --score.")
+    if survey.fractions:
+        raise ValueError(
+            f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
+            "scores as --score, and --task numbers if numbers are predicted."
+        )
     nothing = np.zeros(0, np.int64)
     found = {one: Factorized(nothing, list(of_one)) for one, of_one in survey.levels.items()}
     every = {level for of_one in survey.levels.values() for level in of_one}

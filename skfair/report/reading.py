@@ -82,7 +82,8 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
         if look_like_scores(one):
             raise ValueError(
                 f"{argument} has fractions, which look like scores, but y_true has labels. Pass "
-                "scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5."
+                "scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5; if "
+                "numbers are predicted, pass task='numbers'."
             )
     found = {argument: check_labels(one, argument) for argument, one in labels.items()}
     return task_of(found, name, pos_label)
@@ -91,6 +92,7 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
 def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task for labels of these levels."""
     levels = {level: None for one in found.values() for level in one.levels}
+    _check_common(found)
     is_two = len(levels) <= 2 or name == "binary"
     if name == "classes" or (name == "auto" and not is_two):
         if len(levels) > MOST_CLASSES:
@@ -109,6 +111,18 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
         positive_codes(one, argument, pos_label, list(levels))
     classes = tuple(_in_order([*levels, *([] if pos_label in levels else [pos_label])]))
     return Binary(classes, pos_label)
+
+
+def _check_common(found: dict[str, Factorized]) -> None:
+    """Raise if labels are written differently: more than two, and predicted ones never occur."""
+    (reference, first), *others = found.items()
+    for name, one in others:
+        either = {*first.levels, *one.levels}
+        if len(either) > 2 and len(either) == len({*first.levels}) + len({*one.levels}):
+            raise ValueError(
+                f"No label of {name} ({listed(one.levels)}) is one of {reference} "
+                f"({listed(first.levels)}). Write them alike."
+            )
 
 
 def read_rows(given: Given, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:

@@ -21,6 +21,8 @@ HEADLINES = (
     "accuracy_parity_difference",
 )
 N_HEADLINES = 3
+# What is left of a 0 by rounding.
+_DUST = 1e-12
 _PRICES = {"accuracy_change": "accuracy", "error_change": "mean absolute error"}
 
 
@@ -35,6 +37,8 @@ def number(value: float, digits: int = 3) -> str:
     """Write a number; an undefined one is a dash."""
     if value is None or not np.isfinite(value):
         return "-"
+    if abs(value) < _DUST:
+        value = 0.0
     size = abs(value)
     text = f"{value:.{digits}f}" if size < 100 else f"{value:,.0f}"
     return f"{value:.2g}" if 0 < size < 0.5 * 10**-digits else text

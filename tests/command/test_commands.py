@@ -241,12 +241,41 @@ def test_a_first_line_that_names_the_separator(frame, tmp_path, first, sep):
     assert reports[0]["rates"] == reports[1]["rates"]
 
 
+@pytest.mark.parametrize("block_rows", ["7", "500000"])
+def test_scores_passed_as_predictions_of_labels_are_refused(frame, tmp_path, capsys, block_rows):
+    path, out = tmp_path / "rows.csv", tmp_path / "r.json"
+    frame.assign(paid=(frame["paid"] == "yes").astype(int)).to_csv(path, index=False)
+    asked = ["audit", str(path), "--target", "paid", "--prediction", "score", "--groups", "sex"]
+    asked += ["--block-rows", block_rows]
+    assert main(asked) == 2
+    assert "'score' has fractions" in capsys.readouterr().err
+    assert main([*asked, "--task", "numbers", "--out", str(out)]) == 0
+    assert capsys.readouterr().out.endswith(f"The report is in {out}.\n")
+    rates = pd.DataFrame(json.loads(out.read_text())["rates"]).set_index(["group", "measure"])
+    women = frame.loc[frame["sex"] == "f", "score"].mean()
+    assert rates.loc[("f", "mean_prediction"), "value"] == pytest.approx(women)
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_file_is_read(tmp_path, capsys):
+    out = tmp_path / "nowhere" / "r.html"
+    asked = ["no file", "--target", "a", "--prediction", "b", "--groups", "c", "--out", str(out)]
+    assert main(["audit", *asked]) == 2
+    assert f"There is no folder {str(out.parent)!r}" in capsys.readouterr().err
+
+
+def test_labels_that_are_written_differently_are_refused(frame, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    frame.assign(approved=frame["approved"].str.title()).to_csv(path, index=False)
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    assert re.search("No label of approved .*'Yes'.* is one of paid", capsys.readouterr().err)
+
+
 def test_semicolons_without_rows(tmp_path, capsys):
     path = tmp_path / "rows.csv"
     path.write_text("sex;paid;approved\n")
     asked = ["--target", "paid", "--prediction", "approved", "--groups", "sex"]
     assert main(["audit", str(path), *asked]) == 2
-    assert "is empty" in capsys.readouterr().err
+    assert "rows.csv has no rows" in capsys.readouterr().err
 
 
 def test_a_file_in_another_encoding(frame, tmp_path, capsys):
@@ -320,7 +349,7 @@ def test_rows_that_end_with_separators(frame, tmp_path, capsys):
     assert capsys.readouterr().err.count("Remove the separators at the ends") == 2
     path.write_text(head)
     assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
-    assert "paid is empty" in capsys.readouterr().err
+    assert "has no rows" in capsys.readouterr().err
 
 
 def test_a_parquet_file_of_a_frame_with_an_index(frame, tmp_path):

@@ -18,7 +18,7 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
 from skfair.report import Audit, audit, tally
-from skfair.report.sentences import is_beyond_chance
+from skfair.report.sentences import is_beyond_chance, number
 from tests.report.schema import breaches
 
 FEW = partial(audit, n_simulations=50)
@@ -435,6 +435,9 @@ def test_the_same_audit_twice():
     [
         ({"y_pred": None}, "neither"),
         ({"y_pred": np.linspace(0, 1, 60)}, "look like scores"),
+        ({"y_true": np.arange(60), "y_pred": np.linspace(0, 1, 60)}, "pass task='numbers'"),
+        ({"y_pred": np.array(["0", "1"])[np.arange(60) % 2]}, "No label of y_pred .* of y_true"),
+        ({"before": np.repeat(["a", "b"], 30)}, "No label of before"),
         ({"y_pred": np.zeros(59, int)}, "59 rows"),
         ({"metrics": ["nonsense"]}, "this audit knows"),
         ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
@@ -509,6 +512,17 @@ def test_a_path_of_certified_models_has_a_slider():
     path = fairness_path(model, X, y, max_disparities=[0.4, 0.3], **groups)
     found = Audit.from_path(path, X, y, n_simulations=50, **groups)
     assert set(found.path["limit"]) == {0.4, 0.3}
+
+
+def test_what_rounding_leaves_of_a_zero_is_written_as_zero():
+    assert number(-2.6e-16) == number(0.0) == "0.000"
+    assert number(4e-5) == "4e-05"
+
+
+def test_one_class_each_may_be_another_one():
+    A, y, _, _ = people(100)
+    found = FEW(np.zeros_like(y), np.ones_like(y), sensitive_features=A)
+    assert rate_of(found.rates, "", "all", "accuracy") == 0
 
 
 def test_ratios_are_put_into_words():
