@@ -150,6 +150,11 @@ class DisparityMonitor(StoredMonitor):
         elif groups is not None:
             self._begin([str(name) for name in groups])
 
+    def __repr__(self) -> str:
+        read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
+        found = "no alarm" if self.alarm_ is None else f"alarm at batch {self.alarm_.batch}"
+        return f"DisparityMonitor({self.constraint!r}, {self.max_disparity!r}): {read}, {found}"
+
     def update(
         self,
         y_true: ColumnLike | None,
@@ -344,7 +349,7 @@ class DisparityMonitor(StoredMonitor):
             higher, lower = (i, j) if sign > 0 else (j, i)
             first = self._first[int(self._windows.starts[start])]
             names = self._names[higher], self._names[lower]
-            self.alarm_ = Alarm(number, first, rate, *names, sign * size, error)
+            self.alarm_ = Alarm(number, first, rate, *names, float(sign * size), float(error))
         if (self.n_batches_ - 1) % self._stride == 0:
             self.history_.append((number, *self._recent(), self.evidence_))
         if len(self.history_) > _MOST_POINTS:

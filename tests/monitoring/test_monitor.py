@@ -559,3 +559,15 @@ def test_rows_that_wait_in_both_monitors_are_not_lost():
     other.add_predictions([2, 3], [1, 1], ["f", "m"])
     with pytest.raises(ValueError, match="wait for labels of ids 2"):
         one.merge(other)
+
+
+def test_a_printed_monitor_says_what_it_has_read():
+    monitor = DisparityMonitor(max_disparity=0.05)
+    assert (
+        repr(monitor) == "DisparityMonitor('demographic_parity', 0.05): 0 rows, 0 batches, no alarm"
+    )
+    sex = np.repeat(["f", "m"], 1000)
+    for day in ("Monday", "Tuesday"):
+        alarm = monitor.update(None, (sex == "m").astype(int), sex, batch=day)
+    assert repr(monitor).endswith(f": 4,000 rows, 2 batches, alarm at batch {alarm.batch}")
+    assert "np." not in repr(alarm)
