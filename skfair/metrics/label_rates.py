@@ -12,7 +12,7 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.metrics.compared_groups import ComparedGroups, ZeroDivision, checked_rows
-from skfair.utils.validation import check_labels, positive_codes
+from skfair.utils.validation import check_common, check_labels, positive_codes
 
 _ALL = ((1, 1), (1, 1))
 _POSITIVE, _NEGATIVE = ((0, 0), (1, 1)), ((1, 1), (0, 0))  # by true class
@@ -92,6 +92,8 @@ def correct_table(
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
     intersectional: bool = True,
+    *,
+    are_numbers: bool = False,  # which may all differ
 ) -> LabelTable:
     """Count right and wrong predictions by cell, for any number of classes.
 
@@ -100,6 +102,8 @@ def correct_table(
     """
     true = check_labels(y_true, "y_true")
     predicted = check_labels(y_pred, "y_pred", true.codes.size)
+    if not are_numbers:
+        check_common("y_pred", predicted.levels, true.levels)
     number = {level: i for i, level in enumerate(true.levels)}
     same_code = np.array([number.get(level, -1) for level in predicted.levels], dtype=np.int64)
     joint = 2 + (true.codes == same_code[predicted.codes])

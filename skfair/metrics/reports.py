@@ -136,7 +136,7 @@ def group_report(
     groups = (sensitive_features, control_features, sample_weight, intersectional)
     rows = _report_rows(y_true, y_pred, y_score, groups, is_binned=False)
     if pos_label is None:
-        table = correct_table(rows.y_true, rows.y_pred, *rows.groups)
+        table = correct_table(rows.y_true, rows.y_pred, *rows.groups, are_numbers=True)
     else:
         table = label_table(rows.y_true, rows.y_pred, *rows.groups, pos_label=pos_label)
     listed = _Listed(table.groups)

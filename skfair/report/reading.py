@@ -13,6 +13,7 @@ from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import listed
 from skfair.utils.validation import (
+    check_common,
     check_labels,
     check_number,
     check_rows,
@@ -92,7 +93,8 @@ def find_task(given: Given, name: TaskName, pos_label: ClassLabel) -> Task:
 def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel) -> Task:
     """Return the task for labels of these levels."""
     levels = {level: None for one in found.values() for level in one.levels}
-    _check_common(found)
+    for argument, one in found.items():
+        check_common(argument, one.levels, next(iter(found.values())).levels)
     is_two = len(levels) <= 2 or name == "binary"
     if name == "classes" or (name == "auto" and not is_two):
         if len(levels) > MOST_CLASSES:
@@ -111,18 +113,6 @@ def task_of(found: dict[str, Factorized], name: TaskName, pos_label: ClassLabel)
         positive_codes(one, argument, pos_label, list(levels))
     classes = tuple(_in_order([*levels, *([] if pos_label in levels else [pos_label])]))
     return Binary(classes, pos_label)
-
-
-def _check_common(found: dict[str, Factorized]) -> None:
-    """Raise if labels are written differently: more than two, and predicted ones never occur."""
-    (reference, first), *others = found.items()
-    for name, one in others:
-        either = {*first.levels, *one.levels}
-        if len(either) > 2 and len(either) == len({*first.levels}) + len({*one.levels}):
-            raise ValueError(
-                f"No label of {name} ({listed(one.levels)}) is one of {reference} "
-                f"({listed(first.levels)}). Write them alike."
-            )
 
 
 def read_rows(given: Given, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:

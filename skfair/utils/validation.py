@@ -97,7 +97,8 @@ def positive_codes(
     """
     codes, levels = found
     if pos_label not in levels:
-        _check_kinds(name, levels, other_levels if pos_label != 1 else ())
+        _check_no_scores(name, levels)
+        check_common(name, levels, other_levels if pos_label != 1 else ())
     if pos_label == 1:
         is_clear = any(all(level in usual for level in levels) for usual in ((0, 1), (-1, 1)))
         is_clear = is_clear or (1 in levels and len(levels) == 2)
@@ -121,14 +122,19 @@ def positive_codes(
     return is_positive[codes]
 
 
-def _check_kinds(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
-    """Raise for numbers that are no labels, and for text beside numbers."""
-    is_text, is_other = ({isinstance(one, str) for one in some} for some in (levels, other_levels))
-    if is_text and is_other and is_text.isdisjoint(is_other):
+def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
+    """Raise if no label is among those that it is compared with; a single one may be another."""
+    kinds = {isinstance(one, str) for one in (*levels, *other_levels)}
+    is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
+    if levels and other_levels and set(levels).isdisjoint(other_levels) and not is_constant:
         raise ValueError(
             f"{name} has the labels {listed(levels)}, and what it is compared with has "
-            f"{listed(other_levels)}: text and numbers. Give both the same labels."
+            f"{listed(other_levels)}: none in common. Give both the same labels."
         )
+
+
+def _check_no_scores(name: str, levels: Sequence[Any]) -> None:
+    """Raise for numbers that are no labels."""
     between = [one for one in levels if isinstance(one, float) and one % 1]
     if len(levels) > 2 and between:
         raise ValueError(

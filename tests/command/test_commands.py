@@ -267,7 +267,7 @@ def test_labels_that_are_written_differently_are_refused(frame, tmp_path, capsys
     path = tmp_path / "rows.csv"
     frame.assign(approved=frame["approved"].str.title()).to_csv(path, index=False)
     assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
-    assert re.search("No label of approved .*'Yes'.* is one of paid", capsys.readouterr().err)
+    assert re.search("approved has the labels .*: none in common", capsys.readouterr().err)
 
 
 def test_semicolons_without_rows(tmp_path, capsys):

@@ -212,6 +212,9 @@ def test_accuracy_counts_all_classes():
     assert value == pytest.approx(1 - 2 / 4)
     never_true = METRICS["accuracy_parity_difference"](y, ["z"] * 6, sensitive_features=groups)
     assert never_true == 0
+    for other in ([0, 1, 2, 0, 1, 2], list("ABCABC")):
+        with pytest.raises(ValueError, match="none in common"):
+            METRICS["accuracy_parity_difference"](y, other, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +225,7 @@ def test_accuracy_counts_all_classes():
         ([0, 1], [0, 1], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
         ([0, 0], [0, 0], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
         (["n", "y"], ["n", "y"], {"pos_label": "yes"}, ValueError, "pos_label='yes' is not one"),
+        (["n", "y"], ["N", "Y"], {"pos_label": "y"}, ValueError, "none in common"),
         ([0, 1], [0, 1, 1], {}, ValueError, "y_true has 2 rows but the other arguments have 3"),
         ([0, np.nan], [0, 1], {}, ValueError, "y_true has 1 missing value"),
         (None, [0, 1], {}, ValueError, "needs y_true"),

@@ -436,8 +436,11 @@ def test_the_same_audit_twice():
         ({"y_pred": None}, "neither"),
         ({"y_pred": np.linspace(0, 1, 60)}, "look like scores"),
         ({"y_true": np.arange(60), "y_pred": np.linspace(0, 1, 60)}, "pass task='numbers'"),
-        ({"y_pred": np.array(["0", "1"])[np.arange(60) % 2]}, "No label of y_pred .* of y_true"),
-        ({"before": np.repeat(["a", "b"], 30)}, "No label of before"),
+        (
+            {"y_pred": np.array(["0", "1"])[np.arange(60) % 2]},
+            "y_pred has the labels .* none in common",
+        ),
+        ({"before": np.repeat(["a", "b"], 30)}, "before has the labels"),
         ({"y_pred": np.zeros(59, int)}, "59 rows"),
         ({"metrics": ["nonsense"]}, "this audit knows"),
         ({"metrics": ["mean_score_difference"]}, "need 'mean_score'"),
