@@ -295,7 +295,7 @@ class SensitiveFeaturesMixin(SavedMixin):
         meta = meta_of(X)
         validate_data(self, meta, skip_check_array=True)
         if self.sensitive_columns is None and sensitive_features is None:
-            self._warn_without_groups()
+            _warn_without_groups(self)
         self._choose_columns(meta)
 
     def _choose_columns(self, table: MatrixLike) -> None:
@@ -328,18 +328,10 @@ class SensitiveFeaturesMixin(SavedMixin):
     ) -> GroupEncoding:
         """Encode the groups; without any, warn and treat all rows as one group."""
         if sensitive_features is None:
-            self._warn_without_groups()
+            _warn_without_groups(self)
             return one_group(n_samples)
         return encode_groups(
             sensitive_features, n_samples=n_samples, intersectional=self.intersectional, like=X
-        )
-
-    def _warn_without_groups(self) -> None:
-        warn_user(
-            f"{type(self).__name__} was fitted without sensitive_features, so no fairness "
-            "constraint is active. Pass fit(..., sensitive_features=...) or set "
-            "sensitive_columns.",
-            MissingGroupsWarning,
         )
 
     def _refuse_lazy(self, *given: Any) -> None:
@@ -358,16 +350,10 @@ class SensitiveFeaturesMixin(SavedMixin):
         self._refuse_lazy(X)
         if self._model_positions is None:
             return validate_data(self, X, reset=False, **check_params)
-        if self._lacks_groups(X):
-            return self._check_kept_columns(X, None, False, check_params)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        rest = keep_columns(X, self._model_positions)
-        return self._check_kept_columns(rest, None, False, check_params)
-
-    def _lacks_groups(self, X: MatrixLike) -> bool:
-        """Whether X is a table of the columns that the model uses, without the sensitive ones."""
-        is_table = list(getattr(X, "columns", [])) == list(self.model_features_)
-        return is_table and bool(_dropped_columns(self))
+        if not _lacks_groups(self, X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            X = keep_columns(X, self._model_positions)
+        return self._check_kept_columns(X, None, False, check_params)
 
     def _read_part(
         self,
@@ -416,9 +402,8 @@ class SensitiveFeaturesMixin(SavedMixin):
         if sensitive_features is None:
             if self.sensitive_columns is None:
                 return None
-            if self._lacks_groups(X):
-                names = listed(_dropped_columns(self))
-                raise ValueError(f"X has no column {names}, which holds the groups.")
+            if _lacks_groups(self, X):
+                raise ValueError(f"X has no column {listed(_dropped_columns(self))}.")
             sensitive_features = take_columns(X, self.sensitive_columns)
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
@@ -431,6 +416,20 @@ def _dropped_columns(estimator: Any) -> list[Any]:
     """Return the names of the columns that the last fit has kept out of the model."""
     kept = set(getattr(estimator, "model_features_", ()))
     return [name for name in getattr(estimator, "feature_names_in_", ()) if name not in kept]
+
+
+def _warn_without_groups(estimator: Any) -> None:
+    warn_user(
+        f"{type(estimator).__name__} was fitted without sensitive_features, so no fairness "
+        "constraint is active. Pass fit(..., sensitive_features=...) or set sensitive_columns.",
+        MissingGroupsWarning,
+    )
+
+
+def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
+    """Whether X is a table of the columns that the model uses, without the sensitive ones."""
+    is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
+    return is_table and bool(_dropped_columns(estimator))
 
 
 def _check_given(argument: str, given: Any, columns: Any) -> None:
