@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.enforcement.range_maxima import RangeMaxima
 
 # Shares are sums of many floating-point numbers.
 ROUNDING = 1e-12
@@ -174,32 +175,11 @@ def _best_double(
             ranges.append((first, last))
         first = np.maximum.outer(ranges[0][0], ranges[1][0])
         last = np.minimum.outer(ranges[0][1], ranges[1][1])
-        best, where = _range_maxima(gains[g][kept[g]], first, last)
+        where, best = RangeMaxima(gains[g][kept[g]])(first, last)
         total += best
         chosen.append(kept[g][where])
     best_window = np.unravel_index(np.argmax(total), total.shape)
     return np.array([where[best_window] for where in chosen])
-
-
-def _range_maxima(
-    values: FloatArray, first: IntArray, last: IntArray
-) -> tuple[FloatArray, IntArray]:
-    """Return the largest of values[first:last] and its place; -inf for empty ranges."""
-    tables = [np.arange(values.size)]
-    while 2 ** len(tables) <= values.size:
-        half = 2 ** (len(tables) - 1)
-        one, other = tables[-1][:-half], tables[-1][half:]
-        tables.append(np.where(values[one] >= values[other], one, other))
-    length = np.maximum(last - first, 1)
-    power = np.frexp(length.astype(np.float64))[1] - 1
-    is_empty = last <= first
-    one, other = np.zeros_like(first), np.zeros_like(first)
-    for k, table in enumerate(tables):
-        here = (power == k) & ~is_empty
-        one[here] = table[first[here]]
-        other[here] = table[last[here] - 2**k]
-    place = np.where(values[one] >= values[other], one, other)
-    return np.where(is_empty, -np.inf, values[place]), place
 
 
 def _between(blocks: Blocks, count: int) -> float:

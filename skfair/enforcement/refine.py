@@ -7,7 +7,7 @@ scaled afterwards so that the loss is least, which changes no decision; so are t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -113,10 +113,7 @@ def scaled_scores(judge: Judge, found: StrictResult) -> StrictResult:
         return parts(scale)[1]
 
     low, high = np.array(SIZES) / size
-    if slope(low) >= 0 or slope(high) <= 0:
-        scale = float(low if slope(low) >= 0 else high)
-    else:
-        scale = float(brentq(slope, low, high, rtol=1e-9))
+    scale = _flattest(slope, low, high, rtol=1e-9)
     return found._replace(scale=scale) if parts(scale)[0] < LESS * parts(1.0)[0] else found
 
 
@@ -127,9 +124,16 @@ def _scale(free: RuledProblem, theta: FloatArray) -> float:
     def slope(scale: float) -> float:  # rises: the loss is convex
         return float(theta @ free.evaluate(scale * theta).gradient())
 
-    if slope(low) >= 0 or slope(high) <= 0:
-        return float(low if slope(low) >= 0 else high)
-    return float(brentq(slope, low, high, xtol=1e-12 * low, rtol=1e-13))
+    return _flattest(slope, low, high, xtol=1e-12 * low, rtol=1e-13)
+
+
+def _flattest(
+    slope: Callable[[float], float], low: float, high: float, rtol: float, xtol: float = 2e-12
+) -> float:
+    """Return where a rising slope is 0, or the end that is nearest to that."""
+    if slope(low) >= 0:
+        return float(low)
+    return float(high if slope(high) <= 0 else brentq(slope, low, high, xtol=xtol, rtol=rtol))
 
 
 def shifted(problem: RuledProblem, found: StrictResult) -> FloatArray:

@@ -259,9 +259,7 @@ def _steps(piece: Piece) -> Iterator[FloatArray]:
         yield rule.row_weights * (rule.moment.strict(-refused) - rule.moment.strict(refused))
 
 
-def _open_rows(
-    piece: Piece, values: FloatArray, edges: FloatArray, is_open: NDArray[np.bool_]
-) -> IntArray:
+def _open_rows(values: FloatArray, edges: FloatArray, is_open: NDArray[np.bool_]) -> IntArray:
     """Return the rows whose scores lie in open bins; most lie outside of them all."""
     bins = np.flatnonzero(is_open)
     if not bins.size:
@@ -300,7 +298,7 @@ def _fill(
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
         if split is not None:
-            rows = _open_rows(piece, values, split.edges, split.is_open)
+            rows = _open_rows(values, split.edges, split.is_open)
             values, piece = values[rows], piece.only(rows)
         if not values.size:
             continue
@@ -357,7 +355,7 @@ def _fetch(
     ]
     for piece in pieces_of(block, task):
         values = piece.scores(scores)
-        rows = _open_rows(piece, values, edges, is_open)
+        rows = _open_rows(values, edges, is_open)
         if not rows.size:
             continue
         some = piece.only(rows)

@@ -83,6 +83,22 @@ class RateTable:
             bounds=self.bounds,
         )
 
+    def steps_of_rows(self, n: int) -> tuple[IntArray, FloatArray, list[FloatArray]]:
+        """Return what each of ``n`` rows changes if it is selected, and what is there before.
+
+        That is, by rule, the cell of each row, the change of its mean, and the cell means with
+        nobody selected.
+        """
+        cells = np.zeros((len(self.rules), n), np.int64)
+        steps = np.zeros((len(self.rules), n))
+        start_means = []
+        for k, rule in enumerate(self.rules):
+            refused, chosen = (rule.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
+            cells[k] = rule.cells
+            steps[k] = rule.row_weights * (chosen - refused)
+            start_means.append(rule.means(refused))
+        return cells, steps, start_means
+
     def scan(self, rows: SortedRows, start_means: Sequence[FloatArray], accuracy: float) -> Cut:
         """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
         from skfair._kernels.thresholds import scan_thresholds
@@ -142,15 +158,7 @@ class ThresholdScan:
         self._table = RateTable(rules)
         self._gains = weights * targets
         self._accuracy_without = float(weights @ (targets < 0))
-        n, rules = targets.size, self._table.rules
-        self._cells = np.zeros((len(rules), n), np.int64)
-        self._steps = np.zeros((len(rules), n))
-        self._start_means = []
-        for k, rule in enumerate(rules):
-            self._cells[k] = rule.cells
-            refused, chosen = (rule.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
-            self._steps[k] = rule.row_weights * (chosen - refused)
-            self._start_means.append(rule.means(refused))
+        self._cells, self._steps, self._start_means = self._table.steps_of_rows(targets.size)
 
     def __call__(self, scores: FloatArray, min_gap: float) -> Threshold:
         """Return the most accurate shift that keeps the rules, else the one that misses least.

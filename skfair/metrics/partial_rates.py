@@ -108,10 +108,9 @@ def partial_equal_opportunity_gap(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    intervals = rows.groups.intervals(interval)
-    rates = _class_rates(rows, positive, intervals, threshold, rank_within)[:, 1]
-    rows.groups.check_class(rates, rows.groups.compared, True, zero_division)
-    return aggregate(_rate_gaps(rows, rates), agg)
+    rates = _class_rates(rows, positive, interval, threshold, rank_within)
+    rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
+    return aggregate(_rate_gaps(rows, rates[:, 1]), agg)
 
 
 @accepts_dask("y_true", binned="y_score")
@@ -151,8 +150,7 @@ def partial_equalized_odds_gap(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
     positive = check_positive(y_true, "y_true", pos_label, rows.scores.size)
-    intervals = rows.groups.intervals(interval)
-    rates = _class_rates(rows, positive, intervals, threshold, rank_within)
+    rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
     return aggregate(_rate_gaps(rows, rates).max(axis=1), agg)
@@ -161,11 +159,12 @@ def partial_equalized_odds_gap(
 def _class_rates(
     rows: ScoredRows,
     positive: IntArray,
-    intervals: Intervals,
+    interval: IntervalLike,
     threshold: float,
     rank_within: RankWithin,
 ) -> FloatArray:
     """Rates above the threshold inside the interval by group and class, shape (n_groups, 2)."""
+    intervals = rows.groups.intervals(interval)
     check_number(threshold, "threshold")
     cells, weights = rows.groups.cells, rows.weights
     if rank_within == "class":

@@ -151,15 +151,7 @@ class Judge:
         self.values = worth[classes]  # what each decision counts for, (n_samples, n_classes)
         self.bounds = [rule.bound for rule in self.rules]
         self._table = RateTable(self.bounds)
-        n, n_rules = classes.size, len(self.rules)
-        self.cells = np.zeros((n_rules, n), np.int64)
-        self.steps = np.zeros((n_rules, n))
-        self.starts = []
-        for k, bound in enumerate(self.bounds):
-            refused, chosen = (bound.moment.strict(np.full(n, s)) for s in (-1.0, 1.0))
-            self.cells[k] = bound.cells
-            self.steps[k] = bound.row_weights * (chosen - refused)
-            self.starts.append(bound.means(refused))
+        self.cells, self.steps, self.starts = self._table.steps_of_rows(classes.size)
 
     @property
     def n_classes(self) -> int:

@@ -18,6 +18,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
+from skfair.enforcement.range_maxima import RangeMaxima
 from skfair.enforcement.thresholds import Cut, threshold_at
 
 # A window is this much shorter than its limit: rates are sums with rounding.
@@ -59,18 +60,15 @@ class GroupCurves:
         Scores of the rows of the group, from the highest down.
     n_above : ndarray of shape (n_cuts,)
         Rows above each possible threshold.
-    best : list of ndarray
-        Sparse table: the best cut of 1, 2, 4... from each one on.
-    worth : ndarray of shape (n_cuts,)
-        What the group gains.
+    worth : RangeMaxima of n_cuts values
+        What the group gains, and the best cut of a range.
     curves : tuple of Curve
         Its rates.
     """
 
     scores: FloatArray
     n_above: IntArray
-    best: list[IntArray]
-    worth: FloatArray
+    worth: RangeMaxima
     curves: tuple[Curve, ...]
 
     def extent(self) -> tuple[int, int]:
@@ -94,7 +92,7 @@ class GroupCurves:
         """
         first, last = self.extent()
         n = next(iter(starts.values())).size
-        low, high = np.full(n, first), np.full(n, last)
+        low, high = np.full(n, first), np.full(n, last + 1)
         for curve in self.curves:
             if curve.block >= 0:
                 start = starts[curve.block]
@@ -102,18 +100,8 @@ class GroupCurves:
                 slack = 1e-13 if curve.limit < _ROUNDING else 0.0
                 low = np.maximum(low, np.searchsorted(curve.rising, start - slack))
                 inside = np.searchsorted(curve.rising, end + slack, side="right")
-                high = np.minimum(high, inside - 1)
-        is_empty = low > high
-        length = np.where(is_empty, 1, high - low + 1)
-        low = np.minimum(low, self.n_above.size - 1)
-        level = np.floor(np.log2(length)).astype(np.int64)
-        cut = np.zeros(n, np.int64)
-        for one in np.unique(level):
-            at = np.flatnonzero(level == one)
-            left = self.best[one][low[at]]
-            right = self.best[one][low[at] + length[at] - 2**one]
-            cut[at] = np.where(self.worth[left] >= self.worth[right], left, right)
-        return cut, np.where(is_empty, -np.inf, self.worth[cut])
+                high = np.minimum(high, inside)
+        return self.worth(low, high)
 
 
 def window_prices(
@@ -183,18 +171,7 @@ def _curves_of(
             curves.append(Curve(block, rising, bound.max_disparity, is_falling))
         n_blocks += int(bound.blocks.max()) + 1 if is_window else 0
     worth = np.concatenate([[0.0], np.cumsum(gains)])[n_above]
-    return GroupCurves(ordered, n_above, _sparse_table(worth), worth, tuple(curves))
-
-
-def _sparse_table(values: FloatArray) -> list[IntArray]:
-    """Return, for each power of two, the place of the largest of so many values from each on."""
-    tables = [np.arange(values.size)]
-    width = 1
-    while 2 * width <= values.size:
-        left, right = tables[-1][:-width], tables[-1][width:]
-        tables.append(np.where(values[left] >= values[right], left, right))
-        width *= 2
-    return tables
+    return GroupCurves(ordered, n_above, RangeMaxima(worth), tuple(curves))
 
 
 def _best_cuts(curves: Sequence[GroupCurves]) -> list[int] | None:

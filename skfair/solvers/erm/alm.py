@@ -134,7 +134,7 @@ class ALM(GradientSolver[ALMState]):
             gradient = self._projected(problem, state, at)
         else:
             other = problem.evaluate(state.theta, problem.draw(rng, 0, n_per_cell))
-            gradient = self._slacked(problem, state, at, other)
+            gradient = self._slacked(state, at, other)
         self._descend(state, self._smoothed(state, gradient))
         if state.n_slacks:
             slack = state.point[-state.n_slacks :]
@@ -150,9 +150,7 @@ class ALM(GradientSolver[ALMState]):
         state.values = at.constraints
         return gradient
 
-    def _slacked(
-        self, problem: StochasticProblem, state: ALMState, at: Evaluation, other: Evaluation
-    ) -> FloatArray:
+    def _slacked(self, state: ALMState, at: Evaluation, other: Evaluation) -> FloatArray:
         """Renew the multipliers (lines 5-8) and return the gradient by parameters and slacks."""
         lam, slack = state.multipliers, state.point[state.theta.size :]
         lam += self.eta * (at.constraints - slack)
