@@ -338,8 +338,8 @@ class SensitiveFeaturesMixin(SavedMixin):
         """Raise for Dask collections: reading them here would gather all their rows."""
         if is_lazy(*given):
             raise TypeError(
-                f"{type(self).__name__} does not read Dask collections here. Pass the parts one "
-                "by one, or all rows with .compute() if they fit into memory."
+                f"{type(self).__name__} does not read Dask collections here. Pass rows in memory: "
+                "all of them with .compute() if they fit, or a sample to fit and parts to predict."
             )
 
     def _read_features(self, X: MatrixLike, **check_params: Any) -> Any:
