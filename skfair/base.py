@@ -33,7 +33,7 @@ from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
 from skfair.groups.attributes import check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.foreign_tables import refuse_lazy_frame
+from skfair.groups.foreign_tables import refuse_arrow_table, refuse_lazy_frame
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import (
     column_positions,
@@ -350,6 +350,7 @@ class SensitiveFeaturesMixin(SavedMixin):
         self._refuse_lazy(X)
         if self._model_positions is None:
             return validate_data(self, X, reset=False, **check_params)
+        refuse_arrow_table(X, "X")
         if not _lacks_groups(self, X):
             validate_data(self, X, reset=False, skip_check_array=True)
             X = keep_columns(X, self._model_positions)
