@@ -33,7 +33,7 @@ from skfair.model_selection.limits import (
 )
 from skfair.model_selection.search import best_within
 from skfair.utils.response import GroupsInHand
-from skfair.utils.text import listed
+from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
 
 
@@ -93,6 +93,21 @@ class FairnessPath:
     test_scores: FloatArray | None = None
     score_name: str = "score"
     limits: Limits | None = None
+
+    def __repr__(self) -> str:
+        import pandas as pd
+
+        columns = {
+            "max_disparity": self.max_disparities,
+            "train_disparity": self.train_disparities,
+            f"train_{self.score_name}": self.train_scores,
+            "test_disparity": self.test_disparities,
+            f"test_{self.score_name}": self.test_scores,
+        }
+        found = pd.DataFrame({name: one for name, one in columns.items() if one is not None})
+        return f"FairnessPath of {plural(len(found), 'model')}\n" + found.to_string(
+            index=False, float_format="{:.3f}".format
+        )
 
     @property
     def nondominated(self) -> NDArray[np.bool_]:

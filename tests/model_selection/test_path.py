@@ -458,3 +458,17 @@ def test_predictions_may_all_be_the_negative_class(classes):
         )
     assert set(path.estimators[0].predict(X)) == {classes[0]}
     assert path.test_disparities.tolist() == [0.0]
+
+
+def test_a_printed_path_is_a_table():
+    numbers = np.array([0.5, 0.25])
+    path = FairnessPath(numbers, ["loose", "strict"], numbers / 2, 1 - numbers, score_name="r2")
+    said = repr(path).split()
+    assert said[:4] == ["FairnessPath", "of", "2", "models"]
+    assert said[4:7] == ["max_disparity", "train_disparity", "train_r2"]
+    found = np.array(said[7:], dtype=float).reshape(2, 3)
+    np.testing.assert_allclose(
+        found, np.column_stack([numbers, numbers / 2, 1 - numbers]), atol=5e-4
+    )
+    tested = FairnessPath(numbers, ["a", "b"], numbers, numbers, numbers, numbers)
+    assert "test_disparity" in repr(tested)
