@@ -108,12 +108,13 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
     found: list[tuple[Candidate, float]] = []
     for weight in _TIE_WEIGHTS if tied < _MOST_TIED else (*_TIE_WEIGHTS[1:], 0.0):
         parted = search.parted(weight) if weight else search
-        one = parted.run()
-        if _loses_much(parted, one):
-            one = mended(parted, parted.soft(), one)
+        one = plain = parted.run()
+        if _loses_much(parted, plain):
+            one = mended(parted, parted.soft(), plain)
         if not found or one.verdict.is_better_than(found[0][0].verdict):
             found = [(one, weight)]
-        if found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
+        is_enough = one is plain or not _loses_much(parted, one)
+        if is_enough and found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
             break
     return found[0]
 
