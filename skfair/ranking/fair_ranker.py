@@ -39,6 +39,7 @@ from skfair.ranking.inputs import check_temperatures, or_one, split_query
 from skfair.ranking.strict import Found, solve_by_query
 from skfair.ranking.task import RankingTask, make_task
 from skfair.solvers.base import SOLVERS, Solver, check_needs
+from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.utils.docs import documented
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
@@ -47,6 +48,9 @@ from skfair.utils.warn import warn_user
 
 # Steps of each round of the default solver; what is left is for the next round.
 AUTO_STEPS = 100
+# The largest loss of a query that the default solver accepts for a unit of its disparity. Without
+# an end the few queries that cannot keep the limit would spoil the order of all others.
+AUTO_PRICE = 6.0
 _FROM_ONE = Interval(Integral, 1, None, closed="left")
 
 
@@ -79,8 +83,9 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     hidden_layer_sizes : int or sequence of int, default=()
         Sizes of hidden layers of rectified linear units; none for linear scores.
     solver : str or solver object, default="auto"
-        "auto" is "al_lbfgs". "multiplier_model", "plada", "plada_stochastic", "alm" and the
-        other solvers of :mod:`skfair.solvers` can be named.
+        "auto" is "al_lbfgs" which, unless ``query_share`` is 1, gives up queries that would cost
+        the others too much; "al_lbfgs" itself pays any price. "multiplier_model", "plada",
+        "plada_stochastic", "alm" and the other solvers of :mod:`skfair.solvers` can be named.
     enforce : {"strict", "surrogate"}, default="strict"
         Whether bounds are tightened until the limit holds for the errors themselves, or the smooth
         problem is solved once.
@@ -363,11 +368,12 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     def _solve(self, task: RankingTask, rng: np.random.RandomState, callback: Callback) -> Found:
         """Run the solver, within the outer loop if the promise is strict."""
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        name = "al_lbfgs" if is_auto else self.solver
-        solver = SOLVERS[name]() if isinstance(name, str) else name
+        is_strict = self.enforce == "strict"
+        price = AUTO_PRICE / task.n_queries if is_strict and self.query_share < 1 else np.inf
+        solver = ALLBFGS(max_multiplier=price) if is_auto else self.solver
+        solver = SOLVERS[solver]() if isinstance(solver, str) else solver
         check_needs(solver, task.problem)
         max_iter = AUTO_STEPS if is_auto and self.max_iter is None else self.max_iter
-        is_strict = self.enforce == "strict"
         return solve_by_query(
             task.problem,
             partial(

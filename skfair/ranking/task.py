@@ -27,6 +27,7 @@ class RankingTask(NamedTuple):
     compared: list[ComparedRates]  # what each constraint compares
     limits: FloatArray  # (n_constraints,): the limit of each
     rows: RankedRows  # grades, queries and groups of the documents
+    n_queries: int  # those with pairs, which count alike in the loss
 
     @property
     def query_of_row(self) -> IntArray:
@@ -99,4 +100,5 @@ def make_task(
     )
     if compared:
         problem = problem.bounded(-limits, limits)
-    return RankingTask(problem, scores, compared, limits, rows)
+    n_queries = len({kind.query for kind in pairs.kinds})
+    return RankingTask(problem, scores, compared, limits, rows, n_queries)

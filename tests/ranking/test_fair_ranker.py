@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import ndcg_score
@@ -103,6 +105,40 @@ def test_all_queries_can_be_asked_for(training):
     model = FairRanker(0.25, query_share=1.0, random_state=0)
     model.fit(X, y, query_id, sensitive_features=groups)
     assert gaps_of(model, training).max() <= 0.25 + 1e-9
+
+
+def penalised(X, y, query_id, groups, limit):
+    """Weights of the least loss on all pairs plus what queries miss the limit by, squared."""
+    i, j = np.nonzero((y[:, None] > y) & (query_id[:, None] == query_id))
+    per_query = np.bincount(query_id[i])
+    opposite = [(groups[i] == g) & (groups[j] != g) for g in ("low", "high")]
+    counts = [np.bincount(query_id[i], kind)[query_id[i]] for kind in opposite]
+    signs = (opposite[0] / np.maximum(counts[0], 1) - opposite[1] / np.maximum(counts[1], 1)) * (
+        (counts[0] > 0) & (counts[1] > 0)
+    )
+
+    def value(w):
+        z = (X[i] - X[j]) @ w
+        gaps = np.bincount(query_id[i], signs * expit(-2 * z))
+        loss = np.bincount(query_id[i], np.logaddexp(0, -z)) / per_query
+        return loss.mean() + 10 * np.mean(np.maximum(0, np.abs(gaps) - 0.8 * limit) ** 2)
+
+    return minimize(value, np.zeros(X.shape[1]), method="L-BFGS-B").x
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_queries_that_cannot_keep_the_limit_do_not_spoil_the_others(seed):
+    X, y, query_id, groups = make_ranking_queries(
+        60, 30, 6, n_informative=5, bias=2, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=groups)
+    rival = X @ penalised(X, y, query_id, groups, 0.2)
+    gaps = [gap for gap in naive.pair_error_gaps(y, rival, query_id, groups) if gap is not None]
+    assert model.status_ == "infeasible"
+    assert model.share_within_ >= np.mean(np.array(gaps) <= 0.2)
+    assert model.score(X, y, query_id) >= 0.93 * ndcg(y, rival, query_id=query_id)
 
 
 def test_a_limit_that_is_not_reached_is_reported(training):

@@ -38,6 +38,9 @@ class ALLBFGS(IterativeSolver[Problem]):
         Largest penalty weight.
     memory : int, default=50
         Pairs of steps and gradient changes that L-BFGS keeps.
+    max_multiplier : float, default=inf
+        Largest multiplier. Where a constraint would need a larger one, or cannot be kept, its
+        violation is charged at that rate instead.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class ALLBFGS(IterativeSolver[Problem]):
     rho_growth: Positive = 4.0
     rho_max: PositiveOrInf = 1e4
     memory: Count = 50
+    max_multiplier: PositiveOrInf = np.inf
 
     is_precise: ClassVar[bool] = True
     default_tol: ClassVar[float] = 1e-6
@@ -70,7 +74,7 @@ class ALLBFGS(IterativeSolver[Problem]):
         lbfgs: LBFGS[tuple[Evaluation, Augmented]] = LBFGS(self.memory)
 
         def point(at: Evaluation) -> Point[tuple[Evaluation, Augmented]]:
-            al = augmented(problem, at, lam, rho)
+            al = augmented(problem, at, lam, rho, self.max_multiplier)
             return Point(at.theta, al.value, at.gradient(al.nu), (at, al))
 
         at = problem.evaluate(start)

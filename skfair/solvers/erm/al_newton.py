@@ -60,13 +60,20 @@ class Augmented(NamedTuple):
     nu: FloatArray  # multipliers that its gradient sees
 
 
-def augmented(problem: Problem, at: Evaluation, lam: FloatArray, rho: float) -> Augmented:
-    """Evaluate the augmented Lagrangian from an evaluation of the problem."""
+def augmented(
+    problem: Problem, at: Evaluation, lam: FloatArray, rho: float, largest: float = np.inf
+) -> Augmented:
+    """Evaluate the augmented Lagrangian from an evaluation of the problem.
+
+    Multipliers stay within ``largest``: a violation then costs that much per unit, and no more.
+    """
     if not problem.n_constraints:
         return Augmented(at.objective, lam)
     shifted = at.constraints + lam / rho
-    nu = rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
-    return Augmented(at.objective + float(nu @ nu - lam @ lam) / (2 * rho), nu)
+    beyond = shifted - np.clip(shifted, problem.lower, problem.upper)
+    nu = np.clip(rho * beyond, -largest, largest)
+    extra = float(nu @ (beyond - nu / (2 * rho))) - float(lam @ lam) / (2 * rho)
+    return Augmented(at.objective + extra, nu)
 
 
 def gap_of(al: Augmented, lam: FloatArray, rho: float) -> float:

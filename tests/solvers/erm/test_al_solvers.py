@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from sklearn.linear_model import LogisticRegression
 
 from skfair.problems.erm.in_memory import ConstrainedERM, LinearConstrainedERM
@@ -497,3 +497,32 @@ def watched(solve_, seen):
         return solve_(self, problem, *arguments, **options)
 
     return watching
+
+
+@pytest.mark.parametrize("largest", [0.02, 0.2, 5.0])
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[11]], ids=["pairs", "odds", "bounded"])
+def test_a_largest_multiplier_charges_what_is_missed_at_that_rate(case, largest):
+    """scipy solves it with a slack for each constraint, whose price the multiplier is."""
+    _, problem = build_case((*case[:4], 0.2 * case[4]))  # no model keeps all of these bounds
+    result, at = solve(lambda: ALLBFGS(max_multiplier=largest), problem)
+    n, m = problem.n_parameters, problem.n_constraints
+
+    def room(x):
+        values = problem.evaluate(x[:n]).constraints
+        both = [problem.upper + x[n:] - values, values - problem.lower + x[n:]]
+        return np.concatenate([side[np.isfinite(side)] for side in both])
+
+    expected = minimize(
+        lambda x: problem.evaluate(x[:n]).objective + largest * x[n:].sum(),
+        np.append(start(problem), np.ones(m)),
+        method="SLSQP",
+        bounds=[(None, None)] * n + [(0, None)] * m,
+        constraints={"type": "ineq", "fun": room},
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    missed = np.maximum(
+        0, np.maximum(at.constraints - problem.upper, problem.lower - at.constraints)
+    )
+    assert np.abs(result.multipliers).max() <= largest
+    assert at.objective + largest * missed.sum() == pytest.approx(expected.fun, abs=1e-6)
+    assert result.status == "converged"
