@@ -1,7 +1,10 @@
 """The same as :mod:`skfair.metrics.evidence` for metrics of scores.
 
 Distributions differ by the limit or more if they do so at some threshold, so each threshold is
-tested, and the largest p-value counts. It costs nothing to have many of them. An area under a curve
+tested, and the largest p-value counts. It costs nothing to have many of them. Within an interval
+shares differ by the limit only if three things hold: rates differ by the limit times its length,
+the higher one reaches into it so far, and the lower one does not cover too much of it. Rejecting
+any of the three is enough, at levels that add up to the whole. An area under a curve
 is tested like a rate, of as many rows as have the variance of DeLong, DeLong and Clarke-Pearson
 (1988): near 1 and with few rows that variance is often far too small, and an area is not normal.
 Means have the test of Welch (1947), whose degrees of freedom allow for groups of few rows, and that
@@ -27,7 +30,10 @@ from skfair.utils.validation import check_positive
 
 # Thresholds at which a distribution is tested by the slower test: the worst by the faster one.
 _N_THRESHOLDS = 200
-# Within intervals: where they may differ most, if rates are so many standard errors off.
+# Of the level, what each end of an interval gets that is not an end of all ranks.
+_OF_END = 0.1
+# Within intervals that differ by group: where shares may differ most, if rates are so many
+# standard errors off.
 _ERRORS, _N_OF_ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0), 40
 _U, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
@@ -251,21 +257,42 @@ class _Curves(NamedTuple):
         """Return the largest p-value of a threshold, either group being the higher one."""
         if limit >= 1:
             return 0.0
-        is_whole = all(
-            len(self.intervals.bounds[c]) == 1 and self.intervals.lengths[c] == 1
-            for c in self.cells
-        )
-        largest = 0.0
-        for one, other in ((0, 1), (1, 0)):
-            k1, k0 = self.above[one], self.above[other]
-            n1, n0 = self.sizes[one], self.sizes[other]
-            if is_whole:
-                kept = _likeliest(k1, n1, k0, n0, limit)
-                slow = melded(k1[kept], n1, k0[kept], n0, limit, False)
-            else:
-                slow = self._melded(one, other, limit, self._worst(one, other))
-            largest = max(largest, float(slow.max()))
-        return largest
+        first, second = (self.intervals.bounds[cell] for cell in self.cells)
+        is_same = np.array_equal(first, second)
+        of_side = self._of_rates if is_same else self._of_shares
+        return max(of_side(one, other, limit) for one, other in ((0, 1), (1, 0)))
+
+    def _of_rates(self, one: int, other: int, limit: float) -> float:
+        """Return the largest p-value of a threshold, of the same interval for both groups."""
+        (k1, n1), (k0, n0) = ((self.above[side], self.sizes[side]) for side in (one, other))
+        bounds, cell = self.intervals.bounds[self.cells[0]], self.cells[0]
+        gap, ends = limit * float(self.intervals.lengths[cell]), []
+        if bounds[0, 0] > 0:  # from rank 0 on, rates that are so far apart reach that far anyway
+            ends.append((k1, n1, float(self.intervals.lowest_rank(limit, cell))))
+        if bounds[-1, 1] < 1:
+            ends.append((n0 - k0, n0, 1 - float(self.intervals.highest_rank(1 - limit, cell))))
+        if not ends:
+            kept = _likeliest(k1, n1, k0, n0, gap)
+            return float(melded(k1[kept], n1, k0[kept], n0, gap, False).max())
+        level = 1 - _OF_END * len(ends)
+        rough = stats.norm.logcdf(_statistic(k1, n1, k0, n0, gap)) - np.log(level)
+        for k, n, rank in ends:
+            z = (k - n * rank) / np.sqrt(n * max(rank * (1 - rank), 1e-12))
+            rough = np.minimum(rough, stats.norm.logcdf(z) - np.log(_OF_END))
+        kept = np.argsort(-rough, kind="stable")[:_N_THRESHOLDS]
+        found = melded(k1[kept], n1, k0[kept], n0, gap, False) / level
+        for k, n, rank in ends:
+            found = np.minimum(found, largest_rate(k[kept], n, rank) / _OF_END)
+        return min(1.0, float(found.max()))
+
+    def _of_shares(self, one: int, other: int, limit: float) -> float:
+        """Return the largest p-value of a threshold, of intervals that differ.
+
+        What is melded is at least the product of the p-values of both true rates, and that of two
+        uniform numbers is at most p with probability p (1 - log p).
+        """
+        p = float(self._melded(one, other, limit, self._worst(one, other)).max())
+        return p * (1 - np.log(p)) if p > 0 else 0.0
 
     def _worst(self, one: int, other: int) -> IntArray:
         """Return the thresholds where shares may differ most, if rates are some errors off."""
