@@ -30,8 +30,10 @@ from skfair.estimators.certified_split import (
 from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive_columns import take_columns
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
+from skfair.metrics.evidence_of_scores import SCORE_METRICS
 from skfair.utils.validation import check_weights
 
 # Levels that are tried for a p-value.
@@ -220,9 +222,10 @@ def certified_means(
 class IntervalJudge:
     """Judges scores by a rule within an interval of ranks.
 
-    Statistical parity has a test at each threshold; the bound on other rules is that of Dvoretzky,
-    Kiefer and Wolfowitz, and its p-value the smallest level at which it is within the limit. After
-    a shift the ranks within a group (and class) have moved by that share at most.
+    Statistical parity has a test at each threshold, rules on decisions have one (in each class that
+    counts); the bound on other rules is that of Dvoretzky, Kiefer and Wolfowitz, and its p-value
+    the smallest level at which it is within the limit. After a shift the ranks within a group (and
+    class) have moved by that share at most.
     """
 
     def __init__(
@@ -234,16 +237,16 @@ class IntervalJudge:
         self.limit, self.confidence = float(estimator.max_disparity), float(estimator.confidence)
         self.shift = float(estimator.shift)
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)
-        self.groups, columns = halves.part(sensitive_features), estimator.sensitive_columns
-        self.names = self.groups if columns is None else take_columns(self.X, columns)
+        self.groups = halves.part(sensitive_features)
         self.weights = halves.part(halves.given.get("sample_weight"))
         is_plain = self.weights is None and estimator.scale == "conditional"
-        self.has_test = is_plain and estimator.constraint == "statistical_parity"
-        self.options = {
-            "sensitive_features": self.names,
-            "interval": estimator.interval,
-            "intersectional": estimator.intersectional,
-        }
+        rule = PARTIAL_RULES[estimator.constraint]
+        self.classes = rule.classes
+        self.metric = (
+            "partial_demographic_parity_gap" if rule.limits_decisions else str(rule.metric)
+        )
+        self.has_test = is_plain and self.metric in SCORE_METRICS
+        self.interval = estimator.interval
 
     def __call__(self, model: PartialPrediction) -> Verdict:
         """Return the verdict on a model."""
@@ -261,7 +264,11 @@ class IntervalJudge:
                 f"max_disparity={self.limit:g} cannot be shown. Pass a smaller shift or a larger "
                 "limit."
             )
-        found = self._by_test(scores, cost) if self.has_test else self._by_bound(promise, scores)
+        found = (
+            self._by_test(promise, scores, cost)
+            if self.has_test
+            else self._by_bound(promise, scores)
+        )
         return Verdict(
             *found,
             float(np.average(is_right, weights=weights)),
@@ -277,12 +284,27 @@ class IntervalJudge:
         # At one threshold, and of the same interval, the ranks move apart by the shift at most.
         return float(by_group[-1] if self.has_test and len(ends) == 1 else by_group[-2:].sum())
 
-    def _by_test(self, scores: FloatArray, cost: float) -> tuple[float, float, float]:
-        name, confidence = "partial_statistical_parity_gap", self.confidence
-        given = {**self.options, "confidence": confidence}
-        test = disparity_test(name, None, scores, max_disparity=self.limit - cost, **given)
-        bound = disparity_upper_bound(name, None, scores, **given)
-        return test.p_value, test.statistic, min(1.0, bound + cost)
+    def _by_test(
+        self, promise: Promise, scores: FloatArray, cost: float
+    ) -> tuple[float, float, float]:
+        """Return the largest p-value, disparity and bound of the classes that count."""
+        positive, found = promise.targets > 0, []
+        for rows in [positive == c for c in self.classes] or [np.ones(scores.size, bool)]:
+            codes = np.ascontiguousarray(promise.groups.codes[:, rows])
+            counts = np.bincount(codes.ravel(), minlength=promise.groups.n_groups)
+            if counts.min() < 2:  # so few show nothing
+                return 1.0, promise.measure(scores), 1.0
+            given: dict[str, Any] = {
+                "sensitive_features": GroupEncoding(codes, promise.groups.levels, counts),
+                "interval": self.interval,
+                "confidence": self.confidence,
+            }
+            asked = (self.metric, None, scores[rows])
+            test = disparity_test(*asked, max_disparity=self.limit - cost, **given)
+            bound = min(1.0, disparity_upper_bound(*asked, **given) + cost)
+            found.append((test.p_value, test.statistic, bound))
+        p_value, disparity, bound = np.max(found, axis=0).tolist()
+        return p_value, disparity, bound
 
     def _by_bound(self, promise: Promise, scores: FloatArray) -> tuple[float, float, float]:
         def bound(level: float) -> float:

@@ -82,7 +82,8 @@ _documented = documenter(
         "metric": """metric : str, metric or Constraint
     What is compared: the name of a rule such as "demographic_parity", a metric of differences,
     ratios or largest rates of labels, a rule of :mod:`skfair.constraints`, or one of
-    ``statistical_parity_gap``, ``partial_statistical_parity_gap``, ``group_auc_gap``,
+    ``statistical_parity_gap``, ``partial_statistical_parity_gap``,
+    ``partial_demographic_parity_gap`` (at the threshold 0), ``group_auc_gap``,
     ``inter_group_pairwise_gap``, ``intra_group_pairwise_gap`` and ``mean_score_difference``.""",
         "y_true": """y_true : array-like of shape (n_samples,) or None
     True labels; None for metrics that do not use them.""",
@@ -104,7 +105,7 @@ _documented = documenter(
     Share of the people who count in each rate that may be replaced by any other people: the answer
     then holds for every such population. It costs about as much of the limit. Differences only.""",
         "interval": """interval : (float, float), default=None
-    Ranks that count in ``partial_statistical_parity_gap``.""",
+    Ranks that count in partial metrics.""",
     }
 )
 
@@ -277,7 +278,7 @@ def _evidence(
     if method not in ("auto", "melded", "exact", "score"):
         raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
     if asked.spec is None:
-        if asked.name == "partial_statistical_parity_gap" and interval is None:
+        if asked.name.startswith("partial_") and interval is None:
             raise ValueError(f"{asked.name} needs interval=, the ranks that count.")
         return evidence_of_scores(sample, asked.name, interval)
     return evidence_of_labels(sample, asked.name, asked.spec, asked.comparison, method, reference)

@@ -87,7 +87,8 @@ def evidence_of_scores(sample: Sample, name: str, interval: Any) -> Evidence:
     members = _members(rows, positive, name)
     if name in _DISTRIBUTIONS:
         intervals = rows.groups.intervals((0.0, 1.0) if interval is None else interval)
-        found = [_curves(members[i][0], members[j][0], intervals, i, j) for i, j in pairs]
+        at = np.zeros(1) if name in _DECISIONS else None
+        found = [_curves(members[i][0], members[j][0], intervals, (i, j), at) for i, j in pairs]
         measured = np.array([one.largest for one in found])
         return Evidence(
             columns,
@@ -232,7 +233,8 @@ _AREAS: dict[str, Callable[..., tuple[_Area, ...]]] = {
 }
 _SINGLE = {"group_auc_gap"}  # one area, compared with a half
 _OF_CLASSES = {"inter_group_pairwise_gap", "intra_group_pairwise_gap"}
-_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap"}
+_DECISIONS = {"partial_demographic_parity_gap"}  # at the threshold 0 alone
+_DISTRIBUTIONS = {"statistical_parity_gap", "partial_statistical_parity_gap", *_DECISIONS}
 SCORE_METRICS = (*_DISTRIBUTIONS, *_AREAS, "mean_score_difference")
 
 
@@ -353,14 +355,21 @@ class _Curves(NamedTuple):
         return ranks[ranks >= self.intervals.lowest_rank(limit, cell)]
 
 
-def _curves(first: FloatArray, second: FloatArray, intervals: Intervals, i: int, j: int) -> _Curves:
-    """Count the rows of two groups above every threshold."""
-    thresholds = np.unique(np.concatenate([first, second]))
+def _curves(
+    first: FloatArray,
+    second: FloatArray,
+    intervals: Intervals,
+    cells: tuple[int, int],
+    thresholds: FloatArray | None,
+) -> _Curves:
+    """Count the rows of two groups above thresholds; None for every one."""
+    if thresholds is None:
+        thresholds = np.unique(np.concatenate([first, second]))
     one, other = (
         np.asarray(side.size - np.searchsorted(np.sort(side), thresholds, side="right"), np.float64)
         for side in (first, second)
     )
-    return _Curves((one, other), (first.size, second.size), intervals, (i, j))
+    return _Curves((one, other), (first.size, second.size), intervals, cells)
 
 
 def _likeliest(k1: FloatArray, n1: int, k0: FloatArray, n0: int, limit: float) -> IntArray:

@@ -220,7 +220,7 @@ PARITY, BY_GROUP = "statistical_parity", {"a": (0, 0.5), "b": (0, 0.8)}
         (CALIBRATOR, PARITY, (0, 0.5), 0.02 / 0.5),
         (CALIBRATOR, PARITY, BY_GROUP, 0.02 * (2 + 1.25)),
         (CLASSIFIER, "group_auc", (0, 0.5), 2 * 0.02 / 0.5),
-        (CALIBRATOR, "equal_opportunity", (0, 0.8), 2 * 0.02 / 0.8),
+        (CALIBRATOR, "equal_opportunity", (0, 0.8), 0.02 / 0.8),
     ],
 )
 @pytest.mark.filterwarnings("ignore:With 800 people")  # a certificate is not asked for here
@@ -230,6 +230,42 @@ def test_a_shift_costs_the_stated_width_of_scores(make, constraint, interval, wi
         model = partial(make, constraint, interval, shift=shift)
         first.append(fitted(model, n=800).path_["bound"][0])
     assert first[1] - first[0] == pytest.approx(width, abs=1e-6)
+
+
+@pytest.mark.parametrize("make", [CLASSIFIER, CALIBRATOR])
+@pytest.mark.parametrize(
+    ("constraint", "interval"),
+    [
+        ("demographic_parity", (0.2, 0.7)),
+        ("equal_opportunity", (0.2, 0.7)),
+        ("equalized_odds", (0, 1)),
+    ],
+)
+def test_decisions_within_an_interval_keep_a_narrow_limit_for_new_people(
+    make, constraint, interval
+):
+    model = fitted(partial(make, constraint, interval, max_disparity=0.15))
+    X, y, groups = EVERYBODY
+    given = {} if constraint == "demographic_parity" else {"rank_within": "class"}
+    gap = getattr(metrics, f"partial_{constraint}_gap")(
+        y,
+        model.decision_function(X, sensitive_features=groups),
+        sensitive_features=groups,
+        interval=interval,
+        **given,
+    )
+    assert model.status_ == "certified"
+    assert gap <= model.certified_disparity_ <= 0.15
+
+
+@pytest.mark.filterwarnings("ignore")  # of small groups, and of no solution
+def test_one_row_of_a_group_and_class_shows_nothing():
+    X, y, groups = (one[:800].copy() for one in TRAIN)
+    groups[np.r_[np.flatnonzero(y == 1)[:2], np.flatnonzero(y == 0)[:30]]] = "c"
+    model = partial(CALIBRATOR, "equal_opportunity", (0, 1), max_disparity=0.9)
+    model.fit(X, y, sensitive_features=groups)
+    assert model.status_ == "no_solution"
+    assert model.p_value_ == model.certified_disparity_ == 1.0
 
 
 def test_a_shift_of_shares_of_the_whole_group_costs_twice_the_shift_or_more():

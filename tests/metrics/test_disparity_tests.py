@@ -399,6 +399,7 @@ SCORE_METRICS = [
     "intra_group_pairwise_gap",
     "mean_score_difference",
     "partial_statistical_parity_gap",
+    "partial_demographic_parity_gap",
 ]
 
 
@@ -434,7 +435,8 @@ def test_tests_of_scores_keep_their_size_at_the_edge(name):
     }.get(name)
     more = {}
     if limit is None:
-        more, limit = {"interval": (0.2, 0.8)}, _partial_gap(shift, 0.2, 0.8)
+        at = 0.0 if "demographic" in name else np.linspace(-4, 4, 20_001)
+        more, limit = {"interval": (0.2, 0.8)}, _partial_gap(shift, 0.2, 0.8, at)
     for _ in range(n_draws):
         sex, y = np.repeat([0, 1], n // 2), np.tile([0, 1], n // 2)
         scores = rng.normal(size=n)
@@ -448,8 +450,7 @@ def test_tests_of_scores_keep_their_size_at_the_edge(name):
     assert n_wrong / n_draws <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / n_draws)
 
 
-def _partial_gap(shift, low, high):
-    at = np.linspace(-4, 4, 20_001)
+def _partial_gap(shift, low, high, at):
     one, other = stats.norm.sf(at - shift), stats.norm.sf(at)
     share = [(np.clip(rank, low, high) - low) / (high - low) for rank in (one, other)]
     return np.abs(share[0] - share[1]).max()
@@ -772,6 +773,7 @@ def test_a_bound_on_scores_is_the_smallest_limit_in_any_unit(scale, confidence):
         ({"comparison": "nonsense"}, "comparison must be"),
         ({"reference": "overall", "comparison": "ratio"}, "no test here"),
         ({"metric": "partial_statistical_parity_gap"}, "needs interval"),
+        ({"metric": "partial_demographic_parity_gap"}, "needs interval"),
         ({"metric": "equal_opportunity", "y_true": None}, "needs y_true"),
         ({"method": "exact", "sample_weight": np.full(900, 2.0)}, "counts rows, not weights"),
         ({"method": "exact"}, "Use method='melded'"),
