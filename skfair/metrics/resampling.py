@@ -18,13 +18,19 @@ def effective_tables(counts: FloatArray, totals: FloatArray, squares: FloatArray
 
 
 def resampled_tables(counts: FloatArray, n_bootstrap: int, random_state: Seed) -> FloatArray:
-    """Draw tables as if the rows of each group had been resampled: (n_bootstrap, ..., 2, 2)."""
+    """Draw tables as if the rows of each group had been resampled: (n_bootstrap, ..., 2, 2).
+
+    Each true class that a group has counts half a row more of both predictions: what was not seen
+    among few rows may happen, while resamples of the rows alone would never show it.
+    """
     rng = check_random_state(random_state)
     draws = np.zeros((n_bootstrap, *counts.shape))
-    for g, cells in enumerate(counts.reshape(-1, 4)):
-        size = cells.sum()
+    seen = counts + 0.5 * (counts.sum(axis=-1, keepdims=True) > 0)
+    for g, (cells, rows) in enumerate(zip(seen.reshape(-1, 4), counts.reshape(-1, 4), strict=True)):
+        size = rows.sum()
         if size > 0:
-            drawn = rng.multinomial(max(1, round(size)), cells / size, size=n_bootstrap)
+            shares = cells / cells.sum()
+            drawn = rng.multinomial(max(1, round(size)), shares, size=n_bootstrap)
             draws[:, g] = drawn.reshape(n_bootstrap, 2, 2)
     return draws
 

@@ -148,6 +148,34 @@ def test_standard_error_of_a_difference_equals_the_formula():
     assert row["value_low"] < row["value"] < row["value_high"]
 
 
+@pytest.mark.parametrize(("sizes", "rates"), [((40, 200), (0.01, 0.1)), ((60, 300), (0.02, 0.04))])
+def test_intervals_of_ratios_hold_where_a_group_has_hardly_any_success(sizes, rates):
+    """Resamples of a group without one had none either: a third of the intervals held."""
+    rng, n_draws, n_held = np.random.default_rng(4), 80, 0
+    for _ in range(n_draws):
+        y = np.concatenate([rng.random(n) < r for n, r in zip(sizes, rates, strict=True)])
+        report = fairness_report(
+            None,
+            y.astype(int),
+            sensitive_features=np.repeat(["a", "b"], sizes),
+            n_bootstrap=100,
+            random_state=rng.integers(10**6),
+        )
+        low, high = report.loc["demographic_parity_ratio", ["value_low", "value_high"]]
+        n_held += low <= rates[0] / rates[1] <= high
+    assert n_held / n_draws >= 0.95 - 2 * np.sqrt(0.05 * 0.95 / n_draws)
+
+
+def test_what_no_row_shows_has_no_interval():
+    y, p, groups = np.tile([0, 1], 20), np.zeros(40, int), np.repeat(["a", "b"], 20)
+    p[20:] = 1
+    table = group_report(y, p, sensitive_features=groups, interval="bootstrap", random_state=0)
+    ends = table.loc["a", ["positive_predictive_value_low", "positive_predictive_value_high"]]
+    assert ends.isna().all()
+    report = fairness_report(y, p, sensitive_features=groups, random_state=0)
+    assert report.loc["predictive_parity_difference"].isna().all()
+
+
 def test_fairness_report_with_parts_missing():
     y, p, s, groups, rng = case()
     only_labels = fairness_report(y, p, sensitive_features=groups, n_bootstrap=0)
