@@ -346,14 +346,16 @@ def test_a_shift_that_leaves_nothing_of_the_limit_on_means_is_no_solution():
     assert model.p_value_ == 1.0
 
 
-def test_p_values_of_bounds_are_the_level_at_which_they_are_shown():
-    rule = PartialParityCalibrator(None, (0, 0.6), "equal_opportunity", 0.4, confidence=0.9)
+@pytest.mark.parametrize(("constraint", "limit"), [("group_auc", 0.4), ("equal_opportunity", 0.09)])
+def test_p_values_of_bounds_are_the_level_at_which_they_are_shown(constraint, limit):
+    rule = PartialParityCalibrator(None, (0, 0.6), constraint, limit, confidence=0.9)
     model = fitted(rule)
     first = model.path_["p_value"][0]
-    assert (model.path_["bound"][0] <= 0.4) == (first <= 0.1)
+    assert 1e-8 < first < 1
+    assert (model.path_["bound"][0] <= limit) == (first <= 0.1)
     with pytest.warns(ConvergenceWarning, match="more people"):
         stricter = fitted(rule.set_params(confidence=1 - first * 0.9))
-    assert stricter.path_["bound"][0] > 0.4
+    assert stricter.path_["bound"][0] > limit
 
 
 def test_a_larger_confidence_certifies_less():
