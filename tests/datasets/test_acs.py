@@ -39,6 +39,7 @@ def test_the_filter_target_and_groups(tmp_path):
     ]
     assert len(data.data) == len(kept) > 100
     assert list(data.data.columns) == data.feature_names == FEATURES
+    assert data.target.dtype == np.int64
     assert data.target.tolist() == [int(row.PINCP > 50000) for row in kept]
     names = data.sensitive_features["race_white"].tolist()
     assert names == ["white" if row.RAC1P == 1 else "other" for row in kept]

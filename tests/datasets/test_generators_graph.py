@@ -125,9 +125,12 @@ def test_same_seed_same_graph_other_seed_other_graph(make):
 def test_the_block_size_does_not_matter(monkeypatch, block):
     # The random numbers come in another order, so compare properties, not graphs.
     monkeypatch.setattr(generators_graph, "_BLOCK_ENTRIES", block)
-    adjacency, _ = make_random_laplacian(40, random_state=0)
+    adjacency, groups = make_random_laplacian(40, random_state=0)
+    assert groups.dtype == np.int64
     assert_is_undirected(adjacency, 40)
     assert (adjacency[np.triu_indices(40, k=1)] > 0).all()
+    same, _ = make_random_laplacian(40, random_state=0, sparse_output=True)
+    np.testing.assert_array_equal(same.toarray(), adjacency)
 
 
 @needs_sparse_interface

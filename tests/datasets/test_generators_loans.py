@@ -139,6 +139,33 @@ def test_a_logistic_regression_learns_the_decision_and_the_bias():
     assert gap(prediction, groups["sex"].iloc[test]) > 0.04
 
 
+def test_what_the_decision_asks_for():
+    X, y, _ = make_loans(8000, bias=0, missing_rate=0, random_state=0, return_X_y=True)
+    signs = {
+        "income": np.log(X["income"]),
+        "request": -np.log(X["loan_amount"] / X["income"]),
+        "employment": X["employment_years"],
+        "good": X["credit_history"] == "good",
+        "late": -1.0 * (X["credit_history"] == "late payments"),
+        "owner": X["housing"] == "own",
+    }
+    fitted = LogisticRegression(max_iter=1000).fit(pd.DataFrame(signs).astype(float), y)
+    assert (fitted.coef_ > 0.03).all()
+
+
+def test_amounts_and_homes_are_those_of_the_purpose_the_age_and_the_income():
+    data = make_loans(8000, bias=0, missing_rate=0, random_state=0).data
+    assert data["age"].dtype == np.int64
+    typical = data.groupby("purpose")["loan_amount"].median()
+    assert typical.sort_values().index.tolist() == ["education", "car", "business", "home"]
+    rates = data["purpose"].value_counts(normalize=True)
+    assert rates["car"] == pytest.approx(0.35, abs=4 * np.sqrt(0.23 / 8000))
+    owners = data.groupby("housing")[["age", "income"]].mean()
+    assert (owners.loc["own"] > owners.drop("own") * 1.02).all(axis=None)
+    rich = data["income"] > data["income"].median()
+    assert data["loan_amount"][rich].median() > 1.1 * data["loan_amount"][~rich].median()
+
+
 @pytest.mark.parametrize(
     ("shares", "message"),
     [

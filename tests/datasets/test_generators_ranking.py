@@ -48,6 +48,12 @@ def test_without_noise_the_grades_are_those_of_the_merit():
     assert y.sum() == 100
 
 
+def test_merit_and_luck_of_the_same_size_agree_three_times_in_four():
+    given = {"n_informative": 5, "n_levels": 2, "bias": 0, "random_state": 0}
+    merit, with_luck = (make_ranking_queries(50, 100, 6, noise=s, **given)[1] for s in (0, 1))
+    assert (merit == with_luck).mean() == pytest.approx(0.75, abs=4 * np.sqrt(0.19 / 5000))
+
+
 def test_the_quality_score_is_never_informative():
     with pytest.raises(ValueError, match="at most n_features - 1 = 4"):
         make_ranking_queries(2, 3, 5, n_informative=5)
