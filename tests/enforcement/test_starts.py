@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skfair.enforcement.rounds import Place
 from skfair.enforcement.starts import Quadratics, is_quadratic, most_promising, starts_around
 from skfair.solvers import ALNewton
 from tests.small_problems import build, people, random_point
@@ -62,6 +63,16 @@ def test_the_best_start_is_no_worse_than_a_solve_from_each():
         place = most_promising(problem, starts, ALNewton(), {"tol": 1e-8}, np.inf)
         assert problem.evaluate(place.theta).objective <= best * (1 + 1e-3) + 1e-9
         assert most_promising(problem, starts, ALNewton(), {"tol": 1e-8}, 0.9 * best) is None
+
+
+@pytest.mark.parametrize(("miss", "winner"), [(-1.0, 1), (0.005, 1), (0.02, 0)])
+def test_a_start_that_misses_the_bounds_must_be_that_much_better(miss, winner, monkeypatch):
+    problem = problem_of("loss_parity", (2,))
+    starts = starts_around(problem, random_point(problem))[:2]
+    places = [Place(start, np.zeros(problem.n_constraints)) for start in starts]
+    ends = places, np.array([1.0, 0.9]), np.array([0.0, miss])
+    monkeypatch.setattr(Quadratics, "descend", lambda *_: ends)
+    assert most_promising(problem, starts, ALNewton(), {}, np.inf) is places[winner]
 
 
 def test_other_losses_are_judged_by_a_few_steps():

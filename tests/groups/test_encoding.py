@@ -210,6 +210,18 @@ def test_strangers_at_prediction_are_named():
         encoding.levels.encode(pd.DataFrame({"sex": [None], "race": ["b"]}))
 
 
+def test_strangers_have_no_number_where_they_are_allowed():
+    seen = {"sex": SEX, "race": RACE}
+    new = {"sex": ["m", "x", "f", "f"], "race": ["b", "a", "c", "b"]}
+    apart = encode_groups(seen, intersectional=False).levels
+    assert apart.encode(new, allow_unseen=True).tolist() == [[1, -1, 0, 0], [3, 2, -1, 3]]
+    crossed = encode_groups(seen).levels  # nobody was f and b
+    assert crossed.names == ("sex=f, race=a", "sex=m, race=a", "sex=m, race=b")
+    assert crossed.encode(new, allow_unseen=True).tolist() == [[2, -1, -1, -1]]
+    nobody = {"sex": ["x", "x"], "race": ["a", "c"]}
+    assert crossed.encode(nobody, allow_unseen=True).tolist() == [[-1, -1]]
+
+
 def test_groups_are_found_by_name_and_by_key():
     crossed = encode_groups({"sex": SEX, "race": RACE})
     assert crossed.levels.number(("m", "b")) == crossed.levels.number("sex=m, race=b") == 2

@@ -174,7 +174,11 @@ def test_rounding_covers_what_is_between_two_ways_to_add(storage, dtype, tol):
     coef, intercept = model.raw(theta)
     exact = (X.astype(float) * coef[codes]).sum(axis=1) + intercept[codes]
     apart = np.abs(model.forward(theta)[0] - exact).max()
-    assert apart <= model.rounding(theta) <= 1000 * np.finfo(float).eps * np.abs(theta).sum()
+    eps = np.finfo(float).eps
+    assert apart <= model.rounding(theta) <= 1000 * eps * np.abs(theta).sum()
+    for only in (0, 4):  # a weight, the intercept
+        theta = np.where(np.arange(theta.size) == only, 1e6, 0.0)
+        assert model.rounding(theta) > 1e6 * eps
 
 
 def test_the_start_is_zero():

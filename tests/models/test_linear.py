@@ -148,6 +148,8 @@ def test_rounding_covers_what_is_between_two_ways_to_add(storage, dtype, tol):
     coef, intercept = model.raw(theta)
     apart = np.abs(model.forward(theta)[0] - (exact.X @ coef + intercept)).max()
     assert apart <= model.rounding(theta) <= 1000 * np.finfo(float).eps * np.abs(theta).sum()
+    theta[-1] = 1e6
+    assert model.rounding(theta) > 1e6 * np.finfo(float).eps
 
 
 # Derivatives
@@ -186,6 +188,13 @@ def test_pullback_by_cell(storage, dtype, tol, fit_intercept):
     for row, cell, slope in zip(standardised_rows(X, fit_intercept), cells, slopes, strict=True):
         expected[cell] += slope * row.astype(float)
     assert close(model.pullback_cells(cells, slopes, 4), expected, 10 * tol)
+
+
+def test_pullback_by_cell_of_several_blocks():
+    X, rng = table(2 * BLOCK_ROWS + 3), np.random.default_rng(3)
+    model, cells, slopes = LinearScore(X), rng.integers(0, 3, len(X)), rng.normal(size=len(X))
+    expected = [model.pullback(None, np.where(cells == c, slopes, 0.0)) for c in range(3)]
+    assert close(model.pullback_cells(cells, slopes, 3), expected, 1e-12)
 
 
 @with_and_without
@@ -302,6 +311,25 @@ def test_columns_far_from_zero(mean):
     assert (error <= np.maximum(lost, lost[:, None])).all()
     sums = model.pullback(model.forward(random_theta(model))[1], weights)
     assert (np.abs(sums - exact.T @ weights) / np.abs(weights).sum() <= lost).all()
+
+
+@pytest.mark.parametrize(
+    ("mean", "unit", "loses_little"),
+    [(0, 1, True), (1e4, 1, False), (-1e4, 1, False), (0, 1e-20, False)],
+)
+def test_some_rows_are_in_single_precision_where_that_loses_little(mean, unit, loses_little):
+    X = unit * table() + mean
+    model = LinearScore(X)
+    rough, theta = model.on_rows(SOME_ROWS), random_theta(model)
+    assert rough.X.dtype == (np.float32 if loses_little else np.float64)
+    assert rough.gram(np.ones(6)).dtype == np.float64
+    assert np.allclose(rough.forward(theta)[0], model.forward(theta)[0][SOME_ROWS], atol=1e-5)
+
+
+def test_columns_whose_scale_has_no_inverse_in_single_precision():
+    X = (table() * [1, 1, 1, 1, 1e-38]).astype(np.float32)
+    found, exact = (LinearScore(X.astype(dtype)).gram(np.ones(60)) for dtype in (X.dtype, float))
+    assert close(found, exact, 1e-5)
 
 
 def test_sparse_columns_far_from_zero():

@@ -67,6 +67,19 @@ def test_linear_pairs_equal_rows_of_differences(rows):
     assert at.gradient() == pytest.approx(there.gradient())
 
 
+@each
+def test_rounding_covers_two_ways_to_subtract(rows, model):
+    X, first, second = rows
+    inner = MODELS[model](X)
+    pairs = PairScore(inner, first, second)
+    theta = pairs.start(np.random.RandomState(1)) + 0.3
+    assert inner.rounding(theta) < pairs.rounding(theta) < 1e-9
+    found, _ = pairs.forward(theta)
+    if model == "linear":
+        coef, _ = inner.raw(theta)
+        assert np.abs(found - (X[first] - X[second]) @ coef).max() <= pairs.rounding(theta)
+
+
 def test_weights_come_back(rows):
     X, first, second = rows
     pairs = PairScore(MLPScore(X, (3,)), first, second)

@@ -78,6 +78,8 @@ def test_columns_of_every_table():
     assert column_positions(frame, [0, -2]) == [0, 1]
     assert take_columns(frame, ["b"]).columns.tolist() == ["b"]
     assert keep_columns(frame, [0]).columns.tolist() == ["a"]
+    twice = frame.set_axis(["a", "b", "b"], axis=1)
+    assert keep_columns(twice, [0, 1]).to_numpy().tolist() == [[1, 3], [2, 4]]
     array = frame.to_numpy()
     for table in (array, sparse.csr_array(array), sparse.coo_array(array), array.tolist()):
         assert np.array_equal(take_columns(table, [1]), [[3], [4]])
