@@ -9,6 +9,7 @@ from skfair.constraints.moments import Rate
 from skfair.losses import LogLoss
 from skfair.models import LinearScore
 from skfair.models.linear import BLOCK_ROWS
+from skfair.models.units import Units, column_sums
 from tests.python_kernels import as_python
 
 each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
@@ -341,6 +342,16 @@ def test_sparse_columns_far_from_zero():
     lost = 1e-13 * (1 + np.append(1e6 / scales, 0)) ** 2
     error = np.abs(model.gram(weights) - exact.T @ (weights[:, None] * exact))
     assert (error <= np.abs(weights).sum() * np.maximum(lost, lost[:, None])).all()
+
+
+@pytest.mark.parametrize("far", [7.0, -7.0])
+def test_constant_columns_are_found_from_an_origin_far_off(far):
+    """As where the origin is a row of another block, or zero."""
+    X, weights = np.full((1000, 3), [0.1, -12345.678, 1.0]), np.full(1000, 1e-3)
+    origin = X[0] + far
+    units = Units.of_sums(origin, *column_sums(X, weights, origin))
+    assert units.scale.tolist() == [1, 1, 1]
+    assert units.is_empty.all()
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])

@@ -62,6 +62,33 @@ def test_sound_models_pass(model):
     check_score_model(model, people(30)[0].astype(np.float32))
 
 
+class Single(Waves):
+    """Scores and slopes of single precision."""
+
+    def forward(self, theta, X):
+        scores, tape = super().forward(theta.astype(np.float32), X.astype(np.float32))
+        return scores.astype(np.float32), tape
+
+
+class One(Affine):
+    """One parameter."""
+
+    def __init__(self):
+        super().__init__(0)
+
+    def forward(self, theta, X):
+        return super().forward(theta, X[:, :0])
+
+
+def test_models_of_single_precision_or_one_parameter():
+    X = people(30)[0]
+    check_score_model(Single(3), X)
+    check_score_model(One(), X)
+    twice = type("Twice", (Single,), {"pullback": lambda *args: 2 * Single.pullback(*args)})
+    with pytest.raises(AssertionError, match="not the derivative"):
+        check_score_model(twice(3), X)
+
+
 def changed(**methods):
     return type("Changed", (Waves,), methods)(3)
 

@@ -274,6 +274,29 @@ def test_lists_of_cheapest_moves_are_sorted_prefixes(compiled):
         assert_allclose(cost[a, b, c, :m], [v for v, _ in expected])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_repair_costs_least_for_what_it_mends(seed):
+    problem, centers = random_problem(seed, 60, 3, 3, 0.8)
+    D, rules = dense(problem, centers).astype(float), problem.rules
+    start, n_cells = D.argmin(axis=1), problem.cells.max() + 1
+    row = np.empty((3, 3, n_cells, start.size), np.int64)
+    cost, size = np.empty(row.shape), np.zeros(row.shape[:3], np.int64)
+    moves.cheapest_moves(D, start, problem.cells, problem.weights, 0, row, cost, size)
+    labels, counts = start.copy(), problem.counts(start)
+    given = labels, problem.weights, counts, row, cost, size
+    assert moves.repair(rules.matrix, rules.slack, *given, 1, 1e-9) == 1
+
+    def price(i, t):
+        moved = start.copy()
+        moved[i] = t
+        mended = rules.violation(problem.counts(start)) - rules.violation(problem.counts(moved))
+        return (D[i, t] - D[i, start[i]]) / mended.sum() if mended.sum() > 1e-9 else np.inf
+
+    (changed,) = np.flatnonzero(labels != start)
+    least = min(price(i, t) for i, t in itertools.product(range(start.size), range(3)))
+    assert price(changed, labels[changed]) == pytest.approx(least)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch):
