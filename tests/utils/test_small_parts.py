@@ -78,10 +78,13 @@ def test_columns_of_every_table():
     assert column_positions(frame, [0, -2]) == [0, 1]
     assert take_columns(frame, ["b"]).columns.tolist() == ["b"]
     assert keep_columns(frame, [0]).columns.tolist() == ["a"]
+    assert take_columns([["f", 1], ["m", 2]], 1).tolist() == [[1], [2]]  # not "1" and "2"
+    with pytest.raises(TypeError, match="must be a name, a position or a list of them, got 1.5"):
+        column_positions(frame, 1.5)
     twice = frame.set_axis(["a", "b", "b"], axis=1)
     assert keep_columns(twice, [0, 1]).to_numpy().tolist() == [[1, 3], [2, 4]]
     array = frame.to_numpy()
-    for table in (array, sparse.csr_array(array), sparse.coo_array(array), array.tolist()):
+    for table in (array, sparse.csr_array(array), sparse.dia_array(array), array.tolist()):
         assert np.array_equal(take_columns(table, [1]), [[3], [4]])
         rest = keep_columns(table, [0, 2])
         rest = rest.toarray() if sparse.issparse(rest) else rest
