@@ -49,8 +49,8 @@ def test_without_noise_the_grades_are_those_of_the_merit():
 
 
 def test_merit_and_luck_of_the_same_size_agree_three_times_in_four():
-    given = {"n_informative": 5, "n_levels": 2, "bias": 0, "random_state": 0}
-    merit, with_luck = (make_ranking_queries(50, 100, 6, noise=s, **given)[1] for s in (0, 1))
+    given = {"n_informative": 20, "n_levels": 2, "bias": 0, "random_state": 0}
+    merit, with_luck = (make_ranking_queries(50, 100, 21, noise=s, **given)[1] for s in (0, 1))
     assert (merit == with_luck).mean() == pytest.approx(0.75, abs=4 * np.sqrt(0.19 / 5000))
 
 

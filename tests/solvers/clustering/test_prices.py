@@ -188,7 +188,7 @@ def test_sums_of_minima_equal_numpy(compiled, n_clusters):
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.1, 0.004])
-@pytest.mark.parametrize("n_clusters", [1, 4, 7])
+@pytest.mark.parametrize("n_clusters", [1, 4, 7, 9])
 def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
     rng = np.random.default_rng(0)
     D, price = rng.random((30, n_clusters)).astype(dtype), rng.normal(size=(3, n_clusters))
