@@ -12,7 +12,7 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
 from skfair.blocks.kinds import RowBlock
 from skfair.blocks.partitions import Partitions, align, is_lazy
-from skfair.blocks.running import Sealed, run_blocks
+from skfair.blocks.running import Sealed, even_runs, run_blocks
 from skfair.groups.encoding import encode_groups
 from skfair.utils.history import bytes_exchanged
 
@@ -251,10 +251,26 @@ def test_collections_that_do_not_match():
         )
     with pytest.raises(ValueError, match="sample_weight has 3 rows but X has 400"):
         Reader()._read(lazy[["a"]], sensitive_features=lazy.sex, sample_weight=[1, 1, 1])
+    with pytest.raises(ValueError, match="y has 5 rows but X has 6"):
+        align(X=da.arange(6, chunks=2), y=da.arange(5, chunks=2))
     with pytest.raises(TypeError, match="sensitive_features='sex' is a name"):
         Reader()._read(lazy[["a"]], sensitive_features="sex")
     with pytest.raises(TypeError, match="Pass X as one too"):
         Reader()._read(people()[["a"]], sensitive_features=lazy.sex)
+
+
+@pytest.mark.parametrize("n_runs", [1, 3, 8])
+@pytest.mark.parametrize("seed", range(4))
+def test_runs_of_neighbours_are_of_about_the_same_size(n_runs, seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 100, rng.integers(1, 40))
+    lengths = even_runs(sizes, n_runs)
+    assert len(lengths) == n_runs
+    assert sum(lengths) == sizes.size
+    totals = [part.sum() for part in np.split(sizes, np.cumsum(lengths)[:-1])]
+    # A block belongs to the run in which its middle lies.
+    assert np.abs(np.array(totals) - sizes.sum() / n_runs).max() <= sizes.max()
+    assert even_runs(sizes[::-1], n_runs) == lengths[::-1]
 
 
 def test_what_is_lazy():

@@ -293,8 +293,8 @@ def test_linear_formulas_decide_as_the_classifier_does():
     X, y, groups = people(seed=8)
     inner = LogisticRegression().fit(X, y)
     given = {"sensitive_features": groups}
-    for rule in ("demographic_parity", "equalized_odds"):
-        fitted = FairDecisionClassifier(inner, rule, group_aware=True, cv="prefit")
+    for rule, passed in (("demographic_parity", inner), ("equalized_odds", FrozenEstimator(inner))):
+        fitted = FairDecisionClassifier(passed, rule, group_aware=True, cv="prefit")
         formulas = fitted.fit(X, y, **given).to_linear()
         assert list(formulas.columns) == [0, 1, 2, 3, "intercept"]
         assert list(formulas.index) == ["a", "b"]
@@ -373,6 +373,12 @@ def test_groups_that_were_never_seen():
     lenient = model(group_aware=True, unseen="overall").fit(X, y, sensitive_features=groups)
     found = lenient.predict(X, sensitive_features=new)
     assert np.array_equal(found[5:], lenient.predict(X, sensitive_features=groups)[5:])
+    chances = lenient.predict_proba(X)
+    shares = [np.mean(groups == group) for group in lenient.groups_]
+    prices = np.einsum("g,gyc,ny->nc", shares, lenient.prices_[:, 0], chances)
+    assert prices.any()
+    expected = ((chances - prices) @ [-1, 1])[:5]
+    assert np.allclose(lenient.decision_function(X, sensitive_features=new)[:5], expected)
 
 
 def test_models_of_every_kind():

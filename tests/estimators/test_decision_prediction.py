@@ -1,0 +1,56 @@
+"""Thresholds and formulas say what prices decide."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from skfair.estimators.decision_prediction import linear_of, thresholds_of
+
+# Gains of the second decision where the true class is certainly the first, or the second.
+GAINS = {
+    "usual": (-1.0, 1.0),
+    "turned": (0.3, -0.2),  # those with low probabilities are selected
+    "steep": (-0.9, 0.1),
+    "everybody": (0.2, 0.2),
+    "nobody": (-0.2, -0.2),
+    "no difference": (0.0, 0.0),
+    "always above": (0.1, 0.4),
+    "never above": (-0.4, -0.1),
+    "turned and always": (0.4, 0.1),
+    "turned and never": (-0.1, -0.4),
+}
+
+
+@pytest.fixture
+def table():
+    """Thresholds of a group for each kind of gains."""
+    prices, worth = np.zeros((len(GAINS), 1, 2, 2)), np.eye(2)
+    prices[:, 0, :, 1] = worth[:, 1] - worth[:, 0] - list(GAINS.values())
+    return thresholds_of(prices, worth, np.array(list(GAINS)), None)
+
+
+@pytest.mark.parametrize("kind", GAINS)
+def test_prices_select_where_thresholds_say(table, kind):
+    low, high = GAINS[kind]
+    chances = np.linspace(0.005, 0.995, 100)
+    expected = (1 - chances) * low + chances * high > 0
+    threshold, side = table.loc[kind]
+    assert side == ("below" if high < low else "above")
+    found = chances > threshold if side == "above" else chances < threshold
+    assert np.array_equal(found, expected)
+
+
+def test_formulas_decide_as_thresholds(table):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    model = LogisticRegression().fit(X, X[:, 0] + rng.normal(size=200) > 0.3)
+    formulas = linear_of(table, model, np.array(["a", "b", "c"]))
+    assert isinstance(formulas, pd.DataFrame)
+    assert formulas.columns.tolist() == ["a", "b", "c", "intercept"]
+    chances = expit(X @ model.coef_[0] + model.intercept_[0])
+    for kind, (low, high) in GAINS.items():
+        own = formulas.loc[kind].to_numpy()
+        expected = (1 - chances) * low + chances * high > 0
+        assert np.array_equal(X @ own[:3] + own[3] > 0, expected)
