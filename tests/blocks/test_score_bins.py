@@ -1,0 +1,100 @@
+"""Scores in bins against all scores: what is counted, and which scores end a bin."""
+
+import numpy as np
+import pytest
+
+from skfair.blocks.score_bins import Bins, cells_of, joined_cells, joined_sketches, sketch_of
+
+each_seed = pytest.mark.parametrize("seed", range(4))
+
+
+def scores_of(seed, n=2000):
+    """Scores of which some are shared by many rows, and weights."""
+    rng = np.random.default_rng(seed)
+    scores = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n) / 2, rng.random(n))
+    return scores, rng.uniform(0.1, 2, n)
+
+
+@each_seed
+def test_few_scores_are_all_kept(seed):
+    scores, weights = scores_of(seed)
+    scores = scores.round(1)
+    found = sketch_of(scores, weights, 50, 5)
+    assert found.values.tolist() == sorted(set(scores))
+    expected = [weights[scores == value].sum() for value in found.values]
+    assert found.weights == pytest.approx(expected)
+
+
+@each_seed
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_quantiles_of_many_scores_part_the_weight_evenly(seed, in_parts):
+    scores, weights = scores_of(seed)
+    n = 40
+    if in_parts:
+        parts = [slice(k, None, 3) for k in range(3)]
+        found = joined_sketches([sketch_of(scores[p], weights[p], 400, 400) for p in parts], n)
+    else:
+        found = sketch_of(scores, weights, 50, n)
+    assert (np.diff(found.values) > 0).all()
+    assert found.values.size <= n + 2 * 3
+    assert found.values[-1] == scores.max()
+    ends, total = found.values, weights.sum()
+    assert found.weights.sum() == pytest.approx(total)
+    number = np.searchsorted(ends, scores)
+    inside = np.bincount(number, weights, ends.size)
+    if not in_parts:
+        assert found.weights == pytest.approx(inside)
+    # A score of many rows is alone in its bin; no other bin is heavy.
+    spread = [np.ptp(scores[number == k]) if (number == k).any() else 0 for k in range(ends.size)]
+    assert max(inside[np.array(spread) > 0]) <= 1.5 * total / n
+    for value in (0.0, 0.5, 1.0):
+        assert set(scores[number == np.searchsorted(ends, value)]) == {value}
+
+
+@each_seed
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_cells_are_counted(seed, is_weighted):
+    scores, weights = scores_of(seed)
+    weights = weights if is_weighted else None
+    kinds = np.random.default_rng(seed).integers(0, 3, scores.size)
+    ends = sketch_of(scores, np.ones(scores.size), 50, 10).values
+    whole = cells_of(scores, kinds, weights, ends)
+    number = np.array([np.flatnonzero(score <= ends)[0] for score in scores])
+    powers = [np.ones(scores.size)] if weights is None else [weights**p for p in (0, 1, 2)]
+    for key, sums in zip(whole.keys, whole.sums.T, strict=True):
+        here = (kinds == key // ends.size) & (number == key % ends.size)
+        assert here.any()
+        assert sums == pytest.approx([power[here].sum() for power in powers])
+    assert whole.sums[0].sum() == scores.size
+    factor = 1 if weights is None else weights
+    for b in range(ends.size):
+        inside = scores[number == b]
+        assert whole.low[b] == inside.min(initial=np.inf)
+        assert whole.high[b] == inside.max(initial=-np.inf)
+        assert whole.moments[b] == pytest.approx((scores * factor)[number == b].sum())
+    parts = [slice(0, 100), slice(100, 700), slice(700, None)]
+    joined = joined_cells(
+        [
+            cells_of(scores[p], kinds[p], weights if weights is None else weights[p], ends)
+            for p in parts
+        ]
+    )
+    for one, other in zip(joined, whole, strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_thresholds_move_to_where_they_cut_no_bin():
+    low, high = np.array([0.0, 1.0, 3.0, 4.0, 4.5]), np.array([0.5, 1.0, 3.5, 4.0, 5.0])
+    bins = Bins(np.arange(5), low, high)
+    thresholds = np.concatenate([np.arange(-1, 6, 0.125), low, high, np.nextafter(low, -9)])
+    found = bins.between(thresholds)
+    for before, after in zip(thresholds, found, strict=True):
+        is_cut = (low <= before) & (before < high)
+        if not is_cut.any():
+            assert after == before
+            continue
+        (own,) = np.flatnonzero(is_cut)
+        assert after < low[own]
+        assert own == 0 or after >= high[own - 1]
+    tight = Bins(np.arange(2), np.array([0.0, np.nextafter(1, 2)]), np.array([1.0, 2.0]))
+    assert tight.between(np.array([1.5])).tolist() == [1.0]
