@@ -83,10 +83,11 @@ def test_cells_are_counted(seed, is_weighted):
         assert one == pytest.approx(other)
 
 
-def test_thresholds_move_to_where_they_cut_no_bin():
-    low, high = np.array([0.0, 1.0, 3.0, 4.0, 4.5]), np.array([0.5, 1.0, 3.5, 4.0, 5.0])
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
+def test_thresholds_move_to_where_they_cut_no_bin(unit):
+    low, high = np.array([[0.0, 1.0, 3.0, 4.0, 4.5], [0.5, 1.0, 3.5, 4.0, 5.0]]) * unit
     bins = Bins(np.arange(5), low, high)
-    thresholds = np.concatenate([np.arange(-1, 6, 0.125), low, high, np.nextafter(low, -9)])
+    thresholds = np.concatenate([unit * np.arange(-1, 6, 0.125), low, high, np.nextafter(low, -9)])
     found = bins.between(thresholds)
     for before, after in zip(thresholds, found, strict=True):
         is_cut = (low <= before) & (before < high)
