@@ -307,11 +307,30 @@ def test_small_groups_are_named():
     encode_groups(["a"] * 30).warn_small()  # no warning
 
 
+def test_one_of_several_attributes_is_that_column_alone():
+    columns = {"sex": SEX, "race": RACE, "old": [True, True, False, True, False]}
+    apart = encode_groups(columns, intersectional=False)
+    for a, (name, column) in enumerate(columns.items()):
+        found, alone = apart.of_attribute(a), encode_groups({name: column})
+        assert found.codes.tolist() == alone.codes.tolist()
+        assert found.counts.tolist() == alone.counts.tolist()
+        assert found.offsets.tolist() == alone.offsets.tolist() == [0, 2]
+        assert found.levels.keys() == alone.levels.keys()
+        assert found.levels.attributes == (name,)
+        assert found.names == apart.names[2 * a : 2 * a + 2]
+    unnamed = encode_groups(np.array([SEX, RACE]).T, intersectional=False)
+    assert unnamed.levels.attributes == ("sensitive_feature_0", "sensitive_feature_1")
+    assert unnamed.names[0] == "sensitive_feature_0=f"
+    assert encode_groups(SEX).levels.attributes == ("sensitive_feature",)
+
+
 def test_one_group():
     encoding = one_group(4)
     assert encoding.n_groups == encoding.n_attributes == 1
     assert encoding.codes.tolist() == [[0] * 4]
     assert encoding.cells().codes.tolist() == [0] * 4
+    assert one_group(2).names == ("all",)
+    assert one_group(2).levels.combinations is None
 
 
 def test_other_data_frames_are_read_column_by_column():
