@@ -102,11 +102,11 @@ def soft_assign(distances, price, cells, weights, temperature, counts):
     for i in range(n):
         s = cells[i]
         lowest = write_values(distances, price, i, s, value)
-        limit = lowest + 30.0 * temperature
+        limit = lowest + 30.0 * temperature  # the same number if prices are so large
         w = weights[i]
         n_near = 0
         for k in range(n_clusters):
-            if value[k] < limit:
+            if value[k] <= limit:
                 n_near += 1
                 nearest = k
         if n_near == 1:
@@ -115,7 +115,7 @@ def soft_assign(distances, price, cells, weights, temperature, counts):
             continue
         norm = 0.0
         for k in range(n_clusters):
-            if value[k] < limit:
+            if value[k] <= limit:
                 value[k] = np.exp((lowest - value[k]) / temperature)
                 norm += value[k]
             else:

@@ -207,6 +207,16 @@ def test_soft_assignment_equals_numpy(compiled, dtype, temperature, n_clusters):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("price", [-1e17, 1e14, 1e17])
+def test_soft_assignments_with_prices_that_swallow_the_temperature(compiled, price):
+    kernel = kernels.soft_assign if compiled else as_python(kernels.soft_assign)
+    D, counts = np.random.default_rng(0).random((5, 3)), np.zeros((3, 1))
+    value = kernel(D, np.full((1, 3), price), np.zeros(5, int), np.ones(5), 1e-3, counts)
+    assert value == pytest.approx(5 * price, rel=1e-12)
+    assert counts.sum() == pytest.approx(5)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_hard_assignment_and_sums_equal_numpy(compiled):
     rng = np.random.default_rng(1)
     D, price = rng.random((30, 4)), rng.normal(size=(3, 4))
