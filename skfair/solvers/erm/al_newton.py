@@ -70,9 +70,10 @@ def augmented(
     if not problem.n_constraints:
         return Augmented(at.objective, lam)
     shifted = at.constraints + lam / rho
-    beyond = shifted - np.clip(shifted, problem.lower, problem.upper)
-    nu = np.clip(rho * beyond, -largest, largest)
-    extra = float(nu @ (beyond - nu / (2 * rho))) - float(lam @ lam) / (2 * rho)
+    pull = rho * (shifted - np.clip(shifted, problem.lower, problem.upper))
+    nu = np.clip(pull, -largest, largest)
+    # The last digits decide where line searches end: without a largest one this is nu'nu - lam'lam.
+    extra = float(2 * (nu @ pull) - nu @ nu - lam @ lam) / (2 * rho)
     return Augmented(at.objective + extra, nu)
 
 
