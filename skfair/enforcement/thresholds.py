@@ -103,8 +103,7 @@ class RateTable:
         """Find the best cut; cell means and accuracy are those with nobody predicted positive."""
         from skfair._kernels.thresholds import scan_thresholds
 
-        sums = [matrix @ start for matrix, start in zip(self._sums, start_means, strict=True)]
-        found = scan_thresholds(rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy)
+        found = scan_thresholds(rows, self._arrays, self._sums_of(start_means), accuracy)
         if found.n_above >= 0:
             return Cut(int(found.n_above), float(found.accuracy), True, float(found.excess))
         return Cut(int(found.n_nearest), float("nan"), False, float(found.least_excess))
@@ -115,10 +114,14 @@ class RateTable:
         """Find the cut of the largest accuracy minus ``fine`` for each unit of missed limits."""
         from skfair._kernels.thresholds import scan_with_fines
 
-        sums = [matrix @ start for matrix, start in zip(self._sums, start_means, strict=True)]
-        given = rows, self._arrays, np.concatenate([*sums, np.empty(0)]), accuracy, fine
-        n_above, missed, excess = scan_with_fines(*given)
+        given = rows, self._arrays, self._sums_of(start_means), accuracy
+        n_above, missed, excess = scan_with_fines(*given, fine)
         return Cut(int(n_above), float("nan"), excess <= 0, float(excess), float(missed))
+
+    def _sums_of(self, means: Sequence[FloatArray]) -> FloatArray:
+        """Return the sums of all rules, given their cell means."""
+        sums = [matrix @ of_rule for matrix, of_rule in zip(self._sums, means, strict=True)]
+        return np.concatenate([*sums, np.empty(0)])
 
 
 def _tracked(rule: BoundConstraint) -> tuple[sparse.csr_array, IntArray]:
