@@ -31,7 +31,7 @@ from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
-from skfair.groups.attributes import check_alignment
+from skfair.groups.attributes import TARGET, WEIGHT, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import refuse_arrow_table, refuse_lazy_frame
 from skfair.groups.levels import GroupLevels
@@ -238,6 +238,8 @@ class SensitiveFeaturesMixin(SavedMixin):
     ) -> TrainingData:
         """Validate rows in memory."""
         refuse_lazy_frame(X, "X")
+        check_alignment(y, X, TARGET)
+        check_alignment(given["sample_weight"], X, WEIGHT)
         vars(self).pop("n_features_in_", None)  # texts have no columns
         sensitive, control = given["sensitive_features"], given["control_features"]
         if self.sensitive_columns is None:

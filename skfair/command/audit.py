@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import BoolArray
 from skfair.command.reading import Columns, Table, check_levels, read_bins
+from skfair.groups.attributes import warn_spelling
 from skfair.report.audit import Audit, audit_tally
 from skfair.report.reading import Given, TaskName, check_given, range_of_scores, read_rows, task_of
 from skfair.report.tally import Tally, merge_tallies, tally_rows
@@ -197,6 +198,8 @@ def _survey(table: Table) -> Survey | None:
         raise ValueError(f"The weight {columns.weight!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
+    for name, found in groups.items():
+        warn_spelling(sorted(found), name)
     return Survey(levels, fractions, range_of_scores((low, high)))
 
 

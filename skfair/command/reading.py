@@ -188,7 +188,10 @@ class Table(NamedTuple):
             )
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
-        """Return the groups of an attribute as text; missing ones by their name."""
+        """Return the groups of an attribute as text without spaces around it.
+
+        Missing ones get the name that was asked for.
+        """
         n_missing = int(values.isna().sum())
         if n_missing and self.missing is None:
             row = start + int(np.argmax(values.isna().to_numpy())) + 1
@@ -197,7 +200,7 @@ class Table(NamedTuple):
                 f"{row}. Drop these rows, or make them a group with --missing unknown."
             )
         if name not in self.bins:
-            return values.astype(str).where(values.notna(), self.missing)
+            return values.astype(str).str.strip().where(values.notna(), self.missing)
         numbers = pd.to_numeric(values, errors="coerce")
         if (numbers.isna() & values.notna()).any():
             bad = values[numbers.isna() & values.notna()].iloc[0]

@@ -19,13 +19,14 @@ from sklearn.utils import _safe_indexing
 from skfair._typing import IntArray
 from skfair.groups.foreign_tables import columns_of_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import plural
+from skfair.utils.text import listed, plural
+from skfair.utils.warn import warn_user
 
 Columns: TypeAlias = list[tuple[str | None, Any]]
 
 
 class Role(NamedTuple):
-    """What attributes are passed as: an argument of ``fit``, and the words of errors about them."""
+    """What a column is passed as: an argument of ``fit``, and the words of errors about it."""
 
     argument: str
     attribute: str
@@ -34,6 +35,9 @@ class Role(NamedTuple):
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
+TARGET = Role("y", "Target", "label")
+PREDICTED = Role("predictions", "Prediction", "prediction")
+WEIGHT = Role("sample_weight", "Weight", "weight")
 ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 
 # More levels than this in a numeric attribute mean a continuous quantity, not groups.
@@ -159,6 +163,22 @@ def check_discrete(found: Factorized, name: str, values: object, role: Role = SE
         )
 
 
+def warn_spelling(levels: Iterable[object], name: str, role: Role = SENSITIVE) -> None:
+    """Warn if levels of an attribute differ only in case or in spaces around them."""
+    alike: dict[str, list[str]] = {}
+    for level in levels:
+        if isinstance(level, str):
+            alike.setdefault(level.strip().casefold(), []).append(level)
+    doubtful = [spellings for spellings in alike.values() if len(spellings) > 1]
+    if doubtful:
+        warn_user(
+            f"{role.attribute} {name!r} has levels that differ only in case or spaces, "
+            f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a {role.level} of its own. "
+            "If they are the same, give them one spelling, for example with "
+            ".str.strip().str.lower()."
+        )
+
+
 def take_rows(given: Any, rows: IntArray) -> Any:
     """Return some rows of attributes, in the form that they were passed in."""
     if isinstance(given, Mapping):
@@ -172,7 +192,7 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
     """Raise if both objects have a pandas index with equal labels in different order.
 
     Rows are matched by position, as everywhere in scikit-learn. The same labels in another order
-    can only be a mistake, and a silent one: every row would get somebody else's group.
+    can only be a mistake, and a silent one: every row would get somebody else's value.
     """
     for column in given.values() if isinstance(given, Mapping) else ():
         check_alignment(column, like, role)

@@ -35,6 +35,7 @@ from skfair.groups.attributes import (
     check_length,
     check_missing,
     read_columns,
+    warn_spelling,
 )
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
 from skfair.utils.factorize import Factorized, factorize
@@ -243,6 +244,7 @@ def encode_groups(
     for name, (_, values), one in zip(names, columns, found, strict=True):
         check_missing(one, name, role)
         check_discrete(one, name, values, role)
+        warn_spelling(one.levels, name, role)
     if len(found) > 1 and intersectional:
         return _encode_intersections(names, found, role)
     sizes = [len(one.levels) for one in found]

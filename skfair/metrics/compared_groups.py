@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.attributes import CONTROL, check_alignment
+from skfair.groups.attributes import CONTROL, PREDICTED, WEIGHT, check_alignment
 from skfair.groups.encoding import GroupEncoding, GroupLevels, encode_groups
 from skfair.groups.intervals import Intervals
 from skfair.groups.strata import read_strata
@@ -194,6 +194,8 @@ def checked_rows(
 
     Rows are in the order of ``like`` and of the ``predictions``.
     """
+    check_alignment(predictions, like, PREDICTED)
+    check_alignment(sample_weight, like, WEIGHT)
     check_alignment(sensitive_features, predictions)
     check_alignment(control_features, predictions, CONTROL)
     weights = check_weights(sample_weight, n_samples)

@@ -99,7 +99,11 @@ class GroupMetric:
         check_consistent_length(true, predicted)
         options = (control_features, sample_weight, intersectional)
         groups, weights = checked_rows(
-            sensitive_features, *options, n_samples=true.shape[0], like=y_true
+            sensitive_features,
+            *options,
+            n_samples=true.shape[0],
+            like=y_true if hasattr(y_true, "index") else y_pred,
+            predictions=y_pred,
         )
         rows = OwnRows(true, predicted, None, weights)
         values, overall = self._values(rows, groups, reference)

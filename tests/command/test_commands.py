@@ -298,6 +298,27 @@ def test_missing_groups_can_be_a_group(frame, tmp_path):
     assert groups == {"all", "f", "m", "unknown"}
 
 
+def test_spaces_around_groups_mean_nothing(frame, tmp_path):
+    rng = np.random.RandomState(0)
+    spoilt = frame.assign(sex=frame["sex"] + rng.choice(["", " ", "  "], len(frame)))
+    found = []
+    for name, one in (("clean.csv", frame), ("spoilt.csv", spoilt)):
+        path, out = tmp_path / name, tmp_path / f"{name}.json"
+        one.to_csv(path, index=False)
+        main(["audit", str(path), *USUAL, "--groups", "sex", "--title", "a", "--out", str(out)])
+        found.append(json.loads(out.read_text()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("block_rows", [600, 10**6])
+def test_groups_that_differ_in_case_are_named(frame, tmp_path, block_rows):
+    """Also where no block has both spellings."""
+    path = tmp_path / "a.csv"
+    frame.assign(sex=np.r_[frame["sex"][:600].str.upper(), frame["sex"][600:]]).to_csv(path)
+    with pytest.warns(UserWarning, match="'sex' has levels that differ.*'F', 'f' and 'M', 'm'"):
+        main(["audit", str(path), *USUAL, "--groups", "sex", f"--block-rows={block_rows}"])
+
+
 def test_numbers_from_a_file(tmp_path, capsys):
     rng = np.random.RandomState(0)
     frame = pd.DataFrame({"y": rng.normal(size=300), "p": rng.normal(size=300)})

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -260,6 +262,20 @@ def test_groups_are_found_by_name_and_by_key():
 def test_bad_input_is_refused_with_advice(bad, error, message):
     with pytest.raises(error, match=message):
         encode_groups(bad)
+
+
+@pytest.mark.parametrize("levels", [["Male", "male", "f"], ["Male", "Male ", "f"]])
+def test_spellings_that_differ_in_case_or_spaces_are_named(levels):
+    with pytest.warns(UserWarning, match="has levels that differ only in case.*'[Mm]ale'"):
+        encoding = encode_groups(levels * 40)
+    assert encoding.n_groups == 3
+
+
+@pytest.mark.parametrize("levels", [["male", "f"], [1, "1"], ["a b", "ab"], [1.0, 2.0]])
+def test_other_levels_are_no_spellings_of_each_other(levels):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode_groups(levels * 40)
 
 
 def test_many_codes_are_allowed_as_strings():

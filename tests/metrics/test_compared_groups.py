@@ -376,3 +376,8 @@ def test_groups_in_the_order_of_neither_labels_nor_predictions_are_refused(name)
     if not more:
         with pytest.raises(ValueError, match="different order"):
             metric(y, pred.loc[shuffled.index], sensitive_features=groups)
+        with pytest.raises(ValueError, match="predictions and the data .* different order"):
+            metric(y, pred.loc[shuffled.index], sensitive_features=groups.to_numpy())
+        weights = pd.Series(1.0, shuffled.index)
+        with pytest.raises(ValueError, match="sample_weight and the data .* different order"):
+            metric(y, pred, sensitive_features=groups.to_numpy(), sample_weight=weights)
