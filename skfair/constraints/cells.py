@@ -20,6 +20,7 @@ from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.groups.strata import Strata
 from skfair.losses import Loss
 from skfair.utils.text import listed
+from skfair.utils.threads import looked_up
 
 
 class TrainingRows(NamedTuple):
@@ -185,12 +186,12 @@ def split_into_cells(
     groups, weights = rows.groups, rows.sample_weight
     parts = given.parts(rows)
     n_parts, n_classes = len(parts.names), 2 if among_counted else 1
-    codes = parts.codes * n_classes + (rows.classes if among_counted else 0)
+    codes = parts.codes * 2 + rows.classes if among_counted else parts.codes
     split = groups.cells(codes, (n_parts + 1) * n_classes, weights)
     is_counted = (split.classes < n_parts * n_classes) & (split.weights > 0)
     number = np.cumsum(is_counted) - 1  # new number of each cell that counts
     inverse = np.where(is_counted, 1 / np.where(is_counted, split.weights, 1.0), 0.0)
-    row_weights = inverse[split.codes]
+    row_weights = looked_up(inverse, split.codes)
     if weights is not None:
         row_weights *= weights
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from skfair._typing import ColumnLike, MatrixLike
+from skfair._typing import ColumnLike, FloatArray, MatrixLike
 from skfair.blocks.partitions import align, without_rows
 from skfair.blocks.training_data import TrainingData
 from skfair.estimators.erm_problem import LossChoice, Task
 from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
+from skfair.utils.threads import over_blocks
 
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -70,8 +71,9 @@ def classification_task(
     class_weight: Mapping[Any, float] | str | None,
 ) -> Task:
     """Say what is learned: targets are -1 and 1, and the loss weighs classes and samples."""
-    weights, is_positive = data.sample_weight, data.y == classes[1]
+    weights = data.sample_weight
     if class_weight is not None:
+        is_positive = data.y == classes[1]
         if isinstance(class_weight, str):
             _check_has_both(classes, is_positive, weights)
         of_class = weights_of_classes(class_weight, classes, data.y, weights)
@@ -87,11 +89,24 @@ def classification_task(
                 "class with a positive weight."
             )
     return Task(
-        np.where(is_positive, 1.0, -1.0),
+        _signs(data.y, classes[1]),
         make_loss(loss, "classification"),
         weights,
         tuple(classes.tolist()),
     )
+
+
+def _signs(y: NDArray[Any], positive: object) -> FloatArray:
+    """Return 1 where a row is of the positive class, else -1."""
+    signs = np.empty(y.size)
+
+    def of_block(start: int, stop: int) -> None:
+        own = signs[start:stop]
+        np.multiply(y[start:stop] == positive, 2.0, out=own)
+        own -= 1.0
+
+    over_blocks(of_block, y.size)
+    return signs
 
 
 def _check_has_both(

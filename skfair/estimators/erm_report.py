@@ -15,6 +15,7 @@ from skfair.models.base import ScoreModel
 from skfair.models.plug_in import ScoreFunction
 from skfair.problems.erm.in_memory import LinearConstrainedERM
 from skfair.problems.erm.problem import Decisions
+from skfair.utils.threads import over_blocks
 from skfair.utils.warn import warn_user
 
 # A class is predicted for less than this share of the rows that have it: no use for anybody.
@@ -105,9 +106,14 @@ def scores_of_same_sign(problem: Problem, found: StrictResult) -> FloatArray | N
     known = found.problem.known_scores(theta) if is_of_signs else None
     if known is None or not isinstance(problem, LinearConstrainedERM):
         return None
-    scores = known + found.shift
     moved = problem.model.rounding(problem.model_part(theta)) + 1e-14 * abs(found.shift)
-    is_same = scores.size == problem.n_rows and bool(np.all(np.abs(scores) > 4 * moved))
+    scores = np.empty_like(known)
+
+    def are_far(start: int, stop: int) -> bool:
+        own = np.add(known[start:stop], found.shift, out=scores[start:stop])
+        return bool(np.all(np.abs(own) > 4 * moved))
+
+    is_same = scores.size == problem.n_rows and all(over_blocks(are_far, scores.size))
     return scores if is_same else None
 
 

@@ -40,6 +40,7 @@ from skfair.groups.attributes import (
 from skfair.groups.levels import GroupLevels, intersection_name, number_tuples
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
+from skfair.utils.threads import added
 from skfair.utils.warn import warn_user
 
 __all__ = ["Cells", "GroupEncoding", "GroupLevels", "encode_groups", "one_group"]
@@ -155,7 +156,8 @@ class GroupEncoding:
         intersections that occur. Only cells with a row are listed.
         """
         shape = np.append(np.diff(self.offsets), n_classes)
-        parts = [codes - start for codes, start in zip(self.codes, self.offsets[:-1], strict=True)]
+        starts = self.offsets[:-1].tolist()
+        parts = [codes - k if k else codes for codes, k in zip(self.codes, starts, strict=True)]
         parts.append(np.zeros(self.n_samples, np.int64) if classes is None else classes)
         codes, present = number_tuples(parts, shape)
         n_cells = present.shape[0]
@@ -167,7 +169,12 @@ class GroupEncoding:
             ),
             shape=(self.n_groups, n_cells),
         )
-        weights = np.bincount(codes, weights=sample_weight, minlength=n_cells).astype(np.float64)
+
+        def of_block(i: int, j: int) -> FloatArray:
+            own = None if sample_weight is None else sample_weight[i:j]
+            return np.bincount(codes[i:j], own, n_cells).astype(np.float64)
+
+        weights = added(of_block, codes.size, np.zeros(n_cells))
         return Cells(codes, weights, membership, present[:, -1])
 
     def check_nonempty(

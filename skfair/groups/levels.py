@@ -24,6 +24,7 @@ from skfair.groups.attributes import (
 )
 from skfair.utils.factorize import Factorized, factorize, first_rows
 from skfair.utils.text import listed, plural
+from skfair.utils.threads import over_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +180,26 @@ def number_tuples(parts: list[IntArray], shape: IntArray) -> tuple[IntArray, Int
         if n_joint * size >= 2**62:
             joint, levels = factorize(joint)
             n_joint, is_merged = len(levels), True
-        joint, n_joint = joint * size + part, n_joint * size
+        if size > 1:
+            joint, n_joint = _paired(joint, part, size), n_joint * size
     codes, levels = factorize(joint)
     if not is_merged:  # the integers say what they stand for, without a look at the rows
         return codes, np.stack(np.unravel_index(np.array(levels, np.int64), shape), axis=1)
     first = first_rows(codes)
     return codes, np.stack([part[first] for part in parts], axis=1)
+
+
+def _paired(first: IntArray, second: IntArray, size: int) -> IntArray:
+    """Return ``first * size + second``."""
+    out = np.empty(first.size, np.int64)
+
+    def of_block(start: int, stop: int) -> None:
+        own = out[start:stop]
+        np.multiply(first[start:stop], size, out=own)
+        own += second[start:stop]
+
+    over_blocks(of_block, out.size)
+    return out
 
 
 def intersection_name(attributes: tuple[str, ...], levels: Sequence[Any]) -> str:

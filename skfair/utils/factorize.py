@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import IntArray
+from skfair.utils.threads import BLOCK, added, looked_up, over_blocks
 
 # Integers whose range is below this are read with a look-up table instead of a hash table.
 _MAX_TABLE = 1 << 16
@@ -44,13 +45,12 @@ def factorize(values: Any) -> Factorized:
         values = values.to_numpy()
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "b":
-            values = values.view(np.uint8)
-            found = _factorize_integers(values)
+            found = _factorize_integers(values.view(np.uint8), 0, 1)
             return Factorized(found.codes, [bool(level) for level in found.levels])
         if values.dtype.kind in "iu" and values.size:
-            lowest, highest = int(values.min()), int(values.max())
+            lowest, highest = _range_of(values)
             if highest - lowest < _MAX_TABLE:
-                return _factorize_integers(values)
+                return _factorize_integers(values, lowest, highest)
         if values.dtype.kind in "US":
             return _factorize_fixed_width(values)
     try:
@@ -60,22 +60,28 @@ def factorize(values: Any) -> Factorized:
     return _sorted_levels(codes, list(uniques))
 
 
-def _factorize_integers(values: NDArray[Any]) -> Factorized:
+def _range_of(values: NDArray[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest of some integers."""
+    ends = over_blocks(lambda i, j: (values[i:j].min(), values[i:j].max()), values.size)
+    return int(min(low for low, _ in ends)), int(max(high for _, high in ends))
+
+
+def _factorize_integers(values: NDArray[Any], lowest: int, highest: int) -> Factorized:
     """Encode integers of a small range by a table of the values that occur."""
-    if not values.size:
-        return Factorized(np.zeros(0, np.int64), [])
-    if values.dtype.kind == "i":
-        values = values.astype(np.int64, copy=False)  # int8: 127 - (-128) does not fit in int8
-    lowest = values.min()
-    shifted = (values - lowest).astype(np.int64, copy=False)
-    occurs = np.bincount(shifted) > 0
+    codes, width = np.empty(values.size, np.int64), highest - lowest + 1
+    least = values.dtype.type(lowest)
+
+    def of_block(start: int, stop: int) -> IntArray:
+        own = codes[start:stop]
+        # 127 - (-128) does not fit in int8; unsigned integers wrap around, differences do not.
+        np.subtract(values[start:stop], least, out=own, dtype=np.int64, casting="unsafe")
+        return np.bincount(own, minlength=width)
+
+    occurs = added(of_block, values.size, np.zeros(width, np.int64)) > 0
     present = np.flatnonzero(occurs)
-    if present.size == occurs.size:
-        codes = shifted
-    else:
-        table = np.cumsum(occurs) - 1
-        codes = table[shifted]
-    return Factorized(codes, [int(level) + int(lowest) for level in present])
+    if present.size < occurs.size:
+        codes = looked_up(np.cumsum(occurs) - 1, codes)
+    return Factorized(codes, [int(level) + lowest for level in present])
 
 
 def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
@@ -107,8 +113,15 @@ def _factorize_fixed_width(values: NDArray[Any]) -> Factorized:
 
 def first_rows(codes: IntArray) -> IntArray:
     """Return the first row of each code; every code from 0 to the largest must occur."""
-    first = np.empty(int(codes.max()) + 1, np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]  # the last assignment wins
+    first = np.full(int(codes.max()) + 1, -1)
+    step = max(BLOCK, 4 * first.size)
+    for start in range(0, codes.size, step):  # mostly all are in the first ones
+        own = codes[start : start + step]
+        found = np.full(first.size, -1)
+        found[own[::-1]] = np.arange(start, start + own.size)[::-1]  # the last assignment wins
+        first = np.where(first < 0, found, first)
+        if first.min() >= 0:
+            break
     return first
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import math
+import operator
 import os
 import sys
 import threading
@@ -20,10 +21,14 @@ from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
 import joblib
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D", bound=np.generic)
+Number = TypeVar("Number", float, NDArray[Any])
 
 # Rows per block, if a row takes about a nanosecond or ten.
 BLOCK = 1 << 16
@@ -97,6 +102,40 @@ def over_blocks(
     if n_threads < 2:
         return [function(start, min(start + block, n_rows)) for start in starts]
     return _made_by_threads(function, starts, n_rows, n_threads)
+
+
+def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> Number:
+    """Return the sum of what ``function(start, stop)`` returns for blocks of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.utils.threads import added
+    >>> values = np.arange(10.0)
+    >>> float(added(lambda start, stop: values[start:stop].sum(), 10, 0.0))
+    45.0
+    """
+    return functools.reduce(operator.add, over_blocks(function, n_rows), zero)
+
+
+def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
+    """Return ``table[codes]`` for codes from 0 on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.utils.threads import looked_up
+    >>> looked_up(np.array([1.5, 2.5]), np.array([1, 0, 1])).tolist()
+    [2.5, 1.5, 2.5]
+    """
+    out = np.empty(codes.size, table.dtype)
+
+    def of_block(start: int, stop: int) -> None:
+        # "clip" does not look for wrong codes, and writes without a copy.
+        np.take(table, codes[start:stop], out=out[start:stop], mode="clip")
+
+    over_blocks(of_block, codes.size)
+    return out
 
 
 def _made_by_threads(

@@ -66,6 +66,7 @@ def test_extreme_integers_do_not_wrap():
         assert encoding.levels.keys() == sorted(set(values.tolist()))
 
 
+@pytest.mark.filterwarnings("ignore:.*differ only in case")
 @settings(deadline=None, max_examples=50)
 @given(
     st.lists(st.text(max_size=9), min_size=1, max_size=30),

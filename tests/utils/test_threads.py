@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController, threadpool_limits
@@ -17,6 +17,7 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairAssignment, FairKMeans, FairSpectralClustering, ParetoFairKMeans
+from skfair.groups.encoding import encode_groups
 from skfair.losses import LogLoss
 from skfair.metrics import equalized_odds_difference
 from skfair.models import units
@@ -26,6 +27,7 @@ from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers.clustering import assignment, prices
 from skfair.utils import threads as module
+from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.threads import allowed_threads, one_blas_thread, over_blocks
 
 # The libraries are found once: that takes a millisecond, and fits ask a thousand times.
@@ -250,6 +252,26 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
             for other in fitted[1:]:
                 assert_array_equal(other[attribute], value, err_msg=attribute)
     assert compared > 3
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64, bool])
+@pytest.mark.parametrize("levels", [[0, 1], [1, 0, 100]])
+def test_codes_of_many_rows_are_those_of_numpy(dtype, levels, monkeypatch):
+    rng, start = np.random.default_rng(0), np.iinfo(dtype).max - 100 if dtype != bool else 0
+    values = rng.choice(levels, 400_000).astype(dtype)
+    values[:200_000] = values[0]  # most levels are in no row of the first blocks
+    values += np.array(start, dtype)
+    expected, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    for n_threads in (1, 2):
+        monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
+        found = factorize(values)
+        assert found.levels == expected.tolist()
+        assert_array_equal(found.codes, codes)
+        assert_array_equal(first_rows(found.codes), first)
+        weights = rng.random(values.size)
+        cells = encode_groups(values).cells(codes, len(expected), weights)
+        assert_array_equal(cells.codes, codes)
+        assert_allclose(cells.weights, np.bincount(codes, weights))
 
 
 def test_metrics_are_the_same_bits_with_any_number_of_threads(monkeypatch):

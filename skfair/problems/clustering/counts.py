@@ -26,7 +26,7 @@ from sklearn.utils.random import sample_without_replacement
 from skfair._typing import FloatArray, IntArray, Seed
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.factorize import first_rows
-from skfair.utils.threads import over_blocks
+from skfair.utils.threads import added, looked_up
 from skfair.utils.validation import weight_range
 
 # More rules than this per cluster cannot be priced one by one.
@@ -156,7 +156,7 @@ class GroupedRows:
         order = np.lexsort((first_rows(codes), shares))
         if before is not None:  # a stream keeps the order of its first part
             order = np.arange(order.size)
-        self.cells: NDArray[Any] = np.argsort(order).astype(np.int32)[cells.codes]  # of each row
+        self.cells: NDArray[Any] = looked_up(np.argsort(order).astype(np.int32), cells.codes)
         self.membership = cells.membership.toarray()[:, order]  # (n_groups, n_cells)
         self._set_rules(rules, before)
         self.total_weight = float(self.weights.sum())
@@ -216,8 +216,7 @@ class GroupedRows:
             count_cells(labels[i:j], self.cells[i:j], self.weights[i:j], counts)
             return counts
 
-        parts = over_blocks(of_block, self.cells.size)
-        return np.asarray(sum(parts, self.no_counts()))
+        return added(of_block, self.cells.size, self.no_counts())
 
     def violation(self, counts: FloatArray) -> float:
         """Return what the rules are missed by, summed over clusters; rounding is no miss."""
@@ -266,7 +265,8 @@ class GroupedRows:
         rows, limit = self.sample_rows(n_rows, random_state), np.inf
         if self.has_rows_here:
             limit = _HEAVY * self.total_weight / n_rows
-            rows = np.union1d(rows, np.flatnonzero(self.weights > limit))
+            heavy = np.flatnonzero(self.weights > limit)
+            rows = np.union1d(rows, heavy) if heavy.size else rows
         part = self.subset(rows)
         mine, drawn = self._light(limit), part._light(limit)
         share = part.total_weight / self.total_weight
@@ -276,8 +276,12 @@ class GroupedRows:
 
     def _light(self, limit: float) -> FloatArray:
         """Return the weight of each cell in rows up to a limit."""
-        weights = np.where(self.weights <= limit, self.weights, 0.0)
-        return np.asarray(np.bincount(self.cells, weights, self.n_cells), dtype=np.float64)
+
+        def of_block(i: int, j: int) -> FloatArray:
+            weights = np.where(self.weights[i:j] <= limit, self.weights[i:j], 0.0)
+            return np.asarray(np.bincount(self.cells[i:j], weights, self.n_cells), np.float64)
+
+        return added(of_block, self.n_samples, np.zeros(self.n_cells))
 
     def _set_rules(self, rules: Rules, before: FloatArray | None = None) -> None:
         """Express rules on groups as rules on cells, with one slack per cluster."""

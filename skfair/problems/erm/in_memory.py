@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
@@ -17,7 +18,7 @@ from skfair.problems.erm.batches import BatchSampler
 from skfair.problems.erm.problem import Decisions, Matrix, Measured, RuledProblem
 from skfair.problems.protocol import Batch, Offer, Product
 from skfair.utils.history import count_passes
-from skfair.utils.threads import over_blocks
+from skfair.utils.threads import added, over_blocks
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell.
 SAMPLE_ROWS = 2000
@@ -133,16 +134,12 @@ class ConstrainedERM(RuledProblem):
         self.everything = Batch(None, weights, [rule.row_weights for rule in self.rules])
         self._sampler: BatchSampler | None = None  # made when rows are first drawn
 
-    def relaxed(self) -> ConstrainedERM:
+    def relaxed(self) -> Self:
         """Return the problem without its rules."""
-        return type(self)(
-            self.model,
-            self.loss,
-            self.targets,
-            [],
-            sample_weight=self.everything.loss_weights,
-            alpha=self.alpha,
-        )
+        free = copy.copy(self)
+        free._set_rules([])
+        free.everything, free._sampler = Batch(None, self.everything.loss_weights, []), None
+        return free
 
     def _measure(self, w: FloatArray, batch: Batch | None) -> MeasuredRows:
         rows, loss_weights, cell_weights = self.everything if batch is None else batch
@@ -212,7 +209,8 @@ class ConstrainedERM(RuledProblem):
     @property
     def positive_share(self) -> float:
         """Weighted share of the rows with a positive target."""
-        return float(self.everything.loss_weights @ (self.targets > 0))
+        weights, targets = self.everything.loss_weights, self.targets
+        return added(lambda i, j: float(weights[i:j] @ (targets[i:j] > 0)), targets.size, 0.0)
 
     @property
     def n_cells(self) -> int:
@@ -249,10 +247,6 @@ class LinearConstrainedERM(ConstrainedERM):
     def n_rows(self) -> int:
         """Number of the rows that an evaluation sees."""
         return int(self.everything.loss_weights.size)
-
-    def relaxed(self) -> LinearConstrainedERM:
-        """Return the problem without its rules."""
-        return cast(LinearConstrainedERM, super().relaxed())
 
     def measured(self, w: FloatArray) -> Measured:
         """Return what all rows say about parameters of the model."""

@@ -218,7 +218,7 @@ class RiskEvaluation:
 
 
 @dataclass(eq=False)
-class _Last:
+class Last:
     """What was measured last; views of a problem share it."""
 
     temperature: float = np.nan
@@ -242,7 +242,7 @@ class RuledProblem(TwoSidedProblem, ABC):
         self.n_parameters = self.model.n_parameters + self.n_centers
         self.lower = self.constraint_rows.joined([rule.lower for rule in rules])
         self.upper = self.constraint_rows.joined([rule.upper for rule in rules])
-        self._last = _Last()
+        self._last = Last()
 
     @property
     def rules(self) -> list[BoundConstraint]:
@@ -264,7 +264,7 @@ class RuledProblem(TwoSidedProblem, ABC):
         """Return the problem with another loss; bounds and temperature are its own."""
         other = copy.copy(self)
         if loss is not self.loss:  # else what was measured last still holds
-            other.loss, other._last = loss, _Last()
+            other.loss, other._last = loss, Last()
         return other
 
     @abstractmethod

@@ -12,16 +12,16 @@ from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.moments import Rate
 from skfair.losses import LogLoss, Loss
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.in_memory import LinearConstrainedERM, MeasuredRows
-from skfair.problems.erm.problem import Matrix, Measured, RiskEvaluation, RuledProblem
+from skfair.problems.erm.problem import Last, Matrix, Measured, RiskEvaluation, RuledProblem
 from skfair.problems.protocol import Batch, Offer
 from skfair.utils.history import count_passes
-from skfair.utils.threads import over_blocks
+from skfair.utils.threads import added, over_blocks
 
 # The least number of rows in a sample: in all, for every parameter, and in every cell. It is used
 # where there are so many times as many rows.
@@ -105,15 +105,9 @@ class CorrectedSample(LinearConstrainedERM):
         told: MeasuredSums,
         curvature: FloatArray,  # added to the second derivative of the loss
     ) -> None:
-        super().__init__(
-            sample.model,
-            sample.loss,
-            sample.targets,
-            sample.rules,
-            sample_weight=sample.everything.loss_weights,
-            alpha=sample.alpha,
-        )
-        self.temperature, self._w, self._curvature = sample.temperature, w, curvature
+        vars(self).update(vars(sample))
+        self._last = Last()
+        self._w, self._curvature = w, curvature
         self._own = own = cast(MeasuredRows, sample.measured(w))
         self._loss = told.mean_loss - own.mean_loss, told.loss_gradient - own.gradient(1.0, None)
         self._cells = []
@@ -145,15 +139,8 @@ class SummedERM(LinearConstrainedERM):
     offers: ClassVar[frozenset[Offer]] = frozenset()
 
     def __init__(self, whole: LinearConstrainedERM, sample: LinearConstrainedERM) -> None:
-        super().__init__(
-            whole.model,
-            whole.loss,
-            whole.targets,
-            whole.rules,
-            sample_weight=whole.everything.loss_weights,
-            alpha=whole.alpha,
-        )
-        self.lower, self.upper, self.temperature = whole.lower, whole.upper, whole.temperature
+        vars(self).update(vars(whole))  # the same arrays, and bounds
+        self._last = Last()
         self._whole, self._sample = whole, sample
 
     def relaxed(self) -> SummedERM:
@@ -342,8 +329,7 @@ def few_rows(problem: RuledProblem) -> LinearConstrainedERM | None:
         return None
     rarest = 1.0
     for rule in problem.rules:
-        counts = np.bincount(rule.cells[rule.row_weights > 0], minlength=rule.n_cells)
-        rarest = min(rarest, counts.min(initial=n) / n)
+        rarest = min(rarest, _counted(rule).min(initial=n) / n)
     least = max(FEW_ROWS, FEW_ROWS_PER_PARAMETER * problem.n_parameters)
     wanted = max(least, int(FEW_ROWS_PER_CELL / max(rarest, 1 / n)))
     if TIMES * wanted > n:
@@ -352,3 +338,12 @@ def few_rows(problem: RuledProblem) -> LinearConstrainedERM | None:
     if np.count_nonzero(problem.everything.loss_weights[rows]) < least // 2:
         return None
     return problem.on_rows(rows)
+
+
+def _counted(rule: BoundConstraint) -> IntArray:
+    """Return the number of rows with a weight in each cell."""
+
+    def of_block(i: int, j: int) -> IntArray:
+        return np.bincount(rule.cells[i:j][rule.row_weights[i:j] > 0], minlength=rule.n_cells)
+
+    return added(of_block, rule.cells.size, np.zeros(rule.n_cells, np.int64))
