@@ -73,7 +73,7 @@ def best_runs(
 
     with warnings.catch_warnings():  # fewer distinct points than clusters are no reason to warn
         warnings.simplefilter("ignore", ConvergenceWarning)
-        runs = over_blocks(run, len(seeds), 1, 1)
+        runs = over_blocks(run, len(seeds), 1)
     parts = (runs[i : i + n_trials] for i in range(0, len(runs), n_trials))
     return [min(part, key=lambda kmeans: kmeans.inertia_) for part in parts]
 

@@ -123,7 +123,7 @@ def resampled_gaps(
         def measured(i: int, _: int, some: list[FloatArray] = some) -> list[float]:
             return own_rows.gaps(some[i], agg)
 
-        found += over_blocks(measured, len(some), 1, 1)
+        found += over_blocks(measured, len(some), 1)
     n_metrics = sum(positive is not None or not needs for needs in SCORE_METRICS.values())
     return np.array(found).reshape(n_bootstrap, n_metrics)
 

@@ -13,10 +13,12 @@ import functools
 import math
 import operator
 import os
+import queue
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
@@ -32,14 +34,14 @@ Number = TypeVar("Number", float, NDArray[Any])
 
 # Rows per block, if a row takes about a nanosecond or ten.
 BLOCK = 1 << 16
-# Fewer blocks than this for each thread are not worth its start, about 0.1 ms.
-LEAST_BLOCKS = 3
 # Other people's models are fitted to so many values with one thread of linear algebra, too.
 FEW_VALUES = 4_000_000
 # And to so few with one thread at all.
 FEWER_VALUES = 100_000
 # How many threads were allowed before the library was limited to one, in the thread that limits it.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
+# The threads that help with the passes of a fit.
+_helpers: contextvars.ContextVar[_Helpers | None] = contextvars.ContextVar("helpers", default=None)
 
 
 def _controller() -> ThreadpoolController:
@@ -78,14 +80,12 @@ def allowed_threads() -> int:
     return max(1, min([_n_processors(), *limits]))
 
 
-def over_blocks(
-    function: Callable[[int, int], R], n_rows: int, block: int = BLOCK, least: int = LEAST_BLOCKS
-) -> list[R]:
+def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLOCK) -> list[R]:
     """Return ``function(start, stop)`` for each block of rows, in their order, made by threads.
 
-    A thread more is used for every ``least`` blocks. The function should spend its time where
-    Python lets other threads run: in kernels, products and numpy's operations on arrays. Inside it
-    nothing uses more than one thread.
+    The function should spend its time where Python lets other threads run: in kernels, products and
+    numpy's operations on arrays, and a block should take more than 0.1 ms: to wake a thread takes a
+    few hundredths. Inside it nothing uses more than one thread.
 
     Examples
     --------
@@ -96,10 +96,8 @@ def over_blocks(
     [6.0, 22.0, 17.0]
     """
     starts = range(0, n_rows, block)
-    n_threads = len(starts) // least
-    if n_threads > 1:
-        n_threads = min(n_threads, allowed_threads())
-    if n_threads < 2:
+    n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
+    if n_threads == 1:
         return [function(start, min(start + block, n_rows)) for start in starts]
     return _made_by_threads(function, starts, n_rows, n_threads)
 
@@ -138,39 +136,100 @@ def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:
     return out
 
 
+class _Helpers:
+    """Threads that wait for work and take blocks of passes beside the thread that asks."""
+
+    def __init__(self) -> None:
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._n_threads = 0
+
+    def ask(self, tasks: list[Callable[[], None]]) -> None:
+        """Give each task to a thread; nobody waits for one that does not begin in time."""
+        for _ in range(len(tasks) - self._n_threads):
+            threading.Thread(target=self._work, daemon=True).start()
+            self._n_threads += 1
+        for task in tasks:
+            self._tasks.put(task)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # with what it holds, before the wait for the next one
+
+    def dismiss(self) -> None:
+        """Let the threads end."""
+        for _ in range(self._n_threads):
+            self._tasks.put(None)
+        self._n_threads = 0
+
+
+@contextmanager
+def _helped() -> Iterator[_Helpers]:
+    """Let one set of threads help with all passes inside: those of a fit, or a single one.
+
+    To start a thread takes 0.1 ms, to wake it a tenth of that: with 16 threads every pass of a fit
+    took 1.5 ms longer. They wait without using a processor, and none is left at the end.
+    """
+    helpers = _helpers.get()
+    if helpers is not None:
+        yield helpers
+        return
+    helpers = _Helpers()
+    token = _helpers.set(helpers)
+    try:
+        yield helpers
+    finally:
+        _helpers.reset(token)
+        helpers.dismiss()
+
+
 def _made_by_threads(
     function: Callable[[int, int], R], starts: range, n_rows: int, n_threads: int
 ) -> list[R]:
     """Let this thread and others take blocks until none is left; raise what one of them raised.
 
-    Threads live as long as the call: none is left to a fork, or spins beside other programs.
+    A thread that never begins, as in a fork, where there are no others, has taken no block.
     """
     made: dict[int, R] = {}
     errors: list[BaseException] = []
     waiting, lock = iter(starts), threading.Lock()
+    # Blocks that others have begun, and those that they have ended.
+    begun: list[int] = []
+    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def work() -> None:
-        _allowed.set(1)
+    def next_block(taken: list[int]) -> int | None:
+        with lock:
+            start = None if errors else next(waiting, None)
+            if start is not None:
+                taken.append(start)
+            return start
+
+    def make(start: int) -> None:
         try:
-            while not errors:
-                with lock:
-                    start = next(waiting, None)
-                if start is None:
-                    return
-                made[start] = function(start, min(start + starts.step, n_rows))
+            made[start] = function(start, min(start + starts.step, n_rows))
         except BaseException as error:
             errors.append(error)
 
+    def help_out() -> None:
+        _allowed.set(1)
+        while (start := next_block(begun)) is not None:
+            make(start)
+            ended.put(None)
+
+    def work() -> None:
+        _allowed.set(1)
+        while (start := next_block([])) is not None:
+            make(start)
+
     # Each thread gets the settings of numpy's errors that hold here.
     own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
-    others = [threading.Thread(target=one.run, args=(work,), daemon=True) for one in contexts]
     is_limited = _allowed.get() is not None  # by one_blas_thread: to do it again takes 0.05 ms
-    with nullcontext() if is_limited else _controller().limit(limits=1, user_api="blas"):
-        for thread in others:
-            thread.start()
+    limit = nullcontext() if is_limited else _controller().limit(limits=1, user_api="blas")
+    with _helped() as helpers, limit:
+        helpers.ask([partial(one.run, help_out) for one in contexts])
         own.run(work)
-        for thread in others:
-            thread.join()
+        for _ in begun:
+            ended.get()
     if errors:
         raise errors[0]
     return [made[start] for start in starts]
@@ -211,7 +270,7 @@ def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
         token = _allowed.set(allowed_threads())
         try:
-            with _controller().limit(limits=1, user_api=of):
+            with _helped(), _controller().limit(limits=1, user_api=of):
                 return function(*args, **kwargs)
         finally:
             _allowed.reset(token)

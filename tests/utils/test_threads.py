@@ -1,6 +1,10 @@
 """Small products use one thread, passes over rows as many as allowed; the bits are the same."""
 
+import os
+import signal
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -178,10 +182,91 @@ def test_threads_work_at_the_same_time_and_do_not_nest(monkeypatch):
         return allowed_threads()
 
     assert allowed_threads() == 2
-    assert over_blocks(of_block, 2, 1, 1) == [1, 1]
+    assert over_blocks(of_block, 2, 1) == [1, 1]
     assert allowed_threads() == 2
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     assert allowed_threads() == 1
+
+
+def meet(n_threads):
+    """Return the threads that take a block of a pass: each waits for the others."""
+    together = threading.Barrier(n_threads, timeout=30)
+
+    def of_block(start, stop):
+        together.wait()
+        return threading.get_ident()
+
+    return over_blocks(of_block, n_threads, 1)
+
+
+@pytest.fixture
+def three_threads(monkeypatch):
+    monkeypatch.setattr(module, "_n_processors", lambda: 3)
+    monkeypatch.setattr(module._controller(), "lib_controllers", [])
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_passes_of_a_fit_share_threads_and_leave_none(three_threads):
+    def fit():
+        first, second = set(meet(3)), set(meet(3))
+        assert first == second
+        assert len(first) == 3
+        return inner()
+
+    def inner():
+        return meet(3)
+
+    inner, before = one_blas_thread(inner), threading.active_count()
+    used = one_blas_thread(fit)()
+    assert len(set(used)) == 3
+    assert threading.get_ident() in used
+    with pytest.raises(ZeroDivisionError):
+        one_blas_thread(lambda: meet(3) and 1 / 0)()
+    assert len(set(meet(3))) == 3  # outside of a fit
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert threading.active_count() <= before
+
+
+def test_a_thread_that_waits_holds_nothing_of_the_last_pass(three_threads):
+    class Rows:
+        pass
+
+    def fit():
+        rows = Rows()
+        there = weakref.ref(rows)
+        over_blocks(lambda start, stop, rows=rows: meet_once(), 3, 1)
+        del rows
+        deadline = time.monotonic() + 30
+        while there() is not None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return there()
+
+    meet_once = threading.Barrier(3, timeout=30).wait
+    assert one_blas_thread(fit)() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_passes_end_in_a_fork_that_has_no_other_threads(three_threads):
+    def fit():
+        meet(3)
+        child = os.fork()
+        if not child:
+            made = over_blocks(lambda start, stop: start, 9, 1)
+            os._exit(0 if made == list(range(9)) else 1)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return status
+            time.sleep(0.01)
+        os.kill(child, signal.SIGKILL)
+        return os.waitpid(child, 0)[1]
+
+    assert one_blas_thread(fit)() == 0
 
 
 def test_a_limit_of_threadpoolctl_holds_inside_decorated_functions_too(two_threads, monkeypatch):
@@ -257,7 +342,8 @@ def test_results_are_the_same_bits_with_any_number_of_threads(name, model, dtype
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8, np.uint64, bool])
 @pytest.mark.parametrize("levels", [[0, 1], [1, 0, 100]])
 def test_codes_of_many_rows_are_those_of_numpy(dtype, levels, monkeypatch):
-    rng, start = np.random.default_rng(0), np.iinfo(dtype).max - 100 if dtype != bool else 0
+    rng = np.random.default_rng(0)
+    start = 0 if dtype is bool else np.iinfo(dtype).max - 100
     values = rng.choice(levels, 400_000).astype(dtype)
     values[:200_000] = values[0]  # most levels are in no row of the first blocks
     values += np.array(start, dtype)

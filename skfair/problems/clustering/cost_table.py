@@ -24,6 +24,8 @@ from skfair.utils.threads import BLOCK, over_blocks
 R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
 
+# Blocks that few rows are divided into, and the least number of costs in one: .1 ms of work.
+_BLOCKS, _LEAST_COSTS = 4, 1 << 15
 # How many entries the lists of cheapest moves may have in all, and how many per list.
 _LIST_BUDGET, _SHORTEST_LIST, _LONGEST_LIST = 1 << 20, 4, 24
 
@@ -80,12 +82,15 @@ class Moves:
 class CostTable(ABC):
     """What rows pay in each cluster."""
 
-    step = BLOCK  # rows per block: those that are computed at a time, by one thread
+    step: int  # rows per block: those that are computed at a time, by one thread
     unit = 1.0  # what a row pays, roughly
     surplus = 0.0  # what the table adds to what rows pay, in the mean
 
     def __init__(self, rows: GroupedRows) -> None:
         self.rows = rows
+        n_rows = rows.cells.size
+        least = 1 + _LEAST_COSTS // rows.n_clusters
+        self.step = int(np.clip(n_rows // _BLOCKS, least, BLOCK))
 
     @abstractmethod
     def costs(self, rows: slice) -> NDArray[Any]:

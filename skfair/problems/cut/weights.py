@@ -24,7 +24,7 @@ from skfair.utils.threads import over_blocks
 NewRows: TypeAlias = Callable[[Rows], Rows]
 
 # Up to this many columns our own product of a dense matrix is faster; columns of the matrix that
-# one thread takes at a time.
+# one thread takes at a time, and half as many rows in products with more.
 _NARROW, _COLUMNS = 24, 1024
 # Rows of a factor that are handled at a time.
 _ROWS = 1 << 14
@@ -139,8 +139,11 @@ class DenseWeights(Weights):
         n, b = columns.shape
         is_narrow = 4 <= b <= _NARROW and columns.dtype == self.dtype
         if not (self.is_fast_when_narrow and is_narrow):
-            product: NDArray[Any] = self.matrix @ columns
-            return product
+            wide: NDArray[Any] = np.empty((n, b), np.result_type(self.dtype, columns.dtype))
+            over_blocks(
+                lambda i, j: np.matmul(self.matrix[i:j], columns, out=wide[i:j]), n, _COLUMNS // 2
+            )
+            return wide
         from skfair._kernels.products import add_narrow_product
 
         rows = np.ascontiguousarray(columns.T)
@@ -150,7 +153,7 @@ class DenseWeights(Weights):
         out = rows[:, whole:] @ self.matrix[whole:]
         weights = self.matrix[:whole]
         over_blocks(lambda i, j: add_narrow_product(weights, rows, i, j, out), n, _COLUMNS)
-        product = out[:b].T
+        product: NDArray[Any] = out[:b].T
         return product
 
     def links(
@@ -179,9 +182,7 @@ class DenseWeights(Weights):
         rows = rows[np.argsort(labels[rows], kind="stable")]
         starts = np.searchsorted(labels[rows], np.arange(len(links) + 1))
         matrix, n = self.matrix, self.n_samples
-        over_blocks(
-            lambda i, j: add_row_sums(matrix, rows, starts, sign, i, j, links), n, 2 * _COLUMNS
-        )
+        over_blocks(lambda i, j: add_row_sums(matrix, rows, starts, sign, i, j, links), n, _COLUMNS)
 
     def diagonal(self) -> FloatArray:
         """Return the weights of the rows with themselves."""

@@ -264,7 +264,7 @@ def for_each(function: Callable[[T], R], items: Sequence[T], callback: Callback)
     """Return a function of each item, made by threads unless a callback follows what is done."""
     if callback is not go_on:
         return [function(item) for item in items]
-    return over_blocks(lambda i, _: function(items[i]), len(items), 1, 1)
+    return over_blocks(lambda i, _: function(items[i]), len(items), 1)
 
 
 def register(solver: type[ClusteringSolver]) -> type[ClusteringSolver]:
