@@ -84,13 +84,17 @@ def spectral(n: int) -> Job:
     return lambda: model.fit(X, sensitive_features=groups).embedding_
 
 
-def classifier(n: int) -> Job:
+def classifier(n: int, d: int = 50, dtype: type = np.float64) -> Job:
     rng = np.random.default_rng(SEED)
-    groups, X = rng.integers(3, size=n), rng.standard_normal((n, 50))
+    groups, X = rng.integers(3, size=n), rng.standard_normal((n, d), dtype=dtype)
     X[:, 0] += groups / 3
     y = (X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0).astype(int)
     model = ConstrainedERMClassifier(max_disparity=0.02)
     return lambda: model.fit(X, y, sensitive_features=groups).coef_
+
+
+def large_classifier(n: int) -> Job:
+    return classifier(n, 20, np.float32)
 
 
 def metric(n: int) -> Job:
@@ -114,7 +118,9 @@ def addition(n: int) -> Job:
 
 JOBS: dict[str, tuple[Callable[[int], Job], int]] = {
     "FairKMeans, K=20, d=10": (k_means, 1_000_000),
+    "FairKMeans, ten million rows": (k_means, 10_000_000),
     "ConstrainedERMClassifier, d=50": (classifier, 500_000),
+    "ConstrainedERMClassifier, ten million rows, d=20": (large_classifier, 10_000_000),
     "FairSpectralClustering, rbf": (spectral, 10_000),
     "ParetoFairKMeans, prices": (front, 40_000),
     "ParetoFairKMeans, Adult": (adult_front, 5000),
