@@ -44,7 +44,7 @@ from skfair.constraints.partial.base import (
     Values,
 )
 from skfair.constraints.partial.row_pairs import RankedRows
-from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
+from skfair.constraints.partial.surrogates import Part, Surrogate
 
 Form = Literal["ranks", "below", "above", "shares", "masses"]
 
@@ -143,16 +143,11 @@ class _BoundRates(BoundPartialRule):
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and centres, O(n)."""
-        from skfair._kernels.soft_steps import soft_rate_slopes
-
         scores, shares, part, parts, factors = at.tape
-        total = np.zeros(scores.size)
-        slopes, ignored = np.empty(scores.size), np.zeros(1)
-        steps = (scores, self._cells, shares, self._thetas, *self.surrogate.codes)
+        total, rows = np.zeros(scores.size), (scores, self._cells, shares)
         for one, factor in zip(parts, factors, strict=True):
             pull = np.append(multipliers * factor, 0.0)[None, :]
-            soft_rate_slopes(*steps, PARTS[one], pull, slopes, ignored)
-            total += slopes
+            total += self.surrogate.slopes(*rows, self._thetas, pull, one)[0]
         of_aux = np.zeros(self.n_aux)
         if self._has_centers and part != "minus":
             of_aux -= np.bincount(self._center, multipliers, self.n_aux)
@@ -172,12 +167,9 @@ class _BoundRates(BoundPartialRule):
         return self._shares
 
     def _rates(self, scores: FloatArray, shares: FloatArray, part: Part) -> FloatArray:
-        from skfair._kernels.soft_steps import soft_rates
-
-        out = np.zeros((1, self._n_cells + 1))
-        steps = (scores, self._cells, shares, self._thetas, *self.surrogate.codes)
-        soft_rates(*steps, PARTS[part], out)
-        return out[0, : self._n_cells]
+        rows = scores, self._cells, shares
+        rates = self.surrogate.rates(*rows, self._thetas, self._n_cells + 1, part)
+        return rates[0, : self._n_cells]
 
 
 class _BoundRatesInGroup(_BoundRates):

@@ -26,7 +26,7 @@ from skfair.constraints.partial.base import (
     PartialRule,
     Values,
 )
-from skfair.constraints.partial.surrogates import PARTS, Part, Surrogate
+from skfair.constraints.partial.surrogates import Part, Surrogate
 
 
 class _BoundStatisticalParity(BoundPartialRule):
@@ -84,14 +84,9 @@ class _BoundStatisticalParity(BoundPartialRule):
 
     def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return slopes by scores and thresholds, O(n P)."""
-        from skfair._kernels.soft_steps import soft_rate_slopes
-
         scores, aux, part = at.tape
-        slopes, of_aux = np.empty(scores.size), np.zeros(self.n_aux)
-        pull = np.ascontiguousarray(multipliers.reshape(self.n_aux, self._n_groups))
-        steps = (scores, self.cells, self._shares, aux, *self.surrogate.codes)
-        soft_rate_slopes(*steps, PARTS[part], pull, slopes, of_aux)
-        return slopes, of_aux
+        pull = multipliers.reshape(self.n_aux, self._n_groups)
+        return self.surrogate.slopes(scores, self.cells, self._shares, aux, pull, part)
 
     def on_rows(self, rows: IntArray, factors: FloatArray) -> Self:
         """Return the rule on some rows, each of which stands for ``factors`` rows."""
@@ -110,13 +105,8 @@ class _BoundStatisticalParity(BoundPartialRule):
         return rates.ravel()
 
     def _rates(self, scores: FloatArray, thetas: FloatArray, part: Part) -> FloatArray:
-        from skfair._kernels.soft_steps import soft_rates
-
-        out = np.zeros((thetas.size, self._n_groups))
-        soft_rates(
-            scores, self.cells, self._shares, thetas, *self.surrogate.codes, PARTS[part], out
-        )
-        return out
+        rows = scores, self.cells, self._shares
+        return self.surrogate.rates(*rows, thetas, self._n_groups, part)
 
 
 @PARTIAL_RULES.register("statistical_parity")

@@ -16,7 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
+from skfair.utils.threads import over_blocks
 
 Part = Literal["whole", "plus", "minus"]
 Kind = Literal["ramp", "smoothstep", "sigmoid"]
@@ -24,6 +25,8 @@ Kind = Literal["ramp", "smoothstep", "sigmoid"]
 # The same codes are written in skfair/_kernels/soft_steps.py, which is closed.
 KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
 PARTS: dict[Part, int] = {"whole": 0, "plus": 1, "minus": 2}
+# Steps in a block of rows.
+_STEPS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,51 @@ class Surrogate:
         steps(x.ravel(), *self.codes, PARTS[part], out.ravel())
         return out
 
+    def rates(
+        self,
+        scores: FloatArray,  # (n,)
+        cells: IntArray,  # (n,)
+        weights: FloatArray,  # (n,)
+        thresholds: FloatArray,  # (n_thresholds,)
+        n_cells: int,
+        part: Part = "whole",
+    ) -> FloatArray:
+        """Return the weighted steps of scores above thresholds, (n_thresholds, n_cells)."""
+        from skfair._kernels.soft_steps import soft_rates
+
+        def of_block(i: int, j: int) -> FloatArray:
+            sums = np.zeros((thresholds.size, n_cells))
+            rows = scores[i:j], cells[i:j], weights[i:j]
+            soft_rates(*rows, thresholds, *self.codes, PARTS[part], sums)
+            return sums
+
+        parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
+        return np.asarray(sum(parts, np.zeros((thresholds.size, n_cells))))
+
+    def slopes(
+        self,
+        scores: FloatArray,
+        cells: IntArray,
+        weights: FloatArray,
+        thresholds: FloatArray,
+        pull: FloatArray,  # (n_thresholds, n_cells)
+        part: Part = "whole",
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the slopes of the sum of ``pull`` times rates, by scores and by thresholds."""
+        from skfair._kernels.soft_steps import soft_rate_slopes
+
+        slopes, pull = np.empty(scores.size), np.ascontiguousarray(pull)
+
+        def of_block(i: int, j: int) -> FloatArray:
+            of_thresholds = np.zeros(thresholds.size)
+            rows = scores[i:j], cells[i:j], weights[i:j]
+            steps = thresholds, *self.codes, PARTS[part]
+            soft_rate_slopes(*rows, *steps, pull, slopes[i:j], of_thresholds)
+            return of_thresholds
+
+        parts = over_blocks(of_block, scores.size, _rows_of(thresholds))
+        return slopes, np.asarray(sum(parts, np.zeros(thresholds.size)))
+
     @property
     def codes(self) -> tuple[int, float, float]:
         """What kernels are given: kind, half-width, rounding in units of the score."""
@@ -79,3 +127,8 @@ class Surrogate:
     def narrowed(self, factor: float) -> Surrogate:
         """Return the step with another width."""
         return replace(self, width=self.width * factor)
+
+
+def _rows_of(thresholds: FloatArray) -> int:
+    """Return the number of rows in a block."""
+    return 1 + _STEPS // max(1, thresholds.size)

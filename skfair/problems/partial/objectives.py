@@ -11,6 +11,9 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.partial.surrogates import Part
 from skfair.losses import Loss
 from skfair.utils.docs import documented
+from skfair.utils.threads import over_blocks
+
+_ROWS = 1 << 14  # of a block, whose losses stay in the second cache
 
 
 class BoundObjective(ABC):
@@ -60,8 +63,14 @@ class MeanLoss(BoundObjective):
         """Return the value and its slopes by the scores."""
         if part == "minus":
             return 0.0, np.zeros(scores.size)
-        value, slope, _ = self.loss.parts(scores, self.targets)
-        return float(self.weights @ value), slope * self.weights
+        slopes = np.empty(scores.size)
+
+        def of_block(i: int, j: int) -> float:
+            loss = self.loss.parts(scores[i:j], self.targets[i:j])
+            np.multiply(loss.slope, self.weights[i:j], out=slopes[i:j])
+            return float(self.weights[i:j] @ loss.value)
+
+        return sum(over_blocks(of_block, scores.size, _ROWS)), slopes
 
     def share_right(self, scores: FloatArray) -> float:
         """Return the accuracy."""

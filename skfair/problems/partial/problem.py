@@ -49,7 +49,7 @@ class PartialEvaluation:
         slopes, of_aux = objective * self.objective_slopes, np.zeros(self.problem.n_aux)
         if multipliers is not None:
             by_scores, of_aux = self.slopes(multipliers)
-            slopes = slopes + by_scores
+            slopes += by_scores
         gradient = self.problem.model.pullback(self.tape, slopes)
         return np.concatenate([gradient + objective * self.penalty_gradient, of_aux])
 
@@ -60,7 +60,7 @@ class PartialEvaluation:
         for k, mine in enumerate(np.split(multipliers, problem.row_starts)):
             if mine.any():
                 slopes, of_aux[k] = problem.rules[k].pull(self.of_rules[k], mine)
-                by_scores = by_scores + slopes
+                by_scores += slopes
         return by_scores, np.concatenate([np.empty(0), *of_aux])
 
     def along(self, of_scores: FloatArray, step: FloatArray) -> FloatArray:
