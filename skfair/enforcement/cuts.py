@@ -8,13 +8,13 @@ are tried on a grid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.range_maxima import RangeMaxima
+from skfair.utils.threads import for_groups
 
 # Shares are sums of many floating-point numbers.
 ROUNDING = 1e-12
@@ -50,33 +50,36 @@ def score_blocks(
     min_gap: float = 0.0,  # scores that are not further apart count as tied
 ) -> list[Blocks]:
     """Sort the scores of each group and merge those closer than ``min_gap``, O(n log n)."""
-    order = np.lexsort((-scores, codes))
-    bounds = np.searchsorted(codes[order], np.arange(n_groups + 1))
+    from skfair._kernels.sorted_pairs import counting_sort
+
+    starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+    order = np.empty(codes.size, np.int64)
+    counting_sort(codes, starts, order)
     total = float(scores.size if weights is None else weights.sum())
-    out = []
-    for start, stop in pairwise(bounds.tolist()):
-        rows = order[start:stop]
+
+    def of_group(g: int) -> Blocks:
+        rows = order[starts[g] : starts[g + 1]]
+        rows = rows[np.argsort(-scores[rows], kind="stable")]
         mine = scores[rows]
         mass = np.ones(rows.size) if weights is None else weights[rows]
         is_last = np.append(mine[:-1] - mine[1:] > min_gap, True)
         is_positive = targets[rows] > 0
 
-        def above(values: FloatArray, ends: BoolArray = is_last) -> FloatArray:
-            return np.concatenate([[0.0], np.cumsum(values)[ends]])
+        def above(values: FloatArray) -> FloatArray:
+            return np.concatenate([[0.0], np.cumsum(values)[is_last]])
 
         all_above, positives = above(mass), above(mass * is_positive)
         negatives = all_above - positives
-        out.append(
-            Blocks(
-                mine[is_last],
-                mine[np.append(True, is_last[:-1])],
-                _shares(all_above),
-                (positives - negatives) / total,
-                _shares(positives),
-                _shares(negatives),
-            )
+        return Blocks(
+            mine[is_last],
+            mine[np.append(True, is_last[:-1])],
+            _shares(all_above),
+            (positives - negatives) / total,
+            _shares(positives),
+            _shares(negatives),
         )
-    return out
+
+    return for_groups(of_group, range(n_groups), scores.size)
 
 
 def _shares(above: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.cuts import ROUNDING, Blocks, small_distance
 from skfair.groups.intervals import Intervals
+from skfair.utils.threads import for_groups
 
 
 @dataclass
@@ -60,9 +61,13 @@ class GroupMaps:
     def __call__(self, scores: FloatArray, codes: IntArray) -> FloatArray:
         """Return the mapped scores of rows whose groups are given, O(n log n_knots)."""
         out = np.empty(scores.size)
-        for g, (x, y) in enumerate(zip(self.before, self.after, strict=True)):
+
+        def of_group(g: int) -> None:
             rows = np.flatnonzero(codes == g)
-            out[rows] = _mapped(scores[rows], x, y, self.thresholds[g])
+            knots = self.before[g], self.after[g]
+            out[rows] = _mapped(scores[rows], *knots, self.thresholds[g])
+
+        for_groups(of_group, range(len(self.before)), scores.size)
         return out
 
 
@@ -109,7 +114,7 @@ def band_maps(
     ]
     points, middle = _middle(owned)
     half = _half_widths(points, middle, tolerance, margin)
-    new = [_band(one, points, middle, half) for one in owned]
+    new = for_groups(lambda one: _band(one, points, middle, half), owned, middle.size)
     largest = max(float((one.ends - one.starts).max()) for one in owned)
     knots = [
         _knots(one, after, t, n_knots) for one, after, t in zip(owned, new, thresholds, strict=True)

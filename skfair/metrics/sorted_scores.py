@@ -11,11 +11,13 @@ just below it; tied rows own the mass of their block together.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
+from skfair.utils.threads import for_groups
 
 
 class SortedScores:
@@ -44,17 +46,8 @@ class SortedScores:
         order = np.empty(codes.size, np.int64)
         counting_sort(codes, self.starts, order)
         self.scores = scores[order]
-        if weights is None and not keep_order:
-            # Sorting values alone is several times faster than sorting an index.
-            for _, start, stop in self._slices():
-                self.scores[start:stop] = -np.sort(-self.scores[start:stop])
-            self.order = None
-        else:
-            for _, start, stop in self._slices():
-                within = np.argsort(-self.scores[start:stop], kind="stable")
-                order[start:stop] = order[start:stop][within]
-            self.order = order
-            self.scores = scores[order]
+        self.order = order if keep_order or weights is not None else None
+        self._each(self._sort)
         if weights is None:
             self.totals: FloatArray = sizes.astype(np.float64)
             self.mass = np.repeat(1 / np.maximum(self.totals, 1), sizes)
@@ -63,24 +56,43 @@ class SortedScores:
             safe = np.where(self.totals > 0, self.totals, 1.0)
             self.mass = weights[order] / np.repeat(safe, sizes)
         self.rank = np.empty(codes.size)
-        for c, start, stop in self._slices():
-            if weights is None:  # exact quotients, no accumulated rounding
-                self.rank[start:stop] = np.arange(1, stop - start + 1) / self.totals[c]
-            else:
-                total = self.mass[start:stop].cumsum()
-                self.rank[start:stop] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
+        self._each(self._count if weights is None else self._add_up)
 
-    def _slices(self) -> list[tuple[int, int, int]]:
-        """Return number, start and stop of the cells that have rows."""
-        bounds = enumerate(itertools.pairwise(self.starts.tolist()))
-        return [(c, start, stop) for c, (start, stop) in bounds if stop > start]
+    def _each(self, function: Callable[[slice], None]) -> None:
+        """Call a function for the positions of each cell that has rows; threads share them."""
+        cells = [slice(i, j) for i, j in itertools.pairwise(self.starts.tolist()) if j > i]
+        for_groups(function, cells, self.scores.size)
+
+    def _sort(self, here: slice) -> None:
+        """Sort the rows of a cell."""
+        if self.order is None:  # values alone are several times faster to sort than an index
+            self.scores[here] = -np.sort(-self.scores[here])
+            return
+        within = np.argsort(-self.scores[here], kind="stable")
+        self.order[here] = self.order[here][within]
+        self.scores[here] = self.scores[here][within]
+
+    def _count(self, here: slice) -> None:
+        """Rank the rows of a cell by exact quotients: no rounding adds up."""
+        n = here.stop - here.start
+        self.rank[here] = np.arange(1, n + 1) / n
+
+    def _add_up(self, here: slice) -> None:
+        """Rank the rows of a cell by their mass."""
+        total = self.mass[here].cumsum()
+        self.rank[here] = np.minimum(total / total[-1] if total[-1] else total, 1.0)
 
     def largest_gaps(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
         """Compare step functions of the threshold: largest difference per pair of cells."""
         from skfair._kernels.sorted_pairs import largest_gaps
 
         out = np.empty(first.size)
-        largest_gaps(self.scores, level, self.starts, first, second, out)
+
+        def of_pair(k: int) -> None:
+            one = slice(k, k + 1)
+            largest_gaps(self.scores, level, self.starts, first[one], second[one], out[one])
+
+        for_groups(of_pair, range(first.size), self.scores.size)
         return out
 
     def areas_between(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:

@@ -16,7 +16,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from numbers import Integral
@@ -29,6 +29,7 @@ from threadpoolctl import ThreadpoolController
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 D = TypeVar("D", bound=np.generic)
 Number = TypeVar("Number", float, NDArray[Any])
 
@@ -115,6 +116,20 @@ def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> 
     45.0
     """
     return functools.reduce(operator.add, over_blocks(function, n_rows), zero)
+
+
+def for_groups(function: Callable[[T], R], items: Sequence[T], n_rows: int) -> list[R]:
+    """Return a function of each item, all of which have so many rows; threads share them if many.
+
+    Examples
+    --------
+    >>> from skfair.utils.threads import for_groups
+    >>> for_groups(len, ["ab", "c"], n_rows=3)
+    [2, 1]
+    """
+    if n_rows < BLOCK:
+        return [function(item) for item in items]
+    return over_blocks(lambda i, _: function(items[i]), len(items), 1)
 
 
 def looked_up(table: NDArray[D], codes: NDArray[np.integer[Any]]) -> NDArray[D]:

@@ -20,6 +20,7 @@ from skfair.enforcement.decisions.judge import Judge
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.range_maxima import RangeMaxima
 from skfair.enforcement.thresholds import Cut, threshold_at
+from skfair.utils.threads import for_groups
 
 # A window is this much shorter than its limit: rates are sums with rounding.
 _ROUNDING = 1e-10
@@ -120,10 +121,11 @@ def window_prices(
     )
     if not 1 <= blocks <= 2 or any(judge.bounds[k].quotients is not None for k in described):
         return None
-    curves = [
-        _curves_of(judge, described, g, np.flatnonzero(groups == g), scores)
-        for g in range(features.n_groups)
-    ]
+    curves = for_groups(
+        lambda g: _curves_of(judge, described, g, np.flatnonzero(groups == g), scores),
+        range(features.n_groups),
+        scores.size,
+    )
     if any(one is None for one in curves):
         return None
     known = [one for one in curves if one is not None]
