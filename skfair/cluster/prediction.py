@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike
@@ -21,11 +21,14 @@ from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
-from skfair.problems.clustering.points import Units
+from skfair.problems.clustering.points import Units, squared_distances
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
+from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_weights, weight_range
 from skfair.utils.warn import warn_user
+
+R = TypeVar("R")
 
 # Rows of X whose distances are computed at a time.
 _CHUNK = 1 << 14
@@ -89,11 +92,14 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         codes = self._read_groups(X, sensitive_features)
         rows = self._read_features(X, **ROW_CHECKS)
         labels = np.empty(rows.shape[0], np.int32)
-        for part, distances in self._scaled_distances(rows):
+
+        def of_part(part: slice, distances: NDArray[Any]) -> None:
             if codes is not None:
                 for attribute in codes:
                     distances += self._scaled_prices.T[attribute[part]]
             labels[part] = distances.argmin(axis=1)
+
+        self._over_distances(rows, of_part)
         return labels
 
     @by_block(
@@ -115,8 +121,11 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         check_is_fitted(self)
         rows = self._read_features(X, **ROW_CHECKS)
         out = np.empty((rows.shape[0], self.n_clusters), rows.dtype)
-        for part, distances in self._scaled_distances(rows):
+
+        def of_part(part: slice, distances: NDArray[Any]) -> None:
             out[part] = np.sqrt(distances) * self._units.scale
+
+        self._over_distances(rows, of_part)
         return out
 
     def score(
@@ -140,11 +149,12 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
             return float(blocks.total(_score_block, without_rows(self)))
         rows = self._read_features(X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
-        total = 0.0
-        for part, distances in self._scaled_distances(rows):
+
+        def of_part(part: slice, distances: NDArray[Any]) -> float:
             nearest = distances.min(axis=1).astype(np.float64)
-            total += float(nearest.sum() if weights is None else weights[part] @ nearest)
-        return -total * self._units.squared
+            return float(nearest.sum() if weights is None else weights[part] @ nearest)
+
+        return -sum(self._over_distances(rows, of_part)) * self._units.squared
 
     def assign(
         self,
@@ -301,15 +311,21 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         known = vars(reader)
         vars(self).update({name: known[name] for name in _READING if name in known})
 
-    def _scaled_distances(self, X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-        """Yield (rows, squared distances to the centres) in scaled units, chunk by chunk."""
-        origin, scale = self._units.mean.astype(X.dtype), X.dtype.type(self._units.scale)
-        centers = self._scaled_centers.astype(X.dtype)
+    def _over_distances(self, X: Any, function: Callable[[slice, NDArray[Any]], R]) -> list[R]:
+        """Return a function of (rows, scaled squared distances to the centres) for each block."""
+        origin, scale, centers = self._units.mean, self._units.scale, self._scaled_centers
         is_sparse = issparse(X)  # then zeros would fill up, so the centres move instead
-        centers = centers + origin / scale if is_sparse else centers
-        for part in gen_batches(X.shape[0], _CHUNK):
-            rows = X[part] if is_sparse else X[part] - origin
-            yield part, euclidean_distances(rows / scale, centers, squared=True)
+        moved = (centers + origin / scale).astype(X.dtype)
+
+        def of_block(start: int, stop: int) -> R:
+            part = slice(start, stop)
+            if is_sparse:
+                own = euclidean_distances(X[part] / X.dtype.type(scale), moved, squared=True)
+            else:
+                own = squared_distances((X[part] - origin) / scale, centers)
+            return function(part, own)
+
+        return over_blocks(of_block, X.shape[0], _CHUNK)
 
     @property
     def _n_features_out(self) -> int:
