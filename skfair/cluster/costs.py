@@ -15,10 +15,12 @@ from skfair._typing import FloatArray, MatrixLike
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.solvers.clustering.assignment import place
+from skfair.utils.threads import over_blocks
 
 _TINY = 1e-300
 # Centres move at most so often, and until the cost falls by less than this part of it.
 _MOST_ROUNDS, _SETTLED = 100, 1e-5
+_ROWS = 1 << 14  # of a block
 CostFunction = Callable[[Any, Any], Any]
 
 
@@ -38,10 +40,15 @@ def distances_between(X: Any, centers: NDArray[Any]) -> FloatArray:
 
     Squares of a far offset would leave no digits of the distances.
     """
-    origin = origin_of(X, centers)
-    rows = X if sparse.issparse(X) else X - origin
-    distances = euclidean_distances(rows, centers - origin, squared=True)
-    return np.asarray(distances, dtype=np.float64)
+    origin, is_sparse = origin_of(X, centers), sparse.issparse(X)
+    middle, distances = centers - origin, np.empty((X.shape[0], centers.shape[0]))
+
+    def of_block(start: int, stop: int) -> None:
+        rows = X[start:stop] if is_sparse else X[start:stop] - origin
+        distances[start:stop] = euclidean_distances(rows, middle, squared=True)
+
+    over_blocks(of_block, X.shape[0], _ROWS)
+    return distances
 
 
 def origin_of(X: Any, centers: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.counts import GroupedRows
-from skfair.utils.threads import BLOCK, over_blocks
+from skfair.utils.threads import BLOCK, added, over_blocks
 
 R = TypeVar("R")
 Block = tuple[slice, NDArray[Any]]
@@ -249,13 +249,21 @@ class Costs(CostTable):
 
     def __init__(self, rows: GroupedRows, costs: NDArray[Any]) -> None:
         super().__init__(rows)
-        cheapest = costs.min(axis=1, keepdims=True)
-        above = np.ascontiguousarray(costs - cheapest)
-        self.unit = float(above.mean()) or 1.0
+        self._above = above = np.empty(costs.shape)
+
+        def of_block(start: int, stop: int) -> FloatArray:
+            cheapest = costs[start:stop].min(axis=1)
+            own = np.subtract(costs[start:stop], cheapest[:, None], out=above[start:stop])
+            return np.array([own.sum(), rows.weights[start:stop] @ cheapest])
+
+        def lift(start: int, stop: int) -> None:
+            above[start:stop] += self.unit
+
+        total, paid = added(of_block, len(above), np.zeros(2)).tolist()
+        self.unit = total / above.size or 1.0
         # Costs may have any sign: less than nothing is no measure of what there is to gain.
-        paid = float(rows.weights @ cheapest[:, 0]) / rows.total_weight
-        self.surplus = self.unit - max(paid, 0.0)
-        self._above = above + self.unit
+        self.surplus = self.unit - max(paid / rows.total_weight, 0.0)
+        over_blocks(lift, len(above))
 
     def costs(self, rows: slice) -> NDArray[Any]:
         """Return what some rows pay in all clusters."""
