@@ -19,11 +19,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_blobs
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from benchmarks.fair_kmeans import prepared
 from benchmarks.harness import THREAD_VARIABLES, Table, data_folder, in_new_process
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    PartialParityCalibrator,
+    PartialParityClassifier,
+)
 from skfair.cluster import FairKMeans, FairSpectralClustering, ParetoFairKMeans
 from skfair.metrics import equalized_odds_difference
 from skfair.utils import threads
@@ -97,6 +103,35 @@ def large_classifier(n: int) -> Job:
     return classifier(n, 20, np.float32)
 
 
+def scored(n: int) -> tuple[Any, Any, Any]:
+    """Return rows, labels and four groups that differ in the mean of one column."""
+    rng = np.random.default_rng(SEED)
+    groups, X = rng.integers(4, size=n), rng.standard_normal((n, 10), dtype=np.float32)
+    X[:, 0] += groups / 4
+    return X, (X[:, :4].sum(axis=1) + rng.logistic(size=n) > 0).astype(int), groups
+
+
+def partial(n: int) -> Job:
+    X, y, groups = scored(n)
+    model = PartialParityClassifier(max_disparity=0.02)
+    return lambda: model.fit(X, y, sensitive_features=groups).coef_
+
+
+def calibrator(n: int) -> Job:
+    X, y, groups = scored(n)
+    base = FrozenEstimator(LogisticRegression().fit(X[:10_000], y[:10_000]))
+    model = PartialParityCalibrator(base, max_disparity=0.02)
+    return lambda: model.fit(X, y, sensitive_features=groups).decision_function(
+        X[:1000], sensitive_features=groups[:1000]
+    )
+
+
+def predictions(n: int) -> Job:
+    X, _, groups = scored(n)
+    model = FairKMeans(10, random_state=0).fit(X[:50_000], sensitive_features=groups[:50_000])
+    return lambda: model.predict(X, sensitive_features=groups)
+
+
 def metric(n: int) -> Job:
     rng = np.random.default_rng(SEED)
     y, predicted, groups = rng.integers(2, size=(3, n))
@@ -121,6 +156,9 @@ JOBS: dict[str, tuple[Callable[[int], Job], int]] = {
     "FairKMeans, ten million rows": (k_means, 10_000_000),
     "ConstrainedERMClassifier, d=50": (classifier, 500_000),
     "ConstrainedERMClassifier, ten million rows, d=20": (large_classifier, 10_000_000),
+    "PartialParityClassifier, d=10": (partial, 1_000_000),
+    "PartialParityCalibrator of a fitted model": (calibrator, 1_000_000),
+    "FairKMeans.predict, K=10, d=10": (predictions, 1_000_000),
     "FairSpectralClustering, rbf": (spectral, 10_000),
     "ParetoFairKMeans, prices": (front, 40_000),
     "ParetoFairKMeans, Adult": (adult_front, 5000),
