@@ -107,7 +107,7 @@ def rows_within_rules(
     pays = (problem.weights[:, None] * above).ravel()
     # Unknowns: whether each row is in each cluster.
     shares = problem.weights / problem.mean_weight
-    of_rows = problem.rules.matrix[:, problem.cells] * shares  # (n_rules, n_samples)
+    of_rows = sparse.coo_array(problem.rules.matrix[:, problem.cells] * shares)  # (n_rules, n)
     eye = np.eye(n_clusters)
     each_rule = sparse.vstack([sparse.kron(of_rows, eye[[k]]) for k in range(n_clusters)])
     once = sparse.kron(sparse.eye_array(n), np.ones((1, n_clusters)))
