@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+
+import numpy as np
 
 from skfair._typing import FloatArray
 from skfair.blocks.kinds import Training
@@ -56,6 +58,22 @@ class TrainingData:
         if self.sample_weight is None:
             return False
         return self.largest_weight != 1 or float(self.sample_weight.sum()) != self.n_samples
+
+    def counted(self) -> TrainingData:
+        """Return the rows in memory that have a weight: the others say nothing but by rounding."""
+        weights = self.sample_weight
+        if self.blocks is not None or weights is None or weights.all() or self.strata is not None:
+            return self
+        rows = np.flatnonzero(weights)
+        codes = self.groups.codes[:, rows]
+        counts = np.bincount(codes.ravel(), minlength=self.groups.n_groups)
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            sample_weight=weights[rows],
+            groups=replace(self.groups, codes=codes, counts=counts),
+        )
 
     def build(
         self, in_memory: Callable[[Any], Made], in_blocks: Callable[[Training], Made]

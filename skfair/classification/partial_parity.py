@@ -336,6 +336,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
             rows, _ = indexable(as_rows(X), data.y)
             self.__dict__.update(certified_interval(self, data, rows, given, self.random_state))
             return self
+        data = data.counted()
         promise = self._promise(data.y, data.groups, data.sample_weight)
         self.is_group_aware_ = self._decide_awareness(promise)
         model = self._make_model(data)
