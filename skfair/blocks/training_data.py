@@ -60,7 +60,10 @@ class TrainingData:
         return self.largest_weight != 1 or float(self.sample_weight.sum()) != self.n_samples
 
     def counted(self) -> TrainingData:
-        """Return the rows in memory that have a weight: the others say nothing but by rounding."""
+        """Return the rows that have a weight: the others say nothing but by rounding.
+
+        Rows in blocks stay as they are, and so do rows of strata.
+        """
         weights = self.sample_weight
         if self.blocks is not None or weights is None or weights.all() or self.strata is not None:
             return self

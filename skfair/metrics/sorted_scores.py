@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
-from skfair.utils.threads import for_groups
+from skfair.utils.threads import BLOCK, for_groups, over_blocks
 
 
 class SortedScores:
@@ -88,11 +88,12 @@ class SortedScores:
 
         out = np.empty(first.size)
 
-        def of_pair(k: int) -> None:
-            one = slice(k, k + 1)
-            largest_gaps(self.scores, level, self.starts, first[one], second[one], out[one])
+        def of_pairs(i: int, j: int) -> None:
+            largest_gaps(self.scores, level, self.starts, first[i:j], second[i:j], out[i:j])
 
-        for_groups(of_pair, range(first.size), self.scores.size)
+        # Pairs of few rows take less time than to call the kernel for each.
+        n_parts = 1 if self.scores.size < BLOCK else 64
+        over_blocks(of_pairs, first.size, -(-first.size // n_parts) or 1)
         return out
 
     def areas_between(self, level: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
