@@ -10,12 +10,16 @@ from skfair._kernels.declaring import njit
 
 
 @njit(cache=True)
-def centred_rows(X, mean, out):
-    """Write the rows of X relative to the mean, in their precision."""
+def scaled_rows(X, mean, inverse, out):
+    """Write the rows of X relative to the mean, times the inverse of the unit.
+
+    They are computed in the precision of X, mean and inverse. A division would take three times as
+    long as a product.
+    """
     n, d = X.shape
     for i in range(n):
         for j in range(d):
-            out[i, j] = X[i, j] - mean[j]
+            out[i, j] = (X[i, j] - mean[j]) * inverse
 
 
 @njit(cache=True)

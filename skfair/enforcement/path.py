@@ -15,9 +15,11 @@ MAX_ROUNDS = 6  # solves per temperature
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 PLAIN_MISSES = 2  # of losses; differences that change less and less would never bring them inside
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
-# The same, of solvers and scores (linear ones) for which precision is cheap. What is seen at one
-# solution decides where the next one lies; a loose one depends on the solver and on the order of
-# the rows, and then so does the model.
+# The same, of solvers and scores (linear ones) for which precision is cheap: one more step is one
+# more matrix of second derivatives. What is seen at one solution decides where the next one lies; a
+# loose one depends on the solver and on the order of the rows, and then so does the model. Where
+# columns are many a step is hundreds of products, and the precision that was asked for has to be
+# enough: more takes up to twice the time, for the same accuracy.
 PRECISE_TOL = 1e-9
 
 
@@ -60,7 +62,10 @@ class Path:
     def _tol_of_steps(self) -> float:
         """Return the tolerance of each solve: what suits the solver."""
         tol = LOOSE_TOL if self.judge.has_rates else self.tol
-        return min(tol, PRECISE_TOL) if self.is_precise else tol
+        if not self.is_precise:
+            return tol
+        has_matrix = "products" not in self.judge.problem.offers
+        return min(tol, PRECISE_TOL if has_matrix else self.tol)
 
     def solve_freely(self, theta: FloatArray) -> SolverResult:
         """Solve without the rules: this is the result if they do not bind."""

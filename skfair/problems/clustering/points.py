@@ -22,8 +22,10 @@ from skfair.utils.threads import over_blocks
 
 R = TypeVar("R")
 
-# Numbers per block: what stays in the cache of one core.
-_BLOCK = 1 << 17
+# Most numbers per block: what stays in the cache of one core. Between kernels threads wait for each
+# other, so blocks of half the size take longer with two; half the size makes up for it where rows
+# are so few that there would be fewer than this many blocks.
+_BLOCK, _BLOCKS = 1 << 18, 8
 # Distances of more numbers than this are recomputed block by block instead of kept: 8 MB.
 _MAX_KEPT = 1 << 20
 _LARGEST = float(np.finfo(np.float64).max)
@@ -147,7 +149,8 @@ class RepresentationProblem(CostedRows):
     @property
     def step(self) -> int:
         """How many rows have numbers that stay in the cache."""
-        return max(1, int(_BLOCK // max(self.n_clusters, self.width)))
+        most = max(1, int(_BLOCK // max(self.n_clusters, self.width)))
+        return min(most, max(int(self.X.shape[0]) // _BLOCKS, -(-most // 2)))
 
     def row_slices(self) -> Iterator[slice]:
         """Yield slices of rows whose numbers stay in the cache."""
@@ -166,14 +169,14 @@ class RepresentationProblem(CostedRows):
 
     def scaled(self, rows: Any) -> NDArray[Any]:
         """Return rows of X relative to the mean and in units of the spread."""
-        from skfair._kernels.prices import centred_rows
+        from skfair._kernels.prices import scaled_rows
 
         dtype = np.float32 if self.is_large or self.X.dtype == np.float32 else np.float64
-        given = self.X[rows]
-        part = self.room("scaled", given.shape, self.X.dtype, is_new=not isinstance(rows, slice))
-        centred_rows(given, self.units.mean.astype(part.dtype), part)
-        part /= part.dtype.type(self.units.scale)
-        return part.astype(dtype, copy=False)
+        given, own = self.X[rows], self.X.dtype
+        part = self.room("scaled", given.shape, dtype, is_new=not isinstance(rows, slice))
+        unit = max(self.units.scale, float(np.finfo(own).tiny))  # whose inverse is finite
+        scaled_rows(given, self.units.mean.astype(own), own.type(1 / unit), part)
+        return part
 
     def start_points(self, rng: np.random.RandomState) -> NDArray[Any]:
         """Return what plain k-means sees of all rows."""

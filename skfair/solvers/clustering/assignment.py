@@ -7,7 +7,7 @@ programme whose dual has one multiplier per cluster and rule:
     price[s, k] = - sum_r lam[k, r] rules[r, s]
 
 so a row pays its distance plus a price that depends on its cell and the cluster only. The minimum
-is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS-B; one evaluation
+is smoothed (soft minimum, falling temperature) and the dual maximised by L-BFGS; one evaluation
 is one pass over the rows, O(n K), which the problem makes wherever its rows are; of many rows in
 memory, over those near a tie (``problems/clustering/near_ties.py``). The few rows near a tie are
 then moved so that whole rows meet the rules, and the cost is lowered. The value of the
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import fmin_l_bfgs_b
 
 from skfair._typing import FloatArray
 from skfair.problems.clustering.cost_table import CostedRows, CostTable
@@ -204,11 +203,11 @@ def maximise_dual(
     multipliers: FloatArray,
     temperatures: tuple[float, ...] = TEMPERATURES,
     max_iter: int = 60,
-    missed: FloatArray | float = 0.0,
+    missed: FloatArray | None = None,
 ) -> FloatArray:
     """Improve the multipliers on the smoothed dual, one temperature after the other.
 
-    ``missed`` is added to all counts.
+    ``missed`` (n_clusters, n_cells) is added to all counts.
     """
     if not multipliers.size:
         return multipliers
@@ -218,26 +217,16 @@ def maximise_dual(
     dual = _NegativeDual(problem, table, unit, missed)
     flat = (multipliers / unit).ravel()
     for temperature in temperatures:
-        if dual.is_large:
-            flat = dual.minimised_among_few(flat, temperature, max_iter)
-            continue
-        flat, _, _ = fmin_l_bfgs_b(
-            dual,
-            flat,
-            args=(temperature,),
-            bounds=[(0.0, None)] * flat.size,
-            factr=_LEAST_GAIN / np.finfo(float).eps,
-            pgtol=_SMALL_SLOPE,
-            maxiter=max_iter,
-        )
-    return np.asarray(flat).reshape(multipliers.shape) * unit
+        minimised = dual.minimised_among_few if dual.is_large else dual.minimised
+        flat = minimised(flat, temperature, max_iter)
+    return flat.reshape(multipliers.shape) * unit
 
 
 class _NegativeDual:
     """The smoothed dual, to be minimised, with the unit of the prices."""
 
     def __init__(
-        self, problem: GroupedRows, table: CostTable, unit: float, missed: FloatArray | float
+        self, problem: GroupedRows, table: CostTable, unit: float, missed: FloatArray | None
     ) -> None:
         self._problem, self._table, self._unit, self._missed = problem, table, unit, missed
         self._slack = problem.rules.slack
@@ -256,7 +245,19 @@ class _NegativeDual:
     def _soft_counts(self, price: FloatArray, temperature: float) -> tuple[float, FloatArray]:
         """Return the sum of soft minima and the counts, with what is missed."""
         value, counts = self._table.soft_counts(price, temperature * self._unit)
+        if self._missed is None:
+            return value, counts
         return value + float((price.T * self._missed).sum()), counts + self._missed
+
+    def minimised(self, start: FloatArray, temperature: float, max_iter: int) -> FloatArray:
+        """Minimise over all multipliers."""
+        return minimised_above_zero(
+            lambda flat: self(flat, temperature),
+            start,
+            max_iter=max_iter,
+            least_gain=_LEAST_GAIN,
+            tol=_SMALL_SLOPE,
+        )
 
     def minimised_among_few(
         self, start: FloatArray, temperature: float, max_iter: int

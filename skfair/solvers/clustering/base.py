@@ -61,8 +61,12 @@ class Clustering(NamedTuple):
 
     @property
     def standing(self) -> tuple[float, float, float]:
-        """What the best of several runs has least of."""
-        return self.violation, self.cost if self.objective is None else self.objective, self.cost
+        """What the best of several runs has least of.
+
+        Runs that end at the same clusters differ by rounding: the first of them is the best.
+        """
+        objective = self.cost if self.objective is None else self.objective
+        return self.violation, float(f"{objective:.12g}"), float(f"{self.cost:.12g}")
 
 
 class FrontPoint(NamedTuple):

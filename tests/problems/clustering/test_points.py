@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from skfair.groups.encoding import encode_groups
+from skfair.problems.clustering import points
 from skfair.problems.clustering.counts import balance_rules
 from skfair.problems.clustering.points import RepresentationProblem, largest
 
@@ -30,3 +32,35 @@ def test_largest_values_come_in_falling_order(n_wanted):
     assert values[largest(values, n_wanted)].tolist() == values[expected].tolist()
     if n_wanted >= 8:  # of equal ones the first comes first
         assert largest(values, n_wanted).tolist() == expected
+
+
+@pytest.mark.parametrize(("n", "n_blocks"), [(100, 1), (1000, 8), (8000, 40), (100_000, 391)])
+def test_blocks_are_large_but_not_few(monkeypatch, n, n_blocks):
+    monkeypatch.setattr(points, "_BLOCK", 1024)
+    monkeypatch.setattr(points, "_BLOCKS", 40)
+    groups = encode_groups(np.arange(n) % 2)
+    rules = balance_rules(groups, np.array([0.5]))
+    problem = RepresentationProblem(np.random.default_rng(0).normal(size=(n, 4)), groups, rules, 3)
+    slices = list(problem.row_slices())
+    # Of 1024 / 4 rows, or half as many; between them as many as make 40 blocks.
+    assert len(slices) == n_blocks
+    assert [part.start for part in slices[1:]] == [part.stop for part in slices[:-1]]
+    assert (slices[0].start, slices[-1].stop) == (0, n)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 1.0, 1e5, "tiny"])
+def test_rows_in_own_units(dtype, spread):
+    """At any scale; a spread of almost nothing may stay below one."""
+    rng = np.random.default_rng(0)
+    times = float(np.finfo(dtype).tiny) / 8 if spread == "tiny" else spread
+    X = (rng.normal(size=(50, 3)) * times).astype(dtype)
+    groups = encode_groups(np.arange(50) % 2)
+    problem = RepresentationProblem(X, groups, balance_rules(groups, np.array([0.5])), 2)
+    scaled = problem.scaled(slice(None))
+    assert scaled.dtype == dtype
+    assert np.isfinite(scaled).all()
+    if spread == "tiny":
+        assert 0 < np.abs(scaled).max() < 1
+    else:
+        assert_allclose(scaled, problem.units.inwards(X), rtol=1e-5, atol=1e-6)

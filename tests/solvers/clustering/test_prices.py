@@ -345,28 +345,23 @@ def test_repair_and_improvement_keep_their_promises(compiled, seed, monkeypatch)
             assert D[i, labels[j]] + D[j, labels[i]] >= here - 1e-9
 
 
-def test_gradient_of_the_smooth_dual():
+def test_gradient_of_the_smooth_dual(monkeypatch):
     problem, centers = random_problem(3, n_groups=3)
-    distances = problem.distances(centers)
-    captured = {}
+    captured = []
 
-    def record(function, start, args, **options):
-        captured["function"], captured["args"] = function, args
-        return start, 0.0, {}
+    def record(function, start, **options):
+        captured.append(function)
+        return start
 
-    original = assignment.fmin_l_bfgs_b
-    assignment.fmin_l_bfgs_b = record
-    try:
-        maximise_dual(problem, distances, np.zeros((3, 9)))
-    finally:
-        assignment.fmin_l_bfgs_b = original
-    function, args = captured["function"], (0.3,)
-    rng = np.random.default_rng(0)
-    at = rng.random(27)
-    error = check_grad(
-        lambda v: function(v, *args)[0], lambda v: function(v, *args)[1], at, epsilon=1e-6
-    )
-    assert error < 1e-5
+    monkeypatch.setattr(assignment, "minimised_above_zero", record)
+    distances, missed = problem.distances(centers), np.random.default_rng(1).random((3, 3))
+    maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,))
+    maximise_dual(problem, distances, np.zeros((3, 9)), (0.3,), missed=missed)
+    at = np.random.default_rng(0).random(27)
+    for plain in captured:
+        value, slope = (lambda v, k=k, f=plain: f(v)[k] for k in range(2))
+        assert check_grad(value, slope, at, epsilon=1e-6) < 1e-5
+    assert captured[0](at)[0] != captured[1](at)[0]
 
 
 def test_overlapping_attributes_share_prices():
