@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -60,18 +61,63 @@ def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]]
 
     def declare(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=cache, **options)(function)
+            return _kept_by_key(numba.njit(cache=cache, **options)(function))
         except RuntimeError:  # numba has no place to keep the compiled code
             folder = _temporary_folder()
         if folder is None:
             return numba.njit(**options)(function)
         given, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, folder
         try:  # the place is chosen here, once; kernels of other packages are left alone
-            return numba.njit(cache=cache, **options)(function)
+            return _kept_by_key(numba.njit(cache=cache, **options)(function))
         finally:
             _CONFIG.CACHE_DIR = given
 
     return declare
+
+
+def _kept_by_key(kernel: Any) -> Any:
+    """Let a kernel keep its code in files that are named by what they hold."""
+    files = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if files is not None:  # there are none with NUMBA_DISABLE_JIT
+        kernel._cache._cache_file = _FilesByKey(files)
+    return kernel
+
+
+class _FilesByKey:
+    """Files of compiled code, one for each kernel and types of its arguments.
+
+    numba numbers such files and writes a list of them. Two processes that compile a kernel at the
+    same time, for different types, may both take the next number. The list then leads from one type
+    to the code for another, and every later process fails with "can't unbox array", or what one of
+    them compiled is not found again. Without a list there is nothing to disagree about.
+    """
+
+    def __init__(self, files: Any) -> None:
+        self._files = files  # numba's, which write, read and name a file
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write what was compiled, and from what."""
+        self._files._save_data(self._name(key), (self._source(key), self._files._dump(data)))
+
+    def load(self, key: Any) -> Any:
+        """Return what was compiled, or None if it is not there or its source has changed."""
+        try:
+            source, content = self._files._load_data(self._name(key))
+        except OSError:
+            return None
+        return pickle.loads(content) if source == self._source(key) else None
+
+    def flush(self) -> None:
+        """Nothing has to be forgotten: a file is overwritten when its kernel is compiled anew."""
+
+    def _source(self, key: Any) -> tuple[Any, str]:
+        return self._files._source_stamp, repr(key)
+
+    def _name(self, key: Any) -> str:
+        """Return the name of the file: by types and processor, not by the code of the kernel."""
+        types, processor, *_ = key
+        digest = sha1(repr((numba.__version__, types, processor)).encode()).hexdigest()
+        return str(self._files._data_name(int(digest[:12], 16)))
 
 
 @once

@@ -38,6 +38,20 @@ class Moment(ABC):
         return self
 
 
+def smooth_step(
+    scores: FloatArray,
+    factor: float | FloatArray,  # the temperature, or its negative where the step leads down
+    temperature: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return value, slope and curvature of sigmoid(factor * z)."""
+    value = sigmoid(factor * scores)
+    slope = value * (1 - value)
+    curvature = slope * (1 - 2 * value)
+    slope *= factor
+    curvature *= temperature**2
+    return value, slope, curvature
+
+
 class Rate(Moment):
     """The share of rows on the right side of the threshold: phi = sigmoid(T s z).
 
@@ -57,12 +71,7 @@ class Rate(Moment):
         factor: float | FloatArray = temperature
         if self.signs is not None:
             factor = temperature * (self.signs if rows is None else self.signs[rows])
-        value = sigmoid(factor * scores)
-        slope = value * (1 - value)
-        curvature = slope * (1 - 2 * value)
-        slope *= factor
-        curvature *= temperature**2
-        return value, slope, curvature
+        return smooth_step(scores, factor, temperature)
 
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return 1 where the prediction counts; a score of exactly 0 is a negative prediction."""

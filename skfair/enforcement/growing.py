@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from scipy.special import expit
 
 from skfair._typing import FloatArray
 from skfair.enforcement.judge import SLACK, Candidate, Judge, StrictResult
 from skfair.enforcement.path import Path, Shifting
 from skfair.enforcement.rounds import Place, SolveOptions
+from skfair.losses import sigmoid
 from skfair.problems.erm.problem import RuledProblem
 from skfair.problems.erm.summed import SummedERM
 from skfair.solvers.base import Solver, SolverResult
@@ -66,7 +66,7 @@ def slope_ratio(scores: FloatArray, temperature: float) -> float:
     """Return about how much faster true rates change than smooth ones, if scores shift."""
     some = scores[:: max(1, scores.size // SEEN_SCORES)]
     near = np.partition(np.abs(some), some.size // 8)[some.size // 8]
-    smooth = expit(temperature * some)
+    smooth = sigmoid(temperature * some)
     slope = temperature * float(np.mean(smooth * (1 - smooth)))
     return float(np.clip(1 / (16 * near * slope + 1e-300), *RATIOS))
 

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit
 from sklearn.utils.random import sample_without_replacement
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.comparisons import Pairwise
-from skfair.constraints.moments import Moment
+from skfair.constraints.moments import Moment, smooth_step
 from skfair.groups.encoding import Cells, GroupEncoding
 from skfair.groups.limits import Limit, limits_of_attributes
 
@@ -33,9 +32,7 @@ class PairErrors(Moment):
         self, scores: FloatArray, temperature: float, rows: IntArray | slice | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return value, slope and curvature of sigmoid(-T z)."""
-        value = expit(-temperature * scores)
-        spread = value * (1 - value)
-        return value, -temperature * spread, temperature**2 * spread * (1 - 2 * value)
+        return smooth_step(scores, -temperature, temperature)
 
     def strict(self, scores: FloatArray) -> FloatArray:
         """Return 1 for pairs in the wrong order, and 1/2 for ties."""

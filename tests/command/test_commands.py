@@ -484,7 +484,7 @@ def test_warm_fills_the_folder(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "2 kernels are compiled" in result.stdout
     assert "Compiled when first used: " in result.stdout
-    stored = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbi")}
+    stored = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")}
     assert stored == {"sorted_pairs.counting_sort", "sorted_pairs.areas_between"}
 
 
