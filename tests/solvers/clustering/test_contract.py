@@ -297,3 +297,16 @@ def test_planted_bad_solvers_are_refused(solver):
     problem = problem_of(solver, X, sex)
     with pytest.raises(AssertionError):
         check_clustering(solver, problem, X, sex, run(solver, problem))
+
+
+def test_runs_that_differ_by_rounding_stand_alike():
+    X, sex = people()
+    problem = problem_of(CLUSTERING_SOLVERS["prices"](), X, sex)
+    run = of_labels(problem, np.arange(sex.size) % 3)
+    again = run._replace(cost=np.nextafter(run.cost, np.inf))
+    assert again.cost > run.cost
+    assert again.standing == run.standing
+    assert min([run, again], key=lambda one: one.standing) is run
+    for worse in (1 + 1e-9, 2.0):
+        assert run._replace(cost=worse * run.cost).standing > run.standing
+    assert run._replace(violation=1.0, cost=0.0).standing > run.standing
