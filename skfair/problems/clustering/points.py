@@ -96,9 +96,16 @@ class Spread(NamedTuple):
         return cls(unit, weight, mean, within + float(weights @ squared_norms(means - mean)))
 
     def units(self) -> Units:
-        """Return the mean, and the root of the mean squared deviation (1 if it is 0)."""
-        spread = self.unit * np.sqrt(self.squares / self.weight)
-        return Units(self.mean * self.unit, float(spread) or 1.0)
+        """Return the mean, and the root of the mean squared deviation (1 if it is 0).
+
+        Twelve digits are kept, so that they do not depend on the order in which rows are summed: the
+        search for prices makes more of such differences.
+        """
+        spread, mean = float(f"{np.sqrt(self.squares / self.weight):.12g}"), self.mean
+        if spread > 0:
+            step = 1e-12 * spread
+            mean = np.round(mean / step) * step
+        return Units(mean * self.unit, spread * self.unit or 1.0)
 
 
 class RepresentationProblem(CostedRows):

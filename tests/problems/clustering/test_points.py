@@ -1,8 +1,10 @@
 """Points and centres against plain numpy."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from skfair.groups.encoding import encode_groups
 from skfair.problems.clustering import points
@@ -64,3 +66,19 @@ def test_rows_in_own_units(dtype, spread):
         assert 0 < np.abs(scaled).max() < 1
     else:
         assert_allclose(scaled, problem.units.inwards(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("times", [1e-200, 1.0, 1e200])
+def test_units_do_not_depend_on_the_order_of_sums(times):
+    """Rounding would grow in the search for prices, and fits on blocks differ from others."""
+    rng = np.random.default_rng(0)
+    X, weights = (rng.normal(size=(999, 3)) + [0, 5, -2]) * times, rng.random(999)
+    found = []
+    for ends in ([0, 999], [0, 7, 500, 999], [0, 333, 998, 999]):
+        parts = [points.Spread.of(X[i:j], weights[i:j]) for i, j in pairwise(ends)]
+        found.append(points.Spread.merged(parts).units())
+    for one in found[1:]:
+        assert one.scale == found[0].scale
+        assert_array_equal(one.mean, found[0].mean)
+    mean = np.average(X / times, axis=0, weights=weights)
+    assert_allclose(found[0].mean / times, mean, rtol=1e-11)
