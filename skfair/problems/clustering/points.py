@@ -98,8 +98,8 @@ class Spread(NamedTuple):
     def units(self) -> Units:
         """Return the mean, and the root of the mean squared deviation (1 if it is 0).
 
-        Twelve digits are kept, so that they do not depend on the order in which rows are summed: the
-        search for prices makes more of such differences.
+        Twelve digits are kept, so that they do not depend on the order in which rows are summed:
+        the search for prices makes more of such differences.
         """
         spread, mean = float(f"{np.sqrt(self.squares / self.weight):.12g}"), self.mean
         if spread > 0:

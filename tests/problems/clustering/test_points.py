@@ -72,7 +72,7 @@ def test_rows_in_own_units(dtype, spread):
 def test_units_do_not_depend_on_the_order_of_sums(times):
     """Rounding would grow in the search for prices, and fits on blocks differ from others."""
     rng = np.random.default_rng(0)
-    X, weights = (rng.normal(size=(999, 3)) + [0, 5, -2]) * times, rng.random(999)
+    X, weights = rng.normal([0, 5, -2], 1.0, (999, 3)) * times, rng.random(999)
     found = []
     for ends in ([0, 999], [0, 7, 500, 999], [0, 333, 998, 999]):
         parts = [points.Spread.of(X[i:j], weights[i:j]) for i, j in pairwise(ends)]
