@@ -6,16 +6,9 @@ import pytest
 from skfair._kernels import sorted_pairs as kernels
 from skfair.metrics.sorted_scores import SortedScores
 from tests import naive
-from tests.python_kernels import as_python
+from tests.python_kernels import compiled_and_python
 
-
-@pytest.fixture(params=["compiled", "python"])
-def kernel(request):
-    def pick(name):
-        compiled = getattr(kernels, name)
-        return compiled if request.param == "compiled" else as_python(compiled)
-
-    return pick
+kernel = compiled_and_python(kernels)
 
 
 @pytest.fixture(params=range(4))

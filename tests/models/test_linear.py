@@ -10,7 +10,7 @@ from skfair.losses import LogLoss
 from skfair.models import LinearScore
 from skfair.models.linear import BLOCK_ROWS
 from skfair.models.units import Units, column_sums
-from tests.python_kernels import as_python
+from tests.python_kernels import compiled_and_python
 
 each_storage = pytest.mark.parametrize("storage", ["dense", "csr", "untidy csr"])
 each_dtype = pytest.mark.parametrize(("dtype", "tol"), [(np.float32, 2e-5), (np.float64, 1e-12)])
@@ -398,13 +398,7 @@ def test_products_with_single_precision_are_of_double_precision(layout, rows):
 # Kernels
 
 
-@pytest.fixture(params=["compiled", "python"])
-def kernel(request):
-    def pick(name):
-        compiled = getattr(kernels, name)
-        return compiled if request.param == "compiled" else as_python(compiled)
-
-    return pick
+kernel = compiled_and_python(kernels)
 
 
 @each_storage

@@ -7,7 +7,7 @@ from scipy.optimize import fmin_l_bfgs_b, nnls
 
 from skfair._kernels import above_zero as kernels
 from skfair.solvers.clustering.above_zero import _between, minimised_above_zero
-from tests.python_kernels import as_python
+from tests.python_kernels import compiled_and_python
 
 
 def least_squares(seed, shape=(60, 25)):
@@ -87,13 +87,7 @@ def test_the_unit_of_the_numbers_does_not_matter(scale):
     assert_allclose(found / scale, nnls(A, b)[0], atol=1e-5)
 
 
-@pytest.fixture(params=["compiled", "python"])
-def kernel(request):
-    def pick(name):
-        compiled = getattr(kernels, name)
-        return compiled if request.param == "compiled" else as_python(compiled)
-
-    return pick
+kernel = compiled_and_python(kernels)
 
 
 def inverse_of(steps, bends):
