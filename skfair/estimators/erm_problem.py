@@ -268,7 +268,7 @@ def solve(
     solver: Solver,
     start: FloatArray,
     *,
-    temperatures: Sequence[float] | None,
+    is_strict: bool,
     is_classifier: bool,
     refine: bool,
     tol: float,
@@ -276,15 +276,14 @@ def solve(
     rng: np.random.RandomState,
     callback: Callback,
 ) -> StrictResult:
-    """Run a solver: on the path of strict enforcement, or once if there are no temperatures."""
+    """Run a solver: on the path of strict enforcement, or once."""
     check_needs(solver, problem)
-    if temperatures is not None:
+    if is_strict:
         of_solver = {} if max_iter is None else {"max_iter": max_iter}
         return solve_strictly(
             problem,
             solver,
             start,
-            temperatures=temperatures,
             min_gap=problem.model.rounding,
             is_classifier=is_classifier,
             refine=refine and "hessian" in problem.offers,

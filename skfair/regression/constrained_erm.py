@@ -164,14 +164,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     _task = "regression"
 
     _parameter_constraints = {
-        **{
-            name: value
-            for name, value in ConstrainedERMBase._parameter_constraints.items()
-            if name != "temperatures"
-        },
+        **ConstrainedERMBase._parameter_constraints,
         "certify": [CERTIFY],
     }
-    temperatures = (1.0,)  # nothing here depends on the sign of a score
 
     def __init__(
         self,
