@@ -423,8 +423,9 @@ def _dropped_columns(estimator: Any) -> list[Any]:
 
 def _warn_without_groups(estimator: Any) -> None:
     warn_user(
-        f"{type(estimator).__name__} was fitted without sensitive_features, so no fairness "
-        "constraint is active. Pass fit(..., sensitive_features=...) or set sensitive_columns.",
+        f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
+        "compares groups is active. Pass fit(..., sensitive_features=...) or set "
+        "sensitive_columns.",
         MissingGroupsWarning,
     )
 

@@ -275,7 +275,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, self.max_disparity)
-        if self.confidence is not None and any(rule.compares for rule in fair):
+        if self.confidence is not None and any(rule.limits_something for rule in fair):
             if self.refit_with_prices:
                 raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
             attributes, predicted = self._certify(data, rows, fair, worth, params, folds)
