@@ -368,6 +368,8 @@ class SensitiveFeaturesMixin(SavedMixin):
     ) -> TrainingData:
         """Validate a later part of a stream, in the groups of the first part."""
         groups = self._read_part_groups(X, sensitive_features)
+        check_alignment(y, X, TARGET)
+        check_alignment(sample_weight, X, WEIGHT)
         rows = self._read_features(X, **check_params)
         y = column_or_1d(y, warn=True)
         check_consistent_length(rows, y)
@@ -423,8 +425,9 @@ def _dropped_columns(estimator: Any) -> list[Any]:
 
 def _warn_without_groups(estimator: Any) -> None:
     warn_user(
-        f"{type(estimator).__name__} was fitted without sensitive_features, so no fairness "
-        "constraint is active. Pass fit(..., sensitive_features=...) or set sensitive_columns.",
+        f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
+        "compares groups is active. Pass fit(..., sensitive_features=...) or set "
+        "sensitive_columns.",
         MissingGroupsWarning,
     )
 

@@ -293,7 +293,8 @@ def align(**columns: Any) -> Partitions:
 
     Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
     unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
-    too. None stays away; a dict of columns is read as a dict.
+    too. None stays away; a dict of columns is read as a dict. Rows are matched by position, so the
+    parts of a block that have an index must have the same one.
     """
     from dask import delayed
 
@@ -303,16 +304,17 @@ def align(**columns: Any) -> Partitions:
             flat |= {(name, key): column for key, column in values.items()}
         elif values is not None:
             flat[name, None] = values
-    first = next(values for values in flat.values() if is_lazy(values))
-    sizes = known_sizes(first)
+    first, sizes = next((key[0], known_sizes(one)) for key, one in flat.items() if is_lazy(one))
     lists = {
-        key: _blocks_of(values, sizes, key[0]) for key, values in flat.items() if is_lazy(values)
+        key: _blocks_of(values, sizes, key[0], first)
+        for key, values in flat.items()
+        if is_lazy(values)
     }
     n_blocks = len(next(iter(lists.values())))
     for (name, _), blocks in lists.items():
         if len(blocks) != n_blocks:
             raise ValueError(
-                f"{name} has {len(blocks)} partitions, but {next(iter(lists))[0]} has {n_blocks}, "
+                f"{name} has {len(blocks)} partitions, but {first} has {n_blocks}, "
                 "and the lengths of the partitions are not known. Pass collections that were split "
                 "alike, for example columns of one DataFrame, or call compute_chunk_sizes()."
             )
@@ -321,7 +323,7 @@ def align(**columns: Any) -> Partitions:
         if sizes is None:
             sizes = Partitions(next(iter(lists.values()))).collect(_n_rows)
         for key in here:
-            lists[key] = _cut(flat[key], sizes, key[0])
+            lists[key] = _cut(flat[key], sizes, key[0], first)
     bundle = delayed(_bundle, pure=False)
     return Partitions(
         [
@@ -394,6 +396,7 @@ def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[An
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
+    _check_index(number, keys, blocks)
     out: dict[str, Any] = {}
     for (name, column), part in zip(keys, blocks, strict=True):
         if column is None:
@@ -401,6 +404,22 @@ def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[An
         else:
             out.setdefault(name, {})[column] = part
     return out
+
+
+def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> None:
+    """Raise if parts of one block have an index each, and these differ."""
+    found = [
+        (name, getattr(part, "index", None)) for (name, _), part in zip(keys, blocks, strict=True)
+    ]
+    indexes = [(name, index) for name, index in found if hasattr(index, "equals")]
+    for name, index in indexes[1:]:
+        if not index.equals(indexes[0][1]):
+            raise ValueError(
+                f"Partition {number}: the index labels of {name} and {indexes[0][0]} differ, but "
+                "rows are matched by position, so they would get the values of other rows. Pass "
+                "columns of one DataFrame, or drop the index if the order is right: "
+                ".to_dask_array(lengths=True), or .to_numpy() in memory."
+            )
 
 
 def _n_rows(part: Any) -> int:
@@ -415,13 +434,13 @@ def known_sizes(collection: Any) -> list[int] | None:
     return [int(size) for size in chunks[0]]
 
 
-def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]:
+def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) -> list[Any]:
     """Return the blocks of rows of a collection as delayed objects."""
     if hasattr(collection, "rechunk"):
         own = known_sizes(collection)
         if own is not None and sizes is not None and own != sizes:
             if sum(own) != sum(sizes):
-                raise ValueError(f"{name} has {sum(own)} rows but X has {sum(sizes)}.")
+                raise ValueError(f"{name} has {sum(own)} rows but {first} has {sum(sizes)}.")
             collection = collection.rechunk({0: tuple(sizes)})
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})
@@ -430,13 +449,13 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]
     return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
-def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:
+def _cut(values: Any, sizes: list[int], name: str, first: str) -> list[Any]:
     """Cut rows that are here into blocks of given lengths."""
     from dask import delayed
 
     values = values if hasattr(values, "shape") else np.asarray(values)
     if _n_rows(values) != sum(sizes):
-        raise ValueError(f"{name} has {_n_rows(values)} rows but X has {sum(sizes)}.")
+        raise ValueError(f"{name} has {_n_rows(values)} rows but {first} has {sum(sizes)}.")
     take = values.iloc if hasattr(values, "iloc") else values
     ends = np.cumsum([0, *sizes])
     return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]

@@ -24,7 +24,7 @@ from skfair.enforcement.certify import row_rates
 from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
 from skfair.estimators.decisions import LabelledRows, class_rules
-from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
+from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules, limiting_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.sensitive_columns import column_positions, take_columns
@@ -47,10 +47,10 @@ def certified(
     """
     in_memory(data)
     check_no_floors(estimator.min_rate, estimator.selection_rate)
-    if data.groups.is_vacuous:  # the fit without a certificate says so
-        return {}
+    if not limiting_rules(estimator.constraint, "classification", data.groups):
+        return {}  # the fit without a certificate says so
     rules = active_rules(estimator.constraint, "classification", data)
-    if not rules or not _limits_something(estimator, data, rules):
+    if not _limits_something(estimator, data, rules):
         return {}
     strata = _kept_strata(estimator, X)
     has_prices = (

@@ -210,3 +210,13 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
             f"one. Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() if the "
             "order is right."
         )
+
+
+def check_aligned(**columns: object) -> object:
+    """Return the first column with an index; raise if another one has its labels in other order."""
+    like = next(
+        (one for one in columns.values() if hasattr(getattr(one, "index", 0), "equals")), None
+    )
+    for name, column in columns.items():
+        check_alignment(column, like, Role(name, name, "value"))
+    return like

@@ -31,6 +31,7 @@ from skfair.estimators.erm_problem import (
     TargetScale,
     Task,
     active_rules,
+    limiting_rules,
 )
 from skfair.estimators.inner_scores import as_rows
 from skfair.losses import Loss, make_loss
@@ -243,8 +244,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
         self._begin_certificate()
         task = self._regression(data)
-        is_certified = self.confidence is not None and not data.groups.is_vacuous
-        if is_certified and (rules := active_rules(self.constraint, self._task, data)):
+        is_certified = self.confidence is not None
+        if is_certified and limiting_rules(self.constraint, self._task, data.groups):
+            rules = active_rules(self.constraint, self._task, data)
             return self._certify(data, task, rules, X, given)
         problem = self._build(data, task)
         solver = self._choose(problem)
