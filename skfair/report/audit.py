@@ -43,6 +43,7 @@ from skfair.report.tasks import Task
 from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response
+from skfair.utils.text import visible
 from skfair.utils.validation import check_names, check_number, check_probability
 
 _N_SHOWN = 15
@@ -275,7 +276,8 @@ class Audit(AuditTables):
         return render(self, "cell.html.j2")
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.title}: {self.n_rows:,} rows", *findings_of(self)])
+        lines = [f"{self.title}: {self.n_rows:,} rows", *findings_of(self)]
+        return "\n".join(map(visible, lines))
 
 
 def audit(
