@@ -29,3 +29,16 @@ def visible(text: str) -> str:
     return "".join(
         one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
     )
+
+
+def check_text(values: Iterable[Any], what: str) -> None:
+    """Raise if a text has half of a surrogate pair, which no file, page or screen can show."""
+    for one in values:
+        try:
+            if isinstance(one, str) and not one.isascii():
+                one.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{what} {one!a} is no valid text: {error.object[error.start]!a} is half of a "
+                "character. Read the data with the encoding in which they were written."
+            ) from error
