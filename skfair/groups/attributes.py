@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 from skfair._typing import IntArray
 from skfair.groups.foreign_tables import columns_of_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import listed, plural
+from skfair.utils.text import check_text, listed, plural
 from skfair.utils.warn import warn_user
 
 Columns: TypeAlias = list[tuple[str | None, Any]]
@@ -77,6 +77,7 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
         raise ValueError(f"{argument} is empty. Pass one value per row of X.")
     if len({len(values) for _, values in columns}) > 1:
         raise ValueError(f"The columns of {argument} differ in length.")
+    check_text((name for name, _ in columns), f"The name of a column of {argument},")
     return columns
 
 

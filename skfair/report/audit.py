@@ -44,6 +44,7 @@ from skfair.report.tasks import Task
 from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response
+from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_names, check_number, check_probability
 
 _N_SHOWN = 15
@@ -279,7 +280,8 @@ class Audit(AuditTables):
         return render(self, "cell.html.j2")
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.title}: {self.n_rows:,} rows", *findings_of(self)])
+        lines = [f"{self.title}: {self.n_rows:,} rows", *findings_of(self)]
+        return "\n".join(map(visible, lines))
 
 
 def audit(
@@ -372,6 +374,7 @@ def audit(
     ['group', 'demographic_parity_difference']
     """
     names = None if metrics is None else check_names(metrics, "metrics")
+    check_text([title], "The title")
     options = _checked_options(names, confidence, depth, min_size, n_simulations, random_state)
     given = Given(y_true, y_pred, y_score, before, sample_weight)
     check_given(given, sensitive_features, conditional_on)
