@@ -7,7 +7,6 @@ its rules is certified as a whole.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules, limitin
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.utils.warn import unwanted
 
 _SHARED = (
     *("status_", "certified_disparity_", "p_value_", "path_"),
@@ -136,6 +136,5 @@ def _priced(
         confidence=estimator.confidence,
         shift=estimator.shift,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SmallGroupWarning)  # has been given
+    with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)
