@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skfair.blocks.bundles import bundle, n_rows
 from skfair.blocks.running import (
     Sealed,
     add,
@@ -321,13 +322,13 @@ def align(**columns: Any) -> Partitions:
     here = [key for key, values in flat.items() if not is_lazy(values)]
     if here:
         if sizes is None:
-            sizes = Partitions(next(iter(lists.values()))).collect(_n_rows)
+            sizes = Partitions(next(iter(lists.values()))).collect(n_rows)
         for key in here:
             lists[key] = _cut(flat[key], sizes, key[0], first)
-    bundle = delayed(_bundle, pure=False)
+    together = delayed(bundle, pure=False)
     return Partitions(
         [
-            bundle(number, list(lists), blocks)
+            together(number, list(lists), blocks)
             for number, blocks in enumerate(zip(*lists.values(), strict=True))
         ]
     )
@@ -376,7 +377,7 @@ def without_rows(estimator: Any) -> Any:
 
 
 def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any) -> Any:
-    if not _n_rows(block["X"]):
+    if not n_rows(block["X"]):
         return nothing
     return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)
 
@@ -388,42 +389,6 @@ def meta_of(X: Any) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions, got {X.ndim}.")
     return np.empty((0, int(X.shape[1])), X.dtype)
-
-
-def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
-    """Put the parts of one block together and check that they have the same rows."""
-    lengths = {name: _n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
-    _check_index(number, keys, blocks)
-    out: dict[str, Any] = {}
-    for (name, column), part in zip(keys, blocks, strict=True):
-        if column is None:
-            out[name] = part
-        else:
-            out.setdefault(name, {})[column] = part
-    return out
-
-
-def _check_index(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> None:
-    """Raise if parts of one block have an index each, and these differ."""
-    found = [
-        (name, getattr(part, "index", None)) for (name, _), part in zip(keys, blocks, strict=True)
-    ]
-    indexes = [(name, index) for name, index in found if hasattr(index, "equals")]
-    for name, index in indexes[1:]:
-        if not index.equals(indexes[0][1]):
-            raise ValueError(
-                f"Partition {number}: the index labels of {name} and {indexes[0][0]} differ, but "
-                "rows are matched by position, so they would get the values of other rows. Pass "
-                "columns of one DataFrame, or drop the index if the order is right: "
-                ".to_dask_array(lengths=True), or .to_numpy() in memory."
-            )
-
-
-def _n_rows(part: Any) -> int:
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
 
 
 def known_sizes(collection: Any) -> list[int] | None:
@@ -454,8 +419,8 @@ def _cut(values: Any, sizes: list[int], name: str, first: str) -> list[Any]:
     from dask import delayed
 
     values = values if hasattr(values, "shape") else np.asarray(values)
-    if _n_rows(values) != sum(sizes):
-        raise ValueError(f"{name} has {_n_rows(values)} rows but {first} has {sum(sizes)}.")
+    if n_rows(values) != sum(sizes):
+        raise ValueError(f"{name} has {n_rows(values)} rows but {first} has {sum(sizes)}.")
     take = values.iloc if hasattr(values, "iloc") else values
     ends = np.cumsum([0, *sizes])
     return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]

@@ -35,7 +35,7 @@ from skfair.estimators.decisions import (
 )
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows, known_folds
-from skfair.groups.attributes import TARGET, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -263,7 +263,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
-        check_alignment(y, X, TARGET)
+        check_aligned(X=X, y=y)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others: dict[str, Any] = {
             "sensitive_features": sensitive_features,

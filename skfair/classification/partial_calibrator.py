@@ -45,7 +45,7 @@ from skfair.estimators.inner_scores import (
     scores_of,
 )
 from skfair.estimators.partial_prediction import PartialPrediction
-from skfair.groups.attributes import TARGET, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive_columns import column_positions, take_columns
@@ -251,7 +251,7 @@ class PartialParityCalibrator(
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
-        check_alignment(y, X, TARGET)
+        check_aligned(X=X, y=y)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,

@@ -135,7 +135,7 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
         _start_again(path)
     best = path.best()
     found = best.found
-    if refines and not path.is_stopped and found.is_feasible and best.quality < enough:
+    if refines and not path.is_stopped and (not found.is_feasible or best.quality < enough):
         found = refined(path, found)
     is_scaled = found.problem.loss is not problem.loss  # where errors were fitted in its place
     if _suits_scaling(path) and not (is_scaled or path.is_stopped):

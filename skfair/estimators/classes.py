@@ -131,7 +131,7 @@ class Predicts(Protocol):
 
 
 def accuracy_in_blocks(
-    model: Any, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any
+    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any
 ) -> float:
     """Return the accuracy on rows in blocks: of each block two numbers travel.
 
@@ -144,7 +144,9 @@ def accuracy_in_blocks(
     return float(right / total)
 
 
-def _right_and_all(block: dict[str, Any], model: Any, given: Sequence[str]) -> tuple[float, float]:
+def _right_and_all(
+    block: dict[str, Any], model: Predicts, given: Sequence[str]
+) -> tuple[float, float]:
     """Return the weight of right predictions in a block, and the weight of all."""
     n_rows = len(block["y"])
     if not n_rows:

@@ -31,7 +31,7 @@ from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.estimators.certified_split import Certified
 from skfair.estimators.classes import accuracy_in_blocks
-from skfair.groups.attributes import TARGET, WEIGHT, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
 from skfair.utils.docs import documented
@@ -199,8 +199,7 @@ class PartialPrediction(Certified, ClassifierMixin):
         given = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
         if is_lazy(X, y, sample_weight, sensitive_features):
             return accuracy_in_blocks(self, X, y, sample_weight, **given)
-        check_alignment(y, X, TARGET)
-        check_alignment(sample_weight, X, WEIGHT)
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         predicted = self.predict(X, **given)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

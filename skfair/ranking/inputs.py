@@ -9,18 +9,16 @@ import numpy as np
 from sklearn.utils.validation import _num_features
 
 from skfair._typing import ColumnLike, MatrixLike
-from skfair.groups.attributes import Role, check_alignment
+from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.utils.validation import check_numbers
-
-QUERY = Role("query_id", "Query", "query")
 
 
 def split_query(
     X: MatrixLike, query_id: ColumnLike | None, query_column: str | int | None
 ) -> tuple[Any, Any]:
     """Return X without the query column, and the queries."""
-    check_alignment(query_id, X, QUERY)
+    check_aligned(X=X, query_id=query_id)
     if query_column is None:
         return X, query_id
     if query_id is not None:

@@ -311,7 +311,7 @@ def test_a_few_heavy_rows_among_many_do_not_spoil_the_prices():
 
 
 def test_costs_have_a_row_for_each_row():
-    X, groups = people(120)
+    X, groups = people(90)
     table = np.ones((5, 2))
     with pytest.raises(ValueError, match=r"90, n_clusters\), got the shape \(5, 2\)"):
         FairAssignment(KMeans(2), costs=lambda model, X: table).fit(X, sensitive_features=groups)
@@ -322,7 +322,7 @@ def test_costs_have_a_row_for_each_row():
 
 
 def test_a_batch_in_another_order_than_its_groups_is_an_error():
-    X, groups = people(120)
+    X, groups = people(90)
     frame, column = pd.DataFrame(X, columns=["a", "b"]), pd.Series(groups)
     model = FairAssignment(KMeans(2, n_init=1, random_state=0))
     model.fit(frame, sensitive_features=column)

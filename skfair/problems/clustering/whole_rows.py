@@ -252,7 +252,7 @@ def search_moves(
     def attempt_both(shares: FloatArray) -> float:
         return min(attempt(made) / total for made in _whole_moves(shares, who))
 
-    Search(attempt_both, least / total, gap, _MAX_FOR_MOVES).run(programme)
+    Search(attempt_both, least / (total or 1.0), gap, _MAX_FOR_MOVES).run(programme)
 
 
 def _whole_moves(shares: FloatArray, who: IntArray) -> Iterator[BoolArray]:
