@@ -220,6 +220,7 @@ def search_moves(
     attempt: Callable[[BoolArray], float],
 ) -> None:
     """Show combinations of moves to ``attempt`` that cost less and nearly meet the rules."""
+    total = total or 1.0  # where rows cost nothing anywhere
     row, giver, taker, cell = places
     rules, unit = problem.rules, problem.mean_weight
     size, number = change.size, np.arange(change.size)
@@ -252,7 +253,7 @@ def search_moves(
     def attempt_both(shares: FloatArray) -> float:
         return min(attempt(made) / total for made in _whole_moves(shares, who))
 
-    Search(attempt_both, least / (total or 1.0), gap, _MAX_FOR_MOVES).run(programme)
+    Search(attempt_both, least / total, gap, _MAX_FOR_MOVES).run(programme)
 
 
 def _whole_moves(shares: FloatArray, who: IntArray) -> Iterator[BoolArray]:
