@@ -150,8 +150,6 @@ def _joint_chances(groups: GroupModels, chances: Any, rows: Any, ops: _Ops) -> A
         known = ops("MatMul", found, of_group)
     else:
         pairs = _mean_chances(groups.models[0], np.arange(size * n_classes), rows, ops)
-        if not groups.trusts_classifier:
-            return pairs
         alike = ops("MatMul", pairs, of_class.T @ of_class)  # P(class) by the models of pairs
         known = ops("Div", pairs, ops("Max", alike, np.full(1, 1e-37)))
     return ops("Mul", known, ops("MatMul", chances, of_class))
