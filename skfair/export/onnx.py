@@ -296,7 +296,7 @@ def _reads_columns(model: BaseEstimator) -> bool:
     return _reads_columns(steps[0][1]) if steps else isinstance(model, ColumnTransformer)
 
 
-def _parse_inside(scope: Any, model: Any, inputs: list[Any], parsers: Any) -> Any:
+def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: Any) -> Any:
     """Return what a model inside another says of rows: its second output."""
     from skl2onnx._parse import _parse_sklearn
 
