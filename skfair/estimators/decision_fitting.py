@@ -36,7 +36,7 @@ from skfair.estimators.chances import (
     usual_folds,
     with_probabilities,
 )
-from skfair.estimators.classes import check_several
+from skfair.estimators.classes import check_one_type, check_several
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.fold_models import Models
@@ -71,6 +71,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._begin_certificate()
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
+        check_one_type(data.y)
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)

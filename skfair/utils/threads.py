@@ -107,10 +107,9 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
     if n_threads == 1:
         return [function(start, min(start + block, n_rows)) for start in starts]
-    given = function, starts, n_rows, n_threads
     if _allowed.get() is not None:  # libraries are limited already
-        return _made_by_threads(*given)
-    return _inside(_Scope("blas"), _made_by_threads, *given)
+        return _made_by_threads(function, starts, n_rows, n_threads)
+    return _inside(_Scope("blas"), _made_by_threads, function, starts, n_rows, n_threads)
 
 
 def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> Number:
