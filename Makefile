@@ -66,6 +66,7 @@ test-nojit: $(VENV)/.stamp-test
 
 fuzz: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)
+	$(BIN)/python -m tests.fuzz.interrupts --moments $(or $(MOMENTS),200) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 	$(BIN)/ruff check .

@@ -170,8 +170,8 @@ class _Helpers:
     def ask(self, tasks: list[Callable[[], None]]) -> None:
         """Give each task to a thread; nobody waits for one that does not begin in time."""
         for _ in range(len(tasks) - self._n_threads):
+            self._n_threads += 1  # before it starts: an interrupt may come while it does
             threading.Thread(target=self._work, daemon=True).start()
-            self._n_threads += 1
         for task in tasks:
             self._tasks.put(task)
 
