@@ -1,5 +1,6 @@
 """Fair decisions of any classifier: limits kept on the training rows, and what comes with them."""
 
+import pickle
 from functools import partial
 from itertools import product
 
@@ -17,6 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     PredefinedSplit,
     TunedThresholdClassifierCV,
@@ -605,3 +607,22 @@ def test_the_score_is_the_accuracy_also_of_a_column_of_classes():
     )
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         fitted.score(X, y[:100])
+
+
+@pytest.mark.parametrize("outer", [FairDecisionClassifier, PartialParityCalibrator])
+def test_folds_that_can_be_read_once_are_kept(outer):
+    """Copies, files and a second fit failed after the guide's own advice."""
+    X, y, groups = people(300)
+    person = np.arange(300) // 3
+    model = outer(LogisticRegression(), cv=GroupKFold(5).split(X, y, groups=person))
+    first = model.fit(X, y, sensitive_features=groups)
+    again = clone(first).fit(X, y, sensitive_features=groups)
+    assert vars(pickle.loads(pickle.dumps(first))).keys() == vars(first).keys()
+    by_groups = outer(LogisticRegression(), cv=GroupKFold(5))
+    by_groups.fit(X, y, sensitive_features=groups, groups=person)
+    rows = (X, groups) if outer is PartialParityCalibrator else (X,)
+    for other in (again, by_groups):
+        given = {"sensitive_features": groups} if len(rows) > 1 else {}
+        assert np.array_equal(other.predict(X, **given), first.predict(X, **given))
+    with pytest.raises(ValueError, match=r"Pass a splitter, such as cv=GroupKFold\(5\)"):
+        outer(LogisticRegression(), cv=5).fit(X, y, sensitive_features=groups, groups=person)
