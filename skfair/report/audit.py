@@ -17,6 +17,7 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.pages import render, written
 from skfair.report.paths import (
@@ -139,6 +140,9 @@ class Audit(AuditTables):
         is_binary = len(classes) == 2
         if pos_label is None:
             pos_label = np.asarray(classes).tolist()[1] if is_binary else 1
+        like = check_aligned(X=X, y=y, sample_weight=options.get("sample_weight"))
+        check_alignment(sensitive_features, like)
+        check_alignment(options.get("conditional_on"), like, CONTROL)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
         given = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
@@ -374,16 +378,16 @@ def audit(
     options = _checked_options(names, confidence, depth, min_size, n_simulations, random_state)
     given = Given(y_true, y_pred, y_score, before, sample_weight)
     check_given(given, sensitive_features, conditional_on)
+    like = check_aligned(**given.named())
     found = find_task(given, task, pos_label)
     rows = read_rows(given, found, threshold)
-    named = (one for one in (y_true, y_pred, y_score, before) if hasattr(one, "index"))
     tally = tally_rows(
         rows,
         found,
         sensitive_features,
         conditional_on,
         range_of_scores(rows.score, rows.weights),
-        like=next(named, None),
+        like=like,
     )
     return audit_tally(tally, found, options, title)
 
