@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from datetime import date, datetime
-from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.attributes import MAX_LEVELS, read_columns
-from skfair.groups.encoding import encode_groups
+from skfair.groups.attributes import MAX_LEVELS
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.monitoring.state import Alarm, StoredMonitor
+from skfair.monitoring.batches import (
+    Batch,
+    check_limits,
+    checked_batch,
+    is_empty,
+    named_groups,
+)
+from skfair.monitoring.late_labels import LateLabels
+from skfair.monitoring.state import Alarm
 from skfair.monitoring.windows import Windows, aligned
-from skfair.utils.text import check_text, listed
-from skfair.utils.validation import check_labels, check_number, check_probability, one_dimensional
+from skfair.utils.text import listed
+from skfair.utils.validation import check_number, check_probability
 from skfair.utils.warn import warn_user
 
 # A picture over time has at most so many points, then every second one is dropped.
@@ -33,11 +38,9 @@ _RULES = (
     "false_negative_parity",
     "equalized_odds",
 )
-# Number or time of a batch; None counts from 0.
-Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 
-class DisparityMonitor(StoredMonitor):
+class DisparityMonitor(LateLabels):
     """Watch whether the disparity of decisions stays within a limit, batch by batch.
 
     It may be looked at after every batch. As long as the disparity is within the limit, the chance
@@ -131,7 +134,7 @@ class DisparityMonitor(StoredMonitor):
     ) -> None:
         if constraint not in _RULES:
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
-        _check_limits(max_disparity, groups)
+        check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
         check_number(horizon, "horizon", 1, kind=Integral)
         check_number(min_rows, "min_rows", 2, kind=Integral)
@@ -149,7 +152,7 @@ class DisparityMonitor(StoredMonitor):
         self._last_id: Any = None
         self._pending: dict[Any, tuple[Any, dict[str, str]]] = {}
         if groups is not None:
-            self._begin(_named(groups))
+            self._begin(named_groups(groups))
 
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
@@ -190,8 +193,8 @@ class DisparityMonitor(StoredMonitor):
             )
         if is_lazy(y_true, y_pred, sensitive_features):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
-        number = _checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
-        if _is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
+        number = checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
+        if is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             counts = np.zeros((len(self._names), 2, 2))
         else:
             table = label_table(
@@ -209,81 +212,6 @@ class DisparityMonitor(StoredMonitor):
         self.n_batches_ += 1
         self._look(number)
         return self.alarm_
-
-    def add_predictions(
-        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
-    ) -> Self:
-        """Note decisions whose true labels are not known yet.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_pred : array-like of shape (n_samples,)
-            Decisions.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row; with a limit for each attribute, named columns.
-
-        Returns
-        -------
-        self : DisparityMonitor
-            The monitor; it keeps these rows until their labels are added.
-        """
-        if _is_empty(ids, y_pred, sensitive_features):
-            return self
-        n_rows = len(one_dimensional(ids, "ids"))
-        columns = []
-        for name, values in {"ids": ids, "y_pred": y_pred}.items():
-            check_labels(values, name, n_rows)
-            columns.append(one_dimensional(values, name).tolist())
-        groups = _names_of_rows(sensitive_features, n_rows)
-        if isinstance(self.max_disparity, Mapping):
-            limits_of_attributes(self.max_disparity, encode_groups(groups, intersectional=False))
-        known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
-        if known:
-            raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        rows = (dict(zip(groups, row, strict=True)) for row in zip(*groups.values(), strict=True))
-        self._pending |= {i: (p, g) for i, p, g in zip(*columns, rows, strict=True)}
-        return self
-
-    def add_labels(
-        self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
-    ) -> Alarm | None:
-        """Read the true labels of rows that were noted before, as one batch.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_true : array-like of shape (n_samples,)
-            Their true labels.
-        batch : int, str, date or datetime, default=None
-            Number or time of the batch.
-
-        Returns
-        -------
-        alarm : Alarm or None
-            The first alarm, if there has been one.
-        """
-        names = one_dimensional(ids, "ids").tolist()
-        strangers = [name for name in names if name not in self._pending]
-        if strangers:
-            raise ValueError(f"There are no predictions of ids {listed(strangers)}.")
-        if len(set(names)) < len(names):
-            twice = [name for name, n in Counter(names).items() if n > 1]
-            raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")
-        rows = [self._pending[name] for name in names]
-        attributes = list(dict.fromkeys(a for _, groups in rows for a in groups))
-        if any(len(groups) < len(attributes) for _, groups in rows):
-            raise ValueError(
-                f"The ids were noted with other attributes, some of {listed(attributes)}. Add the "
-                "labels of each kind in a batch of its own."
-            )
-        groups = {a: np.array([own[a] for _, own in rows]) for a in attributes}
-        alarm = self.update(y_true, np.array([one for one, _ in rows]), groups, batch=batch)
-        for name in names:
-            del self._pending[name]
-        return alarm
 
     def merge(self, other: DisparityMonitor) -> DisparityMonitor:
         """Return a monitor of the rows of both, which watched the same time side by side.
@@ -440,93 +368,3 @@ class DisparityMonitor(StoredMonitor):
         worst = int(np.nanargmax(gaps))
         error = np.sqrt((rates[worst] * (1 - rates[worst]) / rows[worst]).sum())
         return float(gaps[worst]), float(error)
-
-
-def _named(groups: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
-    """Return the attribute and the name of each group, each once."""
-    if isinstance(groups, Mapping):
-        pairs = [(a, name) for a, names in groups.items() for name in names]
-        keys = [(a, f"{a}={name}" if len(groups) > 1 else str(name)) for a, name in pairs]
-    else:
-        keys = [("", str(name)) for name in groups]
-    check_text((one for key in keys for one in key), "The name")
-    return list(dict.fromkeys(keys))
-
-
-def _is_empty(*given: Any) -> bool:
-    """Whether no argument has a row."""
-    columns = [c for one in given for c in (one.values() if isinstance(one, Mapping) else [one])]
-    is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
-    return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
-
-
-def _names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, list[str]]:
-    """Return the name of the group of each row, by attribute."""
-    found = {}
-    for k, (name, values) in enumerate(read_columns(sensitive_features)):
-        column = "sensitive_features" if name is None else f"sensitive_features[{name!r}]"
-        codes, levels = check_labels(values, column, n_rows)
-        names = [str(level) for level in levels]
-        found[f"sensitive_feature_{k}" if name is None else name] = [names[c] for c in codes]
-    return found
-
-
-def _check_limits(limit: Limit, groups: Any) -> None:
-    """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
-    if groups is not None and not isinstance(groups, Iterable):
-        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
-    if not isinstance(limit, Mapping):
-        check_number(limit, "max_disparity", 1e-6, 1)
-        if isinstance(groups, Mapping):
-            raise ValueError(
-                "groups is a dict by attribute, so max_disparity must have a limit for each, too."
-            )
-        return
-    if all(value is None for value in limit.values()):
-        raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
-    for name, value in limit.items():
-        if value is not None:
-            check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
-    if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
-        raise ValueError(
-            "With a limit for each attribute, groups must be None or a dict of the groups of each "
-            f"of {listed(list(limit))}; got {groups!r}."
-        )
-
-
-def _checked_batch(batch: Any, last: Any) -> Any:
-    """Return the number of a batch; raise if it has been read, or comes too late."""
-    if batch != batch:
-        raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
-    if isinstance(batch, np.datetime64):
-        batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
-    if isinstance(batch, np.generic):
-        batch = batch.item()
-    kind = _kind(batch)
-    if last is None:
-        return batch
-    try:
-        is_late = batch < last
-    except TypeError:  # such as times with and without a time zone
-        kind = None
-    if kind is not _kind(last):
-        raise TypeError(
-            f"batch={batch!r} cannot be compared with the last one, {last!r}. Use "
-            "numbers, or times of one kind."
-        )
-    if batch == last:
-        raise ValueError(f"batch={batch!r} has been read already.")
-    if is_late:
-        raise ValueError(
-            f"batch={batch!r} comes before the last one, {last!r}. Update in order, "
-            "or merge() a monitor of its own."
-        )
-    return batch
-
-
-def _kind(batch: Any) -> type | None:
-    """Return what numbers or times of a batch are compared with; raise for anything else."""
-    for kind in (Real, str, datetime, date):  # a datetime is a date as well
-        if isinstance(batch, kind):
-            return kind
-    raise TypeError(f"batch must be a number, text, a date or a datetime, got {batch!r}.")

@@ -66,9 +66,6 @@ class PriceSearch:
         Weight of v log v for expected worth v, which is part of the values.
     start : tuple, default=None
         Rules, sampled rows and multipliers to begin at.
-    is_thorough : bool, default=False
-        Whether soft prices of estimated groups take up to ten times the steps where rules are
-        missed in expectation.
     """
 
     judge: Judge
@@ -79,7 +76,6 @@ class PriceSearch:
     rng: np.random.RandomState
     tie_weight: float = 0.0
     start: tuple[LinearRows, SoftRows, FloatArray] | None = None
-    is_thorough: bool = False
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
@@ -151,14 +147,13 @@ class PriceSearch:
         rows = self._rows_near(self.free(), data)
         multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self.is_estimated]
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            args = some, rows, multipliers, temperature, first
-            multipliers = solve_dual(*args, is_thorough=self.is_thorough)
+            multipliers = solve_dual(some, rows, multipliers, temperature, first)
         return rows, data, multipliers
 
     def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the multipliers of other bounds, begun at given ones."""
-        args = data, rows, multipliers, TEMPERATURES[-1], STEPS[self.is_estimated]
-        return solve_dual(*args, is_thorough=self.is_thorough)
+        steps = STEPS[self.is_estimated]
+        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
 
     @property
     def is_estimated(self) -> bool:
