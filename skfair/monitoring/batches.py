@@ -132,6 +132,7 @@ def checked_batch(batch: Any, last: Any) -> Any:
 
 def kind_of(value: Any, what: str) -> type:
     """Return what a number, text or time is compared with; raise for anything else."""
+    value = value.item() if isinstance(value, np.generic) else value
     for kind in (Real, str, datetime, date):  # a datetime is a date as well
         if isinstance(value, kind):
             if value != value or value in (np.inf, -np.inf):

@@ -20,6 +20,7 @@ from skfair.monitoring.batches import (
     check_limits,
     checked_batch,
     is_empty,
+    kind_of,
     named_groups,
     warn_of_groups,
 )
@@ -138,6 +139,7 @@ class DisparityMonitor(LateLabels):
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
         check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
+        kind_of(pos_label, "pos_label")
         check_number(horizon, "horizon", 1, _MOST, kind=Integral)
         check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
         self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence

@@ -199,7 +199,6 @@ class StoredMonitor(ABC):
         """Take over what was stored; raise for what no monitor can have seen."""
         if state["settings"].keys() != self._settings().keys():
             raise ValueError("The settings are not those of a monitor.")
-        kind_of(self.pos_label, "pos_label")
         for value, low in zip(state["n"], (0, 0, 1), strict=True):
             check_number(value, "n", low, _MOST, kind=int)
         self.n_rows_, self.n_batches_, self._stride = state["n"]

@@ -184,6 +184,14 @@ def test_no_nan_is_written():
     assert np.isfinite(again.evidence_)
 
 
+@pytest.mark.parametrize("odd", [None, [1], np.nan])
+def test_a_positive_class_is_a_label(odd):
+    with pytest.raises((TypeError, ValueError), match="pos_label"):
+        DisparityMonitor(pos_label=odd)
+    for label in (np.True_, np.int64(1), np.str_("a")):
+        DisparityMonitor.from_json(DisparityMonitor(pos_label=label).to_json())
+
+
 @pytest.mark.parametrize("last", [np.inf, -np.inf, np.nan])
 def test_a_batch_has_a_place_among_the_others(last):
     monitor = DisparityMonitor()
