@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skfair._typing import ColumnsLike
-from skfair.groups.attributes import read_columns
+from skfair.groups.attributes import MAX_LEVELS, read_columns
 from skfair.groups.limits import Limit
 from skfair.utils.text import check_text, listed
 from skfair.utils.validation import check_labels, check_number
+from skfair.utils.warn import warn_user
 
 # Number or time of a batch; None counts from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
@@ -26,8 +27,35 @@ def named_groups(groups: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tu
         keys = [(a, f"{a}={name}" if len(groups) > 1 else str(name)) for a, name in pairs]
     else:
         keys = [("", str(name)) for name in groups]
-    check_text((one for key in keys for one in key), "The name")
     return list(dict.fromkeys(keys))
+
+
+def check_keys(keys: Sequence[tuple[str, str]]) -> None:
+    """Raise unless attributes and names are those of groups, each once and not too many."""
+    check_text((one for key in keys for one in key), "The name")
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"A group is named twice: {listed([name for _, name in keys])}.")
+    if len(keys) > MAX_LEVELS:
+        raise ValueError(
+            f"The monitor would have {len(keys)} groups (at most {MAX_LEVELS}), which looks "
+            "like an identifier. Merge levels into groups."
+        )
+
+
+def warn_of_groups(strangers: Sequence[tuple[str, str]], n_known: int, number: Any) -> None:
+    """Warn of groups that were not expected, and of a first batch that has one group only."""
+    names, attribute = listed([name for _, name in strangers]), strangers[0][0]
+    hint = f"{{{attribute!r}: [...], ...}}" if attribute else "[...]"
+    if n_known:
+        found = f"{names}, which the monitor did not know. They are compared from this batch on."
+    elif len(strangers) == 1:
+        found = f"{names} only. Nothing is compared until another group comes."
+    else:
+        return
+    warn_user(
+        f"Batch {number!r} has rows of {found} Groups that are expected can be named when the "
+        f"monitor is made: DisparityMonitor(groups={hint})."
+    )
 
 
 def is_empty(*given: Any) -> bool:
@@ -61,6 +89,7 @@ def check_limits(limit: Limit, groups: Any) -> None:
         return
     if all(value is None for value in limit.values()):
         raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
+    check_text(limit, "The attribute")
     for name, value in limit.items():
         if value is not None:
             check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
@@ -73,20 +102,20 @@ def check_limits(limit: Limit, groups: Any) -> None:
 
 def checked_batch(batch: Any, last: Any) -> Any:
     """Return the number of a batch; raise if it has been read, or comes too late."""
-    if batch != batch:
+    if batch != batch:  # NaT, before it becomes None
         raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
     if isinstance(batch, np.datetime64):
         batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
     if isinstance(batch, np.generic):
         batch = batch.item()
-    kind = _kind(batch)
+    kind: type | None = kind_of(batch, "batch")
     if last is None:
         return batch
     try:
         is_late = batch < last
     except TypeError:  # such as times with and without a time zone
         kind = None
-    if kind is not _kind(last):
+    if kind is not kind_of(last, "batch"):
         raise TypeError(
             f"batch={batch!r} cannot be compared with the last one, {last!r}. Use "
             "numbers, or times of one kind."
@@ -101,9 +130,13 @@ def checked_batch(batch: Any, last: Any) -> Any:
     return batch
 
 
-def _kind(batch: Any) -> type | None:
-    """Return what numbers or times of a batch are compared with; raise for anything else."""
+def kind_of(value: Any, what: str) -> type:
+    """Return what a number, text or time is compared with; raise for anything else."""
+    value = value.item() if isinstance(value, np.generic) else value
     for kind in (Real, str, datetime, date):  # a datetime is a date as well
-        if isinstance(batch, kind):
+        if isinstance(value, kind):
+            if value != value or value in (np.inf, -np.inf):
+                raise ValueError(f"{what}={value!r} has no place among the others. Use a number.")
+            check_text([value], what)
             return kind
-    raise TypeError(f"batch must be a number, text, a date or a datetime, got {batch!r}.")
+    raise TypeError(f"{what} must be a number, text, a date or a datetime, got {value!r}.")

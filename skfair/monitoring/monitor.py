@@ -11,24 +11,27 @@ import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray
 from skfair.blocks.partitions import is_lazy
-from skfair.groups.attributes import MAX_LEVELS
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.monitoring.batches import (
     Batch,
+    check_keys,
     check_limits,
     checked_batch,
     is_empty,
+    kind_of,
     named_groups,
+    warn_of_groups,
 )
 from skfair.monitoring.late_labels import LateLabels
 from skfair.monitoring.state import Alarm
 from skfair.monitoring.windows import Windows, aligned
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_probability
-from skfair.utils.warn import warn_user
 
+# Largest horizon and number of rows of a block.
+_MOST = 1_000_000_000
 # A picture over time has at most so many points, then every second one is dropped.
 _MOST_POINTS = 512
 _RULES = (
@@ -61,7 +64,7 @@ class DisparityMonitor(LateLabels):
         attribute, a dict of the groups of each. A group that comes later is compared from then on.
     horizon : int, default=1000
         About how many batches are expected. Changes within it are found soonest; the memory is
-        proportional to it.
+        proportional to it and to the number of pairs of groups.
     min_rows : int, default=50
         Rows of each group that are collected before they are compared.
     pos_label : label, default=1
@@ -136,8 +139,9 @@ class DisparityMonitor(LateLabels):
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
         check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
-        check_number(horizon, "horizon", 1, kind=Integral)
-        check_number(min_rows, "min_rows", 2, kind=Integral)
+        kind_of(pos_label, "pos_label")
+        check_number(horizon, "horizon", 1, _MOST, kind=Integral)
+        check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
         self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
         self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
         if reference is not None:
@@ -153,6 +157,10 @@ class DisparityMonitor(LateLabels):
         self._pending: dict[Any, tuple[Any, dict[str, str]]] = {}
         if groups is not None:
             self._begin(named_groups(groups))
+            if not self._pairs.size:
+                raise ValueError(
+                    f"A monitor compares two groups or more, got {listed(self._names)}."
+                )
 
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
@@ -282,19 +290,8 @@ class DisparityMonitor(LateLabels):
     def _meet(self, strangers: list[tuple[str, str]], number: Any) -> None:
         """Compare more groups from a batch on: against them there is no evidence yet."""
         before, keys = copy(self), [*self._keys, *strangers]
-        if len(keys) > MAX_LEVELS:
-            raise ValueError(
-                f"The monitor would have {len(keys)} groups (at most {MAX_LEVELS}), which looks "
-                "like an identifier. Merge levels into groups."
-            )
-        if self._names:
-            names = [name for _, name in strangers]
-            hint = f"{{{strangers[0][0]!r}: [...], ...}}" if strangers[0][0] else "[...]"
-            warn_user(
-                f"Batch {number!r} has rows of {listed(names)}, which the monitor did not know. "
-                "They are compared from this batch on. Groups that are expected can be named "
-                f"when the monitor is made: DisparityMonitor(groups={hint})."
-            )
+        check_keys(keys)  # before the warning
+        warn_of_groups(strangers, len(self._names), number)
         self._begin(keys)
         self._windows, self._counts = self._taken_over(before)
 

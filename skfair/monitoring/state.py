@@ -16,12 +16,25 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
 from skfair.metrics.label_rates import RATES
 from skfair.metrics.labels import LabelSpec
+from skfair.monitoring.batches import check_keys, checked_batch, kind_of
 from skfair.monitoring.windows import Windows, checked_numbers
-from skfair.utils.text import listed
+from skfair.utils.text import check_text
 from skfair.utils.validation import check_number
 
 # Of the stored state; raised when what it holds changes.
 _VERSION = 1
+# What a float counts exactly.
+_MOST = 2**53
+# What a damaged state makes fail, when it is read.
+_FAILURES = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 # How times are written in JSON; a datetime is a date as well.
 _TIMES: dict[str, type[date]] = {"ISO 8601 time": datetime, "ISO 8601 date": date}
 
@@ -81,6 +94,7 @@ class StoredMonitor(ABC):
 
     def _begin(self, keys: list[tuple[str, str]]) -> None:
         """Start with groups: (attribute, name), the attribute is empty if there is one limit."""
+        check_keys(keys)
         self._attributes, self._names = [a for a, _ in keys], [name for _, name in keys]
         limits = np.array([self._limits_by_attribute.get(a, np.nan) for a in self._attributes])
         # Pairs are in the order of the names, so that those of two monitors are alike.
@@ -89,8 +103,6 @@ class StoredMonitor(ABC):
         attributes = np.array(self._attributes)
         is_compared = (attributes[i] == attributes[j]) & np.isfinite(limits[i])
         i, j = i[is_compared], j[is_compared]
-        if not i.size:
-            raise ValueError(f"A monitor compares two groups or more, got {listed(self._names)}.")
         n_rates = len(self._spec.rates)
         # (n_pairs, 3): number of the rate, and of both groups
         self._pairs: IntArray = np.stack(
@@ -176,39 +188,93 @@ class StoredMonitor(ABC):
         try:
             made = cls(**state["settings"])
             made._restore(state)
-        except (TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
-            raise ValueError(f"The text is not the state of a monitor: {error!r}.") from error
+        except _FAILURES as error:
+            raise ValueError(
+                f"The text is not the state of a monitor ({error!r:.200}). Pass what to_json "
+                "returned."
+            ) from error
         return made
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Take over what was stored; raise for what no monitor can have seen."""
+        if state["settings"].keys() != self._settings().keys():
+            raise ValueError("The settings are not those of a monitor.")
         for value, low in zip(state["n"], (0, 0, 1), strict=True):
-            check_number(value, "n", low, kind=int)
+            check_number(value, "n", low, _MOST, kind=int)
         self.n_rows_, self.n_batches_, self._stride = state["n"]
-        self._first, self._last_id = dict(state["first"]), state["last_id"]
-        if state["groups"]:
-            self._begin([(str(a), str(name)) for a, name in state["groups"]])
-            self._counts = checked_numbers(state["counts"], "counts", self._counts.shape, 0)
-            self._windows = Windows.from_dict(
-                state["windows"], len(self._pairs), self.horizon, self.reference
-            )
-            if list(self._first) != self._windows.starts.tolist():
-                raise ValueError("The batches of the state are not those of its sums.")
-        if max(self._first, default=-1) != self.n_batches_ - 1:
+        self._restore_batches(state["first"], state["last_id"])
+        self._restore_sums(state)
+        if state["alarm"] is not None:
+            self._restore_alarm(Alarm(*state["alarm"]))
+        self._restore_history(state["history"])
+        for one, label, groups in state["pending"]:
+            self._restore_pending(one, label, groups)
+
+    def _restore_batches(self, first: list[Any], last: Any) -> None:
+        """Take over the numbers or times of the batches that are kept, which are in order."""
+        for number, name in first:
+            low = max(self._first, default=-1) + 1
+            check_number(number, "The number of a batch", low, self.n_batches_ - 1, kind=int)
+            self._first[number] = self._last_id = checked_batch(name, self._last_id)
+        if max(self._first, default=-1) != self.n_batches_ - 1 or last != self._last_id:
             raise ValueError(f"The state has read {self.n_batches_} batches, but not the last.")
-        with np.errstate(over="ignore", invalid="ignore"):
+
+    def _restore_sums(self, state: dict[str, Any]) -> None:
+        """Take over what is known about groups, and weigh it."""
+        if not state["groups"]:
+            if self.n_rows_:
+                raise ValueError(f"There are {self.n_rows_} rows, but no groups.")
+            return
+        self._begin([_texts(key, 2) for key in state["groups"]])
+        self._counts = checked_numbers(state["counts"], "counts", self._counts.shape, 0)
+        for attribute in set(self._attributes):
+            own = np.array(self._attributes) == attribute
+            if self._counts[own].sum() != self.n_rows_:
+                raise ValueError(f"The counts are not those of {self.n_rows_} rows.")
+        self._windows = Windows.from_dict(
+            state["windows"], self._windows, self.n_rows_, self.n_batches_
+        )
+        if list(self._first) != self._windows.starts.tolist():
+            raise ValueError("The batches of the state are not those of its sums.")
+        with np.errstate(all="ignore"):
             self._weigh()
         if not np.isfinite(self.evidence_):
             raise ValueError(f"The evidence of the state is {self.evidence_}.")
-        if state["alarm"] is not None:
-            self.alarm_ = Alarm(*state["alarm"])
-            checked_numbers(self.alarm_[-2:], "alarm", (2,))
-        self.history_ = [_point(*point) for point in state["history"]]
-        self._pending = {one: (label, dict(groups)) for one, label, groups in state["pending"]}
+
+    def _restore_alarm(self, alarm: Alarm) -> None:
+        """Take over an alarm about known groups and batches."""
+        checked_numbers(alarm[-2:], "alarm", (2,))
+        kind_of(alarm.since, "The batch of an alarm")
+        if not alarm.since <= alarm.batch <= self._last_id:
+            raise ValueError("The alarm is not about batches that were read.")
+        if alarm.rate not in self._spec.rates or not {alarm.higher, alarm.lower} <= {*self._names}:
+            raise ValueError("The alarm is not about rates and groups of the monitor.")
+        self.alarm_ = alarm
+
+    def _restore_history(self, points: list[Any]) -> None:
+        """Take over the history, which has a point of each attribute in turn."""
+        self.history_ = [_point(*point) for point in points]
+        limits = self._limits_by_attribute
+        for k in range(0, len(points), len(limits)):
+            if {point[4] for point in self.history_[k : k + len(limits)]} != set(limits):
+                raise ValueError(f"The history must have a point of each of {[*limits]}.")
+        if not all(point[0] <= self._last_id for point in self.history_):
+            raise ValueError("The history is not that of batches that were read.")
+
+    def _restore_pending(self, one: Any, label: Any, groups: Any) -> None:
+        """Take over a prediction that waits for its label."""
+        for value in (one, label):
+            kind_of(value, "A prediction that waits")
+        _texts([*groups, *groups.values()], 2 * len(groups))
+        limit = self.max_disparity
+        is_known = groups.keys() == limit.keys() if isinstance(limit, Mapping) else bool(groups)
+        if one in self._pending or not is_known:
+            raise ValueError(f"The prediction of id {one!r} is twice, or has other attributes.")
+        self._pending[one] = (label, dict(groups))
 
     def _weigh(self) -> tuple[int, int, float]:
         """Set the evidence; return where most of it is: start, pair and direction."""
-        if not self._names or not self._windows.starts.size:
+        if not self._names or not self._windows.watched.any():
             return 0, 0, 1.0
         self.evidence_, start, pair, sign = self._windows.log_total(self._limits)
         return start, pair, sign
@@ -263,10 +329,10 @@ def _read(text: str) -> Any:
     """Return the state in a text; raise unless it is as ``to_json`` wrote it."""
     try:
         plain = json.loads(text, parse_int=float)
-        version, check, state = (plain[name] for name in ("version", "check_sum", "state"))
-        is_whole = check == _check_sum(state)
-        times = json.loads(text, object_hook=_with_times)
-    except (TypeError, KeyError, ValueError, RecursionError) as error:
+        is_whole = plain["check_sum"] == _check_sum(plain["state"])
+        found = json.loads(text, object_hook=_with_times)
+        version, state = found["version"], found["state"]
+    except _FAILURES as error:
         raise ValueError(
             f"This is not the text of a monitor ({error!r:.60}). Pass what to_json returned."
         ) from error
@@ -280,7 +346,7 @@ def _read(text: str) -> Any:
             "The text of the monitor was changed or damaged after it was stored: its check sum is "
             "another one. Pass what to_json returned."
         )
-    return times["state"]
+    return state
 
 
 def _check_sum(state: Any) -> str:
@@ -292,8 +358,20 @@ def _point(
     batch: Any, disparity: Any, error: Any, evidence: Any, attribute: Any
 ) -> tuple[Any, float, float, float, str]:
     """Return a point of the history; None was NaN."""
+    kind_of(batch, "The batch of the history")
+    given = [0.0 if one is None else one for one in (disparity, error)]
+    checked_numbers([*given, evidence], "history", (3,))
     numbers = [np.nan if one is None else float(one) for one in (disparity, error)]
-    return batch, numbers[0], numbers[1], float(evidence), str(attribute)
+    _texts([attribute], 1)
+    return batch, numbers[0], numbers[1], float(evidence), attribute
+
+
+def _texts(given: list[Any], n: int) -> tuple[Any, ...]:
+    """Return so many texts; raise for anything else."""
+    if len(given) != n or not all(isinstance(one, str) for one in given):
+        raise ValueError(f"Expected {n} texts, got {given!r:.100}.")
+    check_text(given, "The name")
+    return tuple(given)
 
 
 def _with_times(found: dict[str, Any]) -> Any:

@@ -49,16 +49,10 @@ _LEANING = 0.8
 _DECAY = 0.9
 # Share of the block itself in the variance of its difference.
 _OWN = 1 / 3
-# What is stored, and the range of its numbers.
-_ARRAYS = {
-    "starts": (0, np.inf),
-    "sums": (-np.inf, np.inf),
-    "before": (-np.inf, np.inf),
-    "leaning": (0, 1),
-    "watched": (0, 1),
-    "waiting": (0, np.inf),
-    "known": (0, np.inf),
-}
+# What is stored.
+_ARRAYS = ("starts", "sums", "before", "leaning", "watched", "waiting", "known")
+# Sums of floating point numbers are as exact as this.
+_ROUNDING = 1e-6
 
 
 def start_weights(starts: IntArray, horizon: int) -> FloatArray:
@@ -258,17 +252,20 @@ class Windows:
 
     @classmethod
     def from_dict(
-        cls, given: dict[str, Any], n_pairs: int, horizon: int, reference: int | None
+        cls, given: dict[str, Any], empty: Windows, n_rows: int, n_batches: int
     ) -> Windows:
-        """Return what was stored; raise for what no monitor can have seen."""
-        made, n_starts = cls(n_pairs, horizon, reference), len(given["starts"])
-        for name, (low, high) in _ARRAYS.items():
-            empty = getattr(made, name)
+        """Return what was stored of so many rows; raise for what no monitor can have seen."""
+        made, n_starts = replace(empty), len(given["starts"])
+        ranges = _ranges(n_rows, n_batches)
+        for name in _ARRAYS:
+            old = getattr(made, name)
             is_whole = name in ("waiting", "known")
-            shape = empty.shape if is_whole else (n_starts, *empty.shape[1:])
-            found = checked_numbers(given[name], name, shape, low, high)
-            setattr(made, name, found.astype(empty.dtype))
-        if (np.diff(made.starts) < 1).any() or n_starts > horizon + 1:
+            shape = old.shape if is_whole else (n_starts, *old.shape[1:])
+            found = checked_numbers(given[name], name, shape, *ranges[name])
+            if old.dtype.kind in "bi" and (found % 1).any():
+                raise ValueError(f"{name} must be integers.")
+            setattr(made, name, found.astype(old.dtype))
+        if (np.diff(made.starts) < 1).any() or n_starts > made.horizon + 1:
             raise ValueError("starts are not the numbers of batches, in order.")
         for name in ("waiting", "known"):
             counts = getattr(made, name)
@@ -276,6 +273,8 @@ class Windows:
                 raise ValueError(f"{name} has more successes than rows.")
         if min(made.sums[:, 1:].min(initial=0), made.before[:, 1:].min(initial=0)) < 0:
             raise ValueError("sums have negative weights.")
+        if (np.abs(made.sums[:, 0]) > (1 + _ROUNDING) * made.sums[:, 1]).any():
+            raise ValueError("sums have a difference of rates beyond 1.")
         return made
 
 
@@ -293,6 +292,21 @@ def checked_numbers(
     if not np.isfinite(found).all() or (found < low).any() or (found > high).any():
         raise ValueError(f"{name} has numbers that are not finite, or not in [{low}, {high}].")
     return found.astype(np.float64)
+
+
+def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest number of each array that so many rows can lead to."""
+    # The variance of a rate is judged as 1 / (4 (n + 1)) or more, so W <= 4 n (n + 1), I <= W^2.
+    largest = 16.0 * n_rows**2 * (n_rows + 1.0) ** 2
+    return {
+        "starts": (0, n_batches - 1),
+        "sums": (-largest, largest),
+        "before": (-largest, largest),
+        "leaning": (1 - _LEANING - _ROUNDING, _LEANING + _ROUNDING),
+        "watched": (0, 1),
+        "waiting": (0, n_rows),
+        "known": (0, n_rows),
+    }
 
 
 def _spread(counts: FloatArray) -> FloatArray:
@@ -318,8 +332,8 @@ def aligned(
     together: dict[int, Any] = {}
     for _, first in watched:
         together = {**first, **together}
-    if all(together[number] == name for _, first in watched for number, name in first.items()):
-        return dict(sorted(together.items())), [one for one, _ in watched]
+    together = dict(sorted(together.items()))
+    is_same = all(together[k] == name for _, first in watched for k, name in first.items())
     try:
         names = sorted({name for own in known for name in own})
     except TypeError as error:
@@ -327,6 +341,9 @@ def aligned(
             "The numbers of the batches of the two monitors cannot be compared: "
             f"{known[0][-1]!r} and {known[1][-1]!r}. Use numbers, or times of one kind."
         ) from error
+    most = watched[0][0].horizon + 1
+    if is_same and names == list(together.values()) and len(names) <= most:
+        return together, [one for one, _ in watched]
     every, n_batches = set(names), 0
     for (one, _), own in zip(watched, known, strict=True):
         if not own:

@@ -55,7 +55,8 @@ def test_more_is_bet_on_the_direction_that_was_there():
     before = windows.leaning.copy()
     windows.add(np.full((2, 2, 2), 500.0), 50)
     assert np.array_equal(windows.leaning, before)
-    assert Windows.from_dict(windows.to_dict(), 2, 100, None).leaning == pytest.approx(before)
+    again = Windows.from_dict(windows.to_dict(), Windows(2, 100), 30_000, 30)
+    assert again.leaning == pytest.approx(before)
 
 
 def test_the_weights_of_starts_add_up_to_one():
