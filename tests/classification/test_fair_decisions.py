@@ -626,3 +626,17 @@ def test_folds_that_can_be_read_once_are_kept(outer):
         assert np.array_equal(other.predict(X, **given), first.predict(X, **given))
     with pytest.raises(ValueError, match=r"Pass a splitter, such as cv=GroupKFold\(5\)"):
         outer(LogisticRegression(), cv=5).fit(X, y, sensitive_features=groups, groups=person)
+
+
+def test_limits_that_contradict_each_other_have_finite_prices():
+    """Of three classes none may be given to more than .3 of the rows: that cannot be."""
+    X, y, groups = people(200)
+    y = y + (X[:, 0] > 1)
+    given = {"cv": 2, "group_estimator": GaussianNB(), "random_state": 0, "group_aware": False}
+    model = FairDecisionClassifier(GaussianNB(), "bounded_selection_rate", 0.3, **given)
+    with pytest.warns(ConvergenceWarning, match="No decisions were found"):
+        model.fit(1e-8 * X, y, sensitive_features=groups)
+    assert model.status_ == "infeasible"
+    assert np.abs(model.prices_).max() < 1e6
+    alone = [model.predict(1e-8 * X[i : i + 1])[0] for i in range(200)]
+    assert np.array_equal(model.predict(1e-8 * X), alone)

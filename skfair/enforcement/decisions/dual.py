@@ -35,6 +35,9 @@ _MOST_PRICES = 500
 # Fewest iterations of L-BFGS for known groups. Estimated ones are less exact, and prices that
 # follow tight limits on them closely lose more accuracy than prices that are not found quite.
 _LBFGS = 60
+# Limits that contradict each other have multipliers without end; in units of worth, which is at
+# most 1, larger ones only round the others away.
+_LARGEST = 1e4
 # Newton's method ends at smaller slopes or gains, and moves multipliers by at most this much.
 _FLAT, _SMALL_GAIN, _LARGEST_STEP = 1e-6, 1e-7, 0.5
 _RIDGES = (1e-4, 1e-2, 1e6)  # smallest, first, and largest
@@ -212,7 +215,7 @@ def solve_dual(
     is_dense = isinstance(data.shares, np.ndarray)
     most = max_iter if is_dense else max(max_iter, _LBFGS)
     found = minimised_above_zero(slope_at, point, max_iter=most, least_gain=1e-9, tol=1e-6)
-    return dual.multipliers(found)
+    return dual.multipliers(np.minimum(found, _LARGEST))
 
 
 def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:

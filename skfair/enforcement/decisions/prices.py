@@ -207,9 +207,10 @@ class PriceSearch:
         return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(rows.matrix.T @ multipliers).reshape(
-            self.features.size, self.judge.n_classes
-        )
+        """Return the prices relative to those of the first class: what all cost changes nothing."""
+        shape = self.features.size, self.judge.n_classes
+        prices = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
+        return prices - prices[:, :1]
 
     def _missed(self, rows: LinearRows, found: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""
