@@ -11,7 +11,7 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from skfair.metrics.compared_groups import (
     check_comparison,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS
-from skfair.metrics.label_rates import LabelTable, correct_table, label_table, rates_of
+from skfair.metrics.label_rates import LabelTable, label_table, rates_of
 from skfair.utils.docs import documenter
 from skfair.utils.validation import is_strict
 
@@ -332,7 +332,9 @@ def _label_metric(name: str) -> LabelMetric:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = _table(name, spec, y_true, y_pred, groups, pos_label)
+        table = label_table(
+            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
+        )
         return compare(table, name, reference=reference, agg=agg, zero_division=zero_division)
 
     return _published(metric, name, spec)
@@ -354,28 +356,13 @@ def _largest_rate(name: str) -> LargestRate:
         zero_division: ZeroDivision = "raise",
     ) -> float:
         groups = (sensitive_features, control_features, sample_weight, intersectional)
-        table = _table(name, spec, y_true, y_pred, groups, pos_label)
+        table = label_table(
+            y_true, y_pred, *groups, pos_label=pos_label, rates=spec.rates, name=name
+        )
         cells = table.groups.present
         return float(table.rate(spec.rates[0], zero_division, cells)[cells].max())
 
     return _published(metric, name, spec)
-
-
-def _table(
-    name: str,
-    spec: LabelSpec,
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    groups: tuple[Any, Any, Any, bool],
-    pos_label: ClassLabel,
-) -> LabelTable:
-    """Count what the rates of a metric need."""
-    if spec.rates == ("accuracy",):
-        return correct_table(y_true, y_pred, *groups)
-    if spec.uses_y_true and y_true is None:
-        raise ValueError(f"{name} needs y_true, got None.")
-    used = y_true if spec.uses_y_true else None
-    return label_table(used, y_pred, *groups, pos_label=pos_label, like=y_true)
 
 
 def _published(function: _Metric, name: str, spec: LabelSpec) -> _Metric:

@@ -26,7 +26,7 @@ from skfair.metrics.compared_groups import (
     Reference,
     ZeroDivision,
     aggregate,
-    compared_groups,
+    checked_rows,
 )
 from skfair.metrics.docs import AGG_OF_COMPARISONS, PARAGRAPHS, documented_gap_of_scores
 from skfair.metrics.row_losses import CLASSES, Asked, Given, Loss, RowLoss, Task
@@ -339,11 +339,8 @@ def _lazy_losses(
     if not is_regression:
         targets = asked.signs(kinds.columns.get("y_true"), targets.size)
     means = lazy.means("loss", partial(_loss_of_numbers, row_loss), targets)
-    groups = compared_groups(
-        means.groups,
-        means.control_features,
-        n_samples=targets.size,
-        sample_weight=means.weights,
+    groups, _ = checked_rows(
+        means.groups, means.control_features, means.weights, n_samples=targets.size
     )
     if groups.strata is None:
         groups.cells.check_nonempty(sample_weight=means.weights)

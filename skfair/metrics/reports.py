@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.blocks.partitions import is_lazy
 from skfair.blocks.weighted_rows import LazyRows
-from skfair.metrics.compared_groups import Agg, ComparedGroups, compared_groups
+from skfair.metrics.compared_groups import Agg, ComparedGroups, checked_rows
 from skfair.metrics.label_rates import RATES, correct_table, label_table, rates_of
 from skfair.metrics.labels import LABEL_METRICS, compare
 from skfair.metrics.own_metrics import OwnIntervals, OwnMetrics, OwnRows, check_own, measure_own
@@ -423,11 +423,11 @@ def _report_rows(
         few = lazy.kinds()
     else:
         few = lazy.binned("y_score") if is_binned else lazy.means("y_score")
-    compared = compared_groups(
+    compared, _ = checked_rows(
         few.groups,
         few.control_features,
+        few.weights,
         n_samples=few.weights.size,
-        sample_weight=few.weights,
         row_counts=few.counts,
     )
     true, predicted, scores = (few.columns.get(name) for name in ("y_true", "y_pred", "y_score"))
