@@ -74,6 +74,7 @@ def _table_columns(given: Any, argument: str) -> Columns:
         )
     refuse_lazy_frame(given, argument)
     given = columns_of_table(given)
+    columns: Columns
     if isinstance(given, Mapping):
         columns = [(str(name), _one_column(v, argument)) for name, v in given.items()]
         for name, values in columns:

@@ -177,8 +177,8 @@ def _counts(sample: Sample, spec: LabelSpec, name: str) -> tuple[ComparedGroups,
     sample, weights, squared = _in_memory(sample, spec)
 
     def table(of_rows: FloatArray | None) -> LabelTable:
-        rows, options = sample.groups(of_rows), {"pos_label": sample.pos_label, "name": name}
-        return label_table(sample.y_true, sample.y_pred, *rows, rates=spec.rates, **options)
+        rows = (sample.y_true, sample.y_pred, *sample.groups(of_rows))
+        return label_table(*rows, pos_label=sample.pos_label, rates=spec.rates, name=name)
 
     mass = table(weights)
     squares = mass if squared is weights else table(squared)
