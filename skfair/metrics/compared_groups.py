@@ -159,7 +159,8 @@ def checked_rows(
     if predictions is not like:
         check_alignment(predictions, like, PREDICTED)
         check_alignment(sensitive_features, predictions)
-        check_alignment(control_features, predictions, CONTROL)
+        if control_features is not None:
+            check_alignment(control_features, predictions, CONTROL)
     weights = None if sample_weight is None else check_weights(sample_weight, n_samples)
     if isinstance(sensitive_features, ComparedGroups):
         return sensitive_features, weights
