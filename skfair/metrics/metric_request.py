@@ -16,7 +16,7 @@ class MeasuredRule(Protocol):
     metric: str | None
 
 
-class Asked:
+class MetricRequest:
     """What a user means by a metric: its name, how it compares, and the limit of a rule."""
 
     def __init__(self, name: str, comparison: str, limit: float | None) -> None:
@@ -24,7 +24,7 @@ class Asked:
         self.spec: LabelSpec | None = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
 
 
-def asked_for(metric: Any, comparison: str) -> Asked:
+def requested_metric(metric: Any, comparison: str) -> MetricRequest:
     """Return what is meant; raise for what has no test."""
     if comparison not in ("difference", "ratio"):
         raise ValueError(f"comparison must be 'difference' or 'ratio', got {comparison!r}.")
@@ -37,20 +37,20 @@ def asked_for(metric: Any, comparison: str) -> Asked:
         name = getattr(metric, "__name__", None)  # a functools.partial has none
     if f"{name}_{comparison}" in LABEL_METRICS:
         name = f"{name}_{comparison}"
-    asked = Asked(str(name), comparison, limit)
-    if asked.spec is not None:
-        asked.comparison = "ratio" if asked.spec.greater_is_better else "difference"
-    has_test = asked.spec is not None and asked.spec.rates != ("error_ratio",)
-    if has_test and asked.spec is not None and asked.spec.kind == "total":
-        has_test = len(asked.spec.rates) == 1
-    if not has_test and asked.name not in SCORE_METRICS:
+    request = MetricRequest(str(name), comparison, limit)
+    if request.spec is not None:
+        request.comparison = "ratio" if request.spec.greater_is_better else "difference"
+    has_test = request.spec is not None and request.spec.rates != ("error_ratio",)
+    if has_test and request.spec is not None and request.spec.kind == "total":
+        has_test = len(request.spec.rates) == 1
+    if not has_test and request.name not in SCORE_METRICS:
         rules = [one.removesuffix("_difference") for one in LABEL_METRICS if "_diff" in one]
         rules.remove("treatment_equality")
         names = ", ".join(map(repr, [*rules, *SCORE_METRICS, *LARGEST_RATES]))
         raise ValueError(f"There is no test of metric={metric!r}. Choose from {names}.")
-    if comparison == "ratio" and (asked.spec is None or asked.comparison != "ratio"):
+    if comparison == "ratio" and (request.spec is None or request.comparison != "ratio"):
         raise ValueError(
             f"comparison='ratio' is not what metric={metric!r} measures. Pass the name of a rule "
             "on rates such as 'demographic_parity', or a metric of ratios."
         )
-    return asked
+    return request
