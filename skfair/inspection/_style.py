@@ -201,7 +201,7 @@ def legend_beside(
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)
 
 
-def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: str = "best") -> bool:
+def legend_for(ax: Axes, n_groups: int, *, widen: bool, loc: Any = "best") -> bool:
     """Place the legend within the axes, or beside them if there are many groups; say whether."""
     is_beside = n_groups > _MOST_INSIDE
     if is_beside:

@@ -10,17 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.encoding import encode_groups
+from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
     as_series,
-    axes_for,
-    check_matplotlib,
     legend_beside,
     legend_columns,
     longest_line,
     look,
-    n_series,
     plain,
     with_options,
 )
@@ -41,7 +39,7 @@ _MAX_INCHES = 10.0
 
 
 @documented
-class ClusterCompositionDisplay:
+class ClusterCompositionDisplay(Display):
     """Shares of the groups in each cluster as stacked bars, with those of the sample as lines.
 
     A cluster in which every boundary between two colours lies on its dashed line mixes the groups
@@ -132,9 +130,6 @@ class ClusterCompositionDisplay:
         *,
         sensitive_features: ColumnsLike | None = None,
         sensitive_columns: ColumnNames | None = None,
-        sample_weight: ColumnLike | None = None,
-        intersectional: bool = True,
-        ax: Axes | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the clusters that a fitted clusterer found in its training sample.
@@ -148,19 +143,13 @@ class ClusterCompositionDisplay:
             ``from_labels(estimator.predict(X_new), ...)``.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.
+        **kwargs
+            Passed to :meth:`from_labels`: ``sample_weight``, ``ax``, ...
         """
-        caller = f"{cls.__name__}.from_estimator"
-        check_matplotlib(caller)
+        caller = cls._needs_matplotlib("from_estimator")
         labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
         groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
-        return cls.from_labels(
-            labels,
-            sensitive_features=groups,
-            sample_weight=sample_weight,
-            intersectional=intersectional,
-            ax=ax,
-            **kwargs,
-        )
+        return cls.from_labels(labels, sensitive_features=groups, **kwargs)
 
     @classmethod
     def from_labels(
@@ -182,7 +171,7 @@ class ClusterCompositionDisplay:
         intersectional : bool, default=True
             Whether several attributes are crossed, or drawn side by side.
         """
-        check_matplotlib(f"{cls.__name__}.from_labels")
+        cls._needs_matplotlib("from_labels")
         codes, clusters = check_labels(labels, "labels")
         weights = check_weights(sample_weight, codes.size)
         groups = encode_groups(
@@ -226,15 +215,14 @@ class ClusterCompositionDisplay:
         beside = _LETTER * max(12, longest_line(groups)) + 0.7  # a column of the legend
         beside *= legend_columns(len(groups) + 1)
         inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
-        ax = axes_for(self, ax, figsize=(_LEFT + inches + beside, 4.2))
+        ax, _ = self._start(
+            ax,
+            (_LEFT + inches + beside, 4.2),
+            alone="ax already shows data, and the bars would cover them. Plot each composition on "
+            "axes of its own.",
+        )
         from matplotlib.patches import Rectangle
 
-        if n_series(ax):
-            raise ValueError(
-                "ax already shows data, and the bars would cover them. Plot each composition on "
-                "axes of its own."
-            )
-        self.ax_, self.figure_ = ax, ax.figure
         self.bars_: list[BarContainer] = []
         self.overall_lines_: list[LineCollection] = []
         for a in range(n_attributes):
