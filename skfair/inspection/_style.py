@@ -51,8 +51,9 @@ _LINE, _COLUMN = 38, 18
 # Letters that are shown of the beginning and of the end of a longer name: three lines of it. With
 # twice as many a name takes six, with half as many names that are read in full today are cut.
 _HEAD, _TAIL = 60, 30
-# Inches of a letter of a legend, and of its sample and the space around both.
-_LETTER, _SAMPLE = 0.085, 0.8
+# Inches of a letter of a label or legend (10 points, the default), and of the sample in a legend
+# with the space around both.
+LETTER, _SAMPLE = 0.085, 0.8
 
 # More groups than these have a legend beside the axes: they are as many as there are colours.
 _MOST_INSIDE = len(PALETTE)
@@ -195,7 +196,7 @@ def legend_beside(
     if options["ncols"] > 1:
         options["fontsize"] = "small"
     if widen:
-        width = _SAMPLE + _LETTER * longest_line(str(one.get_label()) for one in entries)
+        width = _SAMPLE + LETTER * longest_line(str(one.get_label()) for one in entries)
         figure: Any = ax.figure
         figure.set_figwidth(figure.get_figwidth() + options["ncols"] * width)
     return ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), reverse=reverse, **options)

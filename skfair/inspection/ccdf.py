@@ -30,6 +30,7 @@ from skfair.inspection._inputs import SCORE_METHODS, check_same_length
 from skfair.inspection._intervals import bounds_of_groups, interval_text, pairs_of_groups
 from skfair.inspection._style import (
     GREY,
+    PALETTE,
     as_reference,
     draw_line,
     is_first,
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-_BAND = "#E69F00"
-# Markers along a curve, to tell curves apart without colour.
-_N_MARKERS = 8
+_BAND = PALETTE[4]  # orange: the first four are those of curves
 
 
 @documented
@@ -255,7 +254,7 @@ class CCDFCurveDisplay(Display):
                 style := look(start + i),
                 kwargs,
                 marker=style.marker,
-                markevery=(0.05, 1 / _N_MARKERS),
+                markevery=(0.05, 1 / 8),  # a marker in each eighth of the picture
                 markersize=5,
                 label=self._label(name, self.group_names[i]),
             )

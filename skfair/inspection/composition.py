@@ -14,6 +14,7 @@ from skfair.inspection._display import Display
 from skfair.inspection._docs import documented
 from skfair.inspection._inputs import fitted_attribute, read_groups
 from skfair.inspection._style import (
+    LETTER,
     as_series,
     legend_beside,
     legend_columns,
@@ -30,11 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.container import BarContainer
 
 
-_BAR_WIDTH = 0.8
-# Inches that a letter of a label takes, and room for the axis on the left.
-_LETTER = 0.085
-_LEFT = 0.9
-# A new figure is not made wider than this for the sake of upright labels.
+# A new figure is not made wider than these inches, a printed page, for the sake of upright labels.
 _MAX_INCHES = 10.0
 
 
@@ -205,63 +202,64 @@ class ClusterCompositionDisplay(Display):
         is_new = ax is None
         n_clusters = len(self.cluster_names)
         n_attributes = int(self.attribute_of_group.max()) + 1
-        width = _BAR_WIDTH / n_attributes
         sizes = [f"n = {size:,.0f}" if size >= 1e6 else f"n = {size:,g}" for size in self.sizes]
-        clusters, groups = (
-            [plain(name) for name in names] for names in (self.cluster_names, self.group_names)
-        )
+        clusters = [plain(name) for name in self.cluster_names]
         letters = longest_line([*clusters, *sizes])
-        room = max((letters + 1) * _LETTER, 0.25 * n_attributes) * n_clusters
-        beside = _LETTER * max(12, longest_line(groups)) + 0.7  # a column of the legend
-        beside *= legend_columns(len(groups) + 1)
-        inches = min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0))
+        inches, beside = self._inches(letters, n_attributes)
         ax, _ = self._start(
             ax,
-            (_LEFT + inches + beside, 4.2),
+            (0.9 + inches + beside, 4.2),  # with room for the axis on the left
             alone="ax already shows data, and the bars would cover them. Plot each composition on "
             "axes of its own.",
         )
-        from matplotlib.patches import Rectangle
-
         self.bars_: list[BarContainer] = []
         self.overall_lines_: list[LineCollection] = []
         for a in range(n_attributes):
-            members = np.flatnonzero(self.attribute_of_group == a)
-            x = np.arange(n_clusters, dtype=np.float64) + (a - (n_attributes - 1) / 2) * width
-            below = np.zeros(n_clusters)
-            for g in members.tolist():
-                style = look(g)
-                options: dict[str, Any] = {
-                    "width": width,
-                    "color": style.color,
-                    "hatch": style.hatch,
-                    "edgecolor": "white",
-                    "label": groups[g],
-                }
-                bars = ax.bar(
-                    x, self.shares[g], bottom=below, **with_options(Rectangle, options, kwargs)
-                )
-                as_series(bars.patches[0])
-                self.bars_.append(bars)
-                below = below + self.shares[g]
-            self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
+            self._draw_attribute(ax, a, n_attributes, kwargs)
         if not is_new:
             inches = ax.get_window_extent().width / ax.figure.dpi
-        turned = letters * _LETTER * n_clusters > inches
+        turned = letters * LETTER * n_clusters > inches
         gap = "  " if turned else "\n"
         ax.set_xticks(
             range(n_clusters),
             [f"{c}{gap}{size}" for c, size in zip(clusters, sizes, strict=True)],
             rotation=90 if turned else 0,
         )
-        ax.set_xlim(-0.5, n_clusters - 0.5)
-        ax.set_ylim(0, 1)
-        ax.set_xlabel("Cluster")
-        ax.set_ylabel("Share of the cluster")
+        ax.set(xlim=(-0.5, n_clusters - 0.5), ylim=(0, 1))
+        ax.set(xlabel="Cluster", ylabel="Share of the cluster")
         lines = self.overall_lines_[:1]
         # Upwards, as the bars are stacked; the dashed line last.
         legend_beside(ax, [*lines, *self.bars_], reverse=True)
         return self
+
+    def _inches(self, letters: int, n_attributes: int) -> tuple[float, float]:
+        """Return how wide the bars of a new figure are, and the legend beside them."""
+        room = max((letters + 1) * LETTER, 0.25 * n_attributes) * len(self.cluster_names)
+        entries = [plain(name) for name in self.group_names]
+        column = LETTER * max(12, longest_line(entries)) + 0.7
+        beside = column * legend_columns(len(entries) + 1)
+        return min(max(room, 2.5), max(_MAX_INCHES - beside, 5.0)), beside
+
+    def _draw_attribute(
+        self, ax: Axes, attribute: int, n_attributes: int, given: dict[str, Any]
+    ) -> None:
+        """Draw the bars of the groups of one attribute, stacked upon each other."""
+        from matplotlib.patches import Rectangle
+
+        n_clusters, width = len(self.cluster_names), 0.8 / n_attributes
+        x = np.arange(n_clusters, dtype=np.float64) + (attribute - (n_attributes - 1) / 2) * width
+        below = np.zeros(n_clusters)
+        members = np.flatnonzero(self.attribute_of_group == attribute)
+        for g in members.tolist():
+            style, label = look(g), plain(self.group_names[g])
+            options: dict[str, Any] = {"width": width, "color": style.color, "label": label}
+            options |= {"hatch": style.hatch, "edgecolor": "white"}
+            options = with_options(Rectangle, options, given)
+            bars = ax.bar(x, self.shares[g], bottom=below, **options)
+            as_series(bars.patches[0])
+            self.bars_.append(bars)
+            below = below + self.shares[g]
+        self._draw_overall(ax, members, x, width, is_alone=n_attributes == 1)
 
     def _draw_overall(
         self, ax: Axes, members: NDArray[np.int64], x: FloatArray, width: float, *, is_alone: bool

@@ -58,10 +58,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# The height that the largest density takes of a row.
-_ROW_HEIGHT = 0.85
-
-
 @documented
 class GroupScoreDisplay(Display):
     """Densities of the scores of each group, the percentile interval shaded.
@@ -289,8 +285,8 @@ class GroupScoreDisplay(Display):
         self.shades_: list[Artist] = []
         for g, outline in enumerate(outlines):
             place = Place(0.0, 1.0, highest, start + g)
-            if in_rows:  # rows are numbered downwards, so heights are subtracted
-                place = Place(float(g), -_ROW_HEIGHT / highest, highest, start + g)
+            if in_rows:  # rows are numbered downwards, so heights, of at most 0.85, are subtracted
+                place = Place(float(g), -0.85 / highest, highest, start + g)
                 as_reference(ax.axhline(place.base, color=GREY, lw=0.8, zorder=0.5), "rows")
             text = self.group_names[g] + ("" if outline[1].size else " (all equal)")
             curve = draw_outline(ax, outline, kind, place, self._label(name, text), kwargs)
