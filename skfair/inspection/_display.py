@@ -7,11 +7,12 @@ numbers and hands over to ``plot``; each passes on the keyword arguments that it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from skfair._typing import ColumnNames, ColumnsLike, MatrixLike
 from skfair.inspection._inputs import read_groups
-from skfair.inspection._style import axes_for, check_matplotlib, n_series, with_name
+from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,15 +48,19 @@ class Display:
         figsize: tuple[float, float] = (6.4, 4.6),
         *,
         alone: str = "",
+        rows: tuple[Sequence[str], Sequence[str] | None] | None = None,
     ) -> tuple[Axes, int]:
         """Return the axes to draw on, and the number of series that they show already.
 
-        ``alone`` is the message for axes that show data where the display needs axes of its own.
+        ``alone`` is the message for axes that show data where the display needs axes of its own;
+        ``rows`` are the names and the sizes of the rows of the display, if it has rows.
         """
         ax = axes_for(self, ax, figsize)
         start = n_series(ax)
         if alone and start:
             raise ValueError(alone)
+        if rows is not None:
+            label_rows(ax, *rows)
         self.ax_, self.figure_ = ax, ax.figure
         return ax, start
 

@@ -24,7 +24,6 @@ from skfair.inspection._style import (
     GREY,
     Look,
     as_series,
-    label_rows,
     legend_beside,
     look,
     percent,
@@ -300,17 +299,17 @@ class GroupRatesDisplay(Display):
             "ax already shows rates, and bars would cover them. Use kind='point', or axes of "
             "their own."
         )
+        sizes = None
+        if self.n_samples is not None:
+            sizes = [f"n = {count:,}" for count in [*self.n_samples.tolist(), self.n_overall]]
         ax, n_models = self._start(
             ax,
             (7.5, max(2.4, 0.9 + n_rows * row_height)),
             alone=bars_cover if kind == "bar" else "",
+            rows=([*self.group_names, "overall"], sizes),
         )
         from matplotlib.patheffects import withStroke
 
-        sizes = None
-        if self.n_samples is not None:
-            sizes = [f"n = {count:,}" for count in [*self.n_samples.tolist(), self.n_overall]]
-        label_rows(ax, [*self.group_names, "overall"], sizes)
         self.artists_: list[Any] = []
         self.overall_lines_: list[Line2D] = []
         self.undefined_: list[Text] = []

@@ -45,7 +45,6 @@ from skfair.inspection._style import (
     as_series,
     axes_for,
     is_first,
-    label_rows,
     legend_for,
 )
 from skfair.metrics.scores import scored_rows
@@ -268,6 +267,7 @@ class GroupScoreDisplay(Display):
                 f"kind={kind!r} and layout={layout!r}."
             )
         n_groups, in_rows = len(self.scores), layout == "rows"
+        outlines = self._outlines(kind, bins, bw_method)
         is_new = ax is None
         height = max(2.6, 0.8 + 0.8 * n_groups) if in_rows else 4.2
         rows_alone = (
@@ -275,10 +275,13 @@ class GroupScoreDisplay(Display):
             "layout='overlay' for both, or other axes."
         )
         needs_own = in_rows or not (ax is None or is_first(axes_for(self, ax), "rows"))
-        ax, start = self._start(ax, (7.0, height), alone=rows_alone if needs_own else "")
-        if in_rows:
-            label_rows(ax, self.group_names, [f"n = {values.size:,}" for values in self.scores])
-        outlines = self._outlines(kind, bins, bw_method)
+        sizes = [f"n = {values.size:,}" for values in self.scores]
+        ax, start = self._start(
+            ax,
+            (7.0, height),
+            alone=rows_alone if needs_own else "",
+            rows=(self.group_names, sizes) if in_rows else None,
+        )
         peaks = [heights.max() for _, heights in outlines if heights.size]
         highest = max(peaks, default=1.0) or 1.0  # bins may lie beside all scores
         self.curves_: list[Any] = []
