@@ -32,6 +32,7 @@ from benchmarks._erm_data import (
 )
 from benchmarks._erm_peers import networks, randomised, scikit_lego
 from benchmarks.harness import alternate, data_folder, in_new_process, memory
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import DemographicParity
 from skfair.solvers import SOLVERS
@@ -291,7 +292,7 @@ def groups(results: dict[str, Any], quick: bool) -> None:
 
     def fit(part: Part, bound: float) -> Callable[[], Any]:
         model = ConstrainedERMClassifier(
-            rule, bound, enforce="surrogate", intersectional=part.groups.ndim == 1
+            rule, bound, enforce="surrogate", sensitive=Sensitive(crossed=part.groups.ndim == 1)
         )
         return lambda: model.fit(part.X, part.y, sensitive_features=part.groups)
 

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks._decision_scores import SEEDS, Part, kept, people, scored, split, stored
 from benchmarks.harness import Table, data_folder, quiet, timed
+from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 
 NAMES = (
@@ -108,7 +109,7 @@ def overlapping(name: str, seed: int) -> list[dict[str, Any]]:
     for aware in (False, True):
         inner = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=200))
         model = FairDecisionClassifier(
-            inner, max_disparity=limits, intersectional=False, group_aware=aware, cv=3
+            inner, max_disparity=limits, sensitive=Sensitive(crossed=False), group_aware=aware, cv=3
         )
         cpu, _ = timed(lambda m=model, t=train: m.fit(X[t], y[t], sensitive_features=both))
         over = [

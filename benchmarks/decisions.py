@@ -24,6 +24,7 @@ from benchmarks._decision_peers import (
 )
 from benchmarks._decision_scores import SEEDS, kept, people, scored, split
 from benchmarks.harness import Table, data_folder, lacks, quiet, timed
+from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import demographic_parity_difference
 
@@ -138,7 +139,7 @@ def bank_job(seed: int, aware: bool, *, quick: bool) -> dict[str, float]:
     model = FairDecisionClassifier(
         HistGradientBoostingClassifier(random_state=seed),
         max_disparity=limits,
-        intersectional=False,
+        sensitive=Sensitive(crossed=False),
         group_aware=aware,
         random_state=0,
     )

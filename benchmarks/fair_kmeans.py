@@ -17,6 +17,7 @@ from sklearn.datasets import make_blobs
 from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks.harness import alternate, data_folder
+from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local
 from skfair.groups.encoding import encode_groups
@@ -257,7 +258,11 @@ def overlapping(results: dict[str, Any], quick: bool) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             model = FairKMeans(
-                k, min_balance=None, share_bounds=0.8, intersectional=False, random_state=SEEDS[0]
+                k,
+                min_balance=None,
+                share_bounds=0.8,
+                sensitive=Sensitive(crossed=False),
+                random_state=SEEDS[0],
             ).fit(X, sensitive_features=table)
         seconds = time.process_time() - start
         size, out = np.bincount(model.labels_, minlength=k), 0.0

@@ -40,6 +40,7 @@ from benchmarks.harness import (
     timed,
     write,
 )
+from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -212,7 +213,11 @@ def fit_erm(
     if see.within:
         constraint = ConditionalOn(see.rule)
     model = ConstrainedERMClassifier(
-        constraint, limit, random_state=0, intersectional=train.groups.ndim == 1, **params
+        constraint,
+        limit,
+        random_state=0,
+        sensitive=Sensitive(crossed=train.groups.ndim == 1),
+        **params,
     )
     model.fit(
         train.X,
@@ -234,7 +239,7 @@ def fit_decisions(
         constraint,
         limit,
         group_aware=aware,
-        intersectional=train.groups.ndim == 1,
+        sensitive=Sensitive(crossed=train.groups.ndim == 1),
         cv=3,
         random_state=0,
     )

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks._guarantee_rivals import RIVALS, fits_on_half
 from benchmarks.harness import OUTPUT, RECORDS, Table, data_folder, quiet, read, write
+from skfair import Certificate
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.metrics import (
     demographic_parity_difference,
@@ -283,7 +284,7 @@ def _has_words(cell: Cell, wanted: list[str]) -> bool:
 
 
 def as_a_whole(repetitions: int) -> list[dict[str, Any]]:
-    """Measure ``certify="split"`` of models that are trained under their rule."""
+    """Measure ``Certificate(by="split")`` of models that are trained under their rule."""
     results = []
     for population, read_people in POPULATIONS.items():
         people = read_people()
@@ -295,7 +296,9 @@ def as_a_whole(repetitions: int) -> list[dict[str, Any]]:
             sample = Sample.draw(people, cell.n, seed)
             X, y, groups = sample.of("sex")
             model = ConstrainedERMClassifier(
-                max_disparity=cell.limit, confidence=0.95, certify="split", random_state=seed
+                max_disparity=cell.limit,
+                confidence=Certificate(0.95, by="split"),
+                random_state=seed,
             )
             with quiet():
                 model.fit(X, y, sensitive_features=groups)

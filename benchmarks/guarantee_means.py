@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.harness import Table, data_folder, timed
+from skfair import Certificate
 from skfair.metrics import mean_score_difference
 from skfair.regression import ConstrainedERMRegressor
 
@@ -21,8 +22,8 @@ FIRST_SEED, REPETITIONS = 50_000_000, 200
 # How limits are to be kept, and what is passed for it.
 WAYS: dict[str, dict[str, Any]] = {
     "sample": {},
-    "split": {"confidence": 0.95, "certify": "split"},
-    "cross": {"confidence": 0.95, "certify": "cross"},
+    "split": {"confidence": Certificate(0.95, by="split")},
+    "cross": {"confidence": Certificate(0.95, by="cross")},
 }
 
 

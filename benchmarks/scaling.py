@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from benchmarks.harness import Table, in_new_process, memory, timed
+from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     PartialParityCalibrator,
@@ -45,7 +46,7 @@ class Study(NamedTuple):
 def erm(size: Sizes) -> Any:
     # Attributes are limited one by one: two constraints each.
     rules = RULES[: size["rules"]]
-    return ConstrainedERMClassifier(rules, intersectional=size["attributes"] == 1)
+    return ConstrainedERMClassifier(rules, sensitive=Sensitive(crossed=size["attributes"] == 1))
 
 
 def regressor(size: Sizes) -> Any:

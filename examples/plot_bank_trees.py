@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
+from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.datasets import make_loans
 from skfair.metrics import group_report
@@ -26,7 +27,7 @@ booster = HistGradientBoostingClassifier(max_iter=40, random_state=0)
 trees = make_pipeline(make_column_transformer(words, numbers), booster)
 plain = trees.fit(X, y)
 limited = FairDecisionClassifier(
-    trees, max_disparity={"sex": 0.05, "ethnicity": 0.1}, intersectional=False
+    trees, max_disparity={"sex": 0.05, "ethnicity": 0.1}, sensitive=Sensitive(crossed=False)
 ).fit(X, y, sensitive_features=people)
 for name, value in limited.train_disparities_.items():
     print(f"{name}: {value:.3f} on the training rows")

@@ -9,6 +9,7 @@ limit for each attribute can still exceed it for their intersections. But crosse
 import matplotlib.pyplot as plt
 from sklearn.preprocessing import StandardScaler
 
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
 from skfair.datasets import make_loans
 from skfair.metrics import demographic_parity_difference
@@ -17,7 +18,7 @@ X, y, people = make_loans(6000, bias=2.0, missing_rate=0.0, return_X_y=True, ran
 X = StandardScaler().fit_transform(X.select_dtypes("number"))
 models = {
     "no limit": ConstrainedERMClassifier(max_disparity=1.0),
-    "one by one": ConstrainedERMClassifier(max_disparity=0.05, intersectional=False),
+    "one by one": ConstrainedERMClassifier(max_disparity=0.05, sensitive=Sensitive(crossed=False)),
     "crossed": ConstrainedERMClassifier(max_disparity=0.05),
 }
 views = {"sex": people["sex"], "ethnicity": people["ethnicity"], "six crossed groups": people}

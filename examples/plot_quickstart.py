@@ -85,9 +85,9 @@ search = GridSearchCV(
     },
     scoring={
         "accuracy": "accuracy",
-        "gap": get_scorer("neg_demographic_parity_difference", sensitive_columns="sex"),
+        "gap": get_scorer("neg_demographic_parity_difference", sensitive="sex"),
     },
-    cv=StratifiedSensitiveKFold(3, sensitive_columns="sex"),
+    cv=StratifiedSensitiveKFold(3, sensitive="sex"),
     refit=best_within(score="accuracy", limit={"gap": limit}),
 )
 search.fit(X_train, y_train)

@@ -60,9 +60,9 @@ def disparity(scores, sex, interval=INTERVAL):
 # the limit to leave room for the noise of new rows. The quality of a list is the share of people on
 # it who were granted a loan in the past.
 models = {
-    bound: PartialParityCalibrator(
-        trees, INTERVAL, max_disparity=bound, cv=3, sensitive_columns="sex"
-    ).fit(X, y)
+    bound: PartialParityCalibrator(trees, INTERVAL, max_disparity=bound, cv=3, sensitive="sex").fit(
+        X, y
+    )
     for bound in (1.0, 0.2, 0.1)
 }
 
@@ -122,7 +122,7 @@ for seed in range(3):
     sample = make_loans(4000, missing_rate=0.0, random_state=seed)
     for cv, gaps in rows.items():
         model = PartialParityCalibrator(
-            forest, interval, max_disparity=0.1, cv=cv, sensitive_columns="sex"
+            forest, interval, max_disparity=0.1, cv=cv, sensitive="sex"
         ).fit(sample.data[columns], sample.target)
         scores = model.decision_function(everybody.data[columns])
         gaps.append(disparity(scores, everybody.data["sex"], interval))

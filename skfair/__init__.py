@@ -5,13 +5,19 @@ pandas and matplotlib are loaded only when something needs them.
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from skfair._version import __version__
+
+if TYPE_CHECKING:
+    from skfair.estimators.certificate import Certificate
+    from skfair.groups.sensitive import Sensitive
 
 __all__ = [
     "__version__",
     "show_versions",
+    "Certificate",
+    "Sensitive",
     "classification",
     "cluster",
     "constraints",
@@ -29,13 +35,20 @@ __all__ = [
     "report",
     "solvers",
 ]
-_SUBPACKAGES = tuple(__all__[2:])
+_SUBPACKAGES = tuple(__all__[4:])
+# Objects that several parts take, and the modules that they are in.
+_OBJECTS = {
+    "Certificate": "skfair.estimators.certificate",
+    "Sensitive": "skfair.groups.sensitive",
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a public sub-package when it is first asked for."""
+def __getattr__(name: str) -> Any:
+    """Import a public sub-package or object when it is first asked for."""
     if name in _SUBPACKAGES:
         return import_module(f"skfair.{name}")
+    if name in _OBJECTS:
+        return getattr(import_module(_OBJECTS[name]), name)
     raise AttributeError(f"module 'skfair' has no attribute {name!r}")
 
 

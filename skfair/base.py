@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skfair._typing import Callback, ColumnLike, ColumnNames, ColumnsLike, IntArray, MatrixLike
+from skfair._typing import Callback, ColumnLike, ColumnsLike, IntArray, MatrixLike
 from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
@@ -35,12 +35,13 @@ from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.foreign_tables import refuse_arrow_table
 from skfair.groups.levels import GroupLevels
-from skfair.groups.sensitive_columns import (
+from skfair.groups.named_columns import (
     column_positions,
     keep_columns,
     note_dropped,
     take_columns,
 )
+from skfair.groups.sensitive import Sensitive, SensitiveLike, read_sensitive
 from skfair.groups.strata import read_strata
 from skfair.utils.history import go_on
 from skfair.utils.older import with_callbacks
@@ -57,7 +58,8 @@ ROW_CHECKS: dict[str, Any] = {
     "order": "C",
 }
 _NOTHING_LEFT = (
-    "X has only sensitive columns, and drop_sensitive=True leaves no feature to learn from."
+    "X has only sensitive columns, which are kept out of the model: no feature is left to learn "
+    "from. Sensitive(..., keep=True) passes them on."
 )
 
 
@@ -154,8 +156,8 @@ def report_iterations(
 class SensitiveFeaturesMixin(SavedMixin):
     """Reads sensitive features at fit and at prediction, from metadata or from columns of X.
 
-    An estimator that uses it has the parameters ``intersectional``, ``sensitive_columns`` and
-    ``drop_sensitive`` and merges ``_group_constraints`` into its ``_parameter_constraints``.
+    An estimator that uses it has the parameter ``sensitive`` and merges ``_group_constraints`` into
+    its ``_parameter_constraints``.
 
     Attributes
     ----------
@@ -172,27 +174,25 @@ class SensitiveFeaturesMixin(SavedMixin):
     --------
     >>> from skfair.base import SensitiveFeaturesMixin
     >>> sorted(SensitiveFeaturesMixin._group_constraints)
-    ['drop_sensitive', 'intersectional', 'sensitive_columns']
+    ['sensitive']
     """
 
     # With metadata routing on, meta-estimators deliver the groups without set_fit_request.
     __metadata_request__fit = {"sensitive_features": True}
 
     _group_constraints: dict[str, list[Any]] = {
-        "intersectional": ["boolean"],
-        "sensitive_columns": ["array-like", str, Integral, None],
-        "drop_sensitive": ["boolean"],
+        "sensitive": ["array-like", str, Integral, Sensitive, None],
     }
     _reads_blocks: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
 
-    intersectional: bool
-    sensitive_columns: ColumnNames | None
-    # A parameter of those whose ``fit`` takes control features
-    control_columns: ColumnNames | None = None
-    drop_sensitive: bool
+    sensitive: SensitiveLike
     n_features_in_: int
     _group_levels: GroupLevels
     _model_positions: IntArray | None
+
+    @property
+    def _sensitive(self) -> Sensitive:
+        return read_sensitive(self.sensitive)
 
     def _read(
         self,
@@ -214,8 +214,8 @@ class SensitiveFeaturesMixin(SavedMixin):
             "control_features": control_features,
             "sample_weight": sample_weight,
         }
-        _check_given("sensitive_features", sensitive_features, self.sensitive_columns)
-        _check_given("control_features", control_features, self.control_columns)
+        _check_given("sensitive_features", sensitive_features, self._sensitive.columns)
+        _check_given("control_features", control_features, self._sensitive.within)
         if self._reads_blocks and is_lazy(X, y, *given.values()):
             return self._noted(self._read_blocks(X, y, given, check_params))
         self._refuse_lazy(X, y, *given.values())
@@ -240,20 +240,20 @@ class SensitiveFeaturesMixin(SavedMixin):
         check_aligned(X=X, y=y, sample_weight=given["sample_weight"])
         vars(self).pop("n_features_in_", None)  # texts have no columns
         sensitive, control = given["sensitive_features"], given["control_features"]
-        if self.sensitive_columns is None:
+        if self._sensitive.columns is None:
             target = {"y": y} if supervised else {}
             checked = validate_data(self, X, **target, **check_params)
             self._choose_columns(X)
         else:
             validate_data(self, X, skip_check_array=True)
-            sensitive = take_columns(X, self.sensitive_columns)
+            sensitive = take_columns(X, self._sensitive.columns)
             self._choose_columns(X)
             assert self._model_positions is not None
             rest = keep_columns(X, self._model_positions)
             checked = self._check_kept_columns(rest, y, supervised, check_params)
         rows, y = checked if supervised else (checked, y)
-        if self.control_columns is not None:
-            control = take_columns(X, self.control_columns, "control_columns")
+        if self._sensitive.within is not None:
+            control = take_columns(X, self._sensitive.within, "within")
         n_samples = _num_samples(rows)
         return TrainingData(
             rows,
@@ -275,9 +275,9 @@ class SensitiveFeaturesMixin(SavedMixin):
         blocks = read_training(
             align(X=X, y=y, **given),
             positions=self._model_positions,
-            sensitive_columns=self.sensitive_columns,
-            control_columns=self.control_columns,
-            intersectional=self.intersectional,
+            sensitive_columns=self._sensitive.columns,
+            control_columns=self._sensitive.within,
+            intersectional=self._sensitive.crossed,
             names=self.model_features_,
             **check_params,
         )
@@ -294,7 +294,7 @@ class SensitiveFeaturesMixin(SavedMixin):
             )
         meta = meta_of(X)
         validate_data(self, meta, skip_check_array=True)
-        if self.sensitive_columns is None and sensitive_features is None:
+        if self._sensitive.columns is None and sensitive_features is None:
             _warn_without_groups(self)
         self._choose_columns(meta)
 
@@ -303,10 +303,10 @@ class SensitiveFeaturesMixin(SavedMixin):
         numbers = np.arange(getattr(self, "n_features_in_", 0))
         features = getattr(self, "feature_names_in_", numbers)
         self._model_positions = None
-        if self.sensitive_columns is not None:
+        if self._sensitive.columns is not None:
             kept = np.arange(len(features))
-            if self.drop_sensitive:
-                kept = np.setdiff1d(kept, column_positions(table, self.sensitive_columns))
+            if not self._sensitive.keep:
+                kept = np.setdiff1d(kept, column_positions(table, self._sensitive.columns))
             if not kept.size:
                 raise ValueError(_NOTHING_LEFT)
             self._model_positions, features = kept, features[kept]
@@ -331,7 +331,7 @@ class SensitiveFeaturesMixin(SavedMixin):
             _warn_without_groups(self)
             return one_group(n_samples)
         return encode_groups(
-            sensitive_features, n_samples=n_samples, intersectional=self.intersectional, like=X
+            sensitive_features, n_samples=n_samples, intersectional=self._sensitive.crossed, like=X
         )
 
     def _refuse_lazy(self, *given: Any) -> None:
@@ -398,15 +398,15 @@ class SensitiveFeaturesMixin(SavedMixin):
     ) -> IntArray | None:
         """Return the group numbers of new rows, or None if their groups are not known.
 
-        The groups come from ``sensitive_features``, else from ``sensitive_columns`` of X; unseen
+        The groups come from ``sensitive_features``, else from ``sensitive``, columns of X; unseen
         groups raise, or get the number -1.
         """
         if sensitive_features is None:
-            if self.sensitive_columns is None:
+            if self._sensitive.columns is None:
                 return None
             if _lacks_groups(self, X):
                 raise ValueError(f"X has no column {listed(_dropped_columns(self))}.")
-            sensitive_features = take_columns(X, self.sensitive_columns)
+            sensitive_features = take_columns(X, self._sensitive.columns)
         n_samples = _num_samples(X)
         check_alignment(sensitive_features, X)
         return self._group_levels.encode(
@@ -423,8 +423,8 @@ def _dropped_columns(estimator: Any) -> list[Any]:
 def _warn_without_groups(estimator: Any) -> None:
     warn_user(
         f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
-        "compares groups is active. Pass fit(..., sensitive_features=...) or set "
-        "sensitive_columns.",
+        "compares groups is active. Pass fit(..., sensitive_features=...) or set sensitive=, the "
+        "names of columns of X.",
         MissingGroupsWarning,
     )
 
@@ -437,14 +437,13 @@ def _lacks_groups(estimator: Any, X: MatrixLike) -> bool:
 
 def _check_given(argument: str, given: Any, columns: Any) -> None:
     """Raise if the name of a column was passed in place of the column, or both were given."""
-    parameter = argument.replace("features", "columns")
     if isinstance(given, str):
         raise TypeError(
-            f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or set "
-            f"{parameter}={given!r}."
+            f"{argument}={given!r} is a name. Pass the column itself, X[{given!r}], or give its "
+            "name to the estimator, sensitive=."
         )
     if given is not None and columns is not None:
         raise ValueError(
-            f"{argument} was passed to fit although {parameter}={columns!r} says that X holds "
-            "them. Use one of the two."
+            f"{argument} was passed to fit although sensitive= of the estimator says that X holds "
+            f"them, in {columns!r}. Use one of the two."
         )

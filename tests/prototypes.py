@@ -26,13 +26,9 @@ class CentroidClassifier(
         **SensitiveFeaturesMixin._group_constraints,
     }
 
-    def __init__(
-        self, max_iter=5, *, intersectional=True, sensitive_columns=None, drop_sensitive=True
-    ):
+    def __init__(self, max_iter=5, *, sensitive=None):
         self.max_iter = max_iter
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     @fit_method
     def fit(self, X, y, sample_weight=None, *, sensitive_features=None):
@@ -99,15 +95,11 @@ class SeedClusterer(SensitiveFeaturesMixin, CallbackSupportMixin, ClusterMixin, 
         n_clusters=2,
         *,
         random_state=None,
-        intersectional=True,
-        sensitive_columns=None,
-        drop_sensitive=True,
+        sensitive=None,
     ):
         self.n_clusters = n_clusters
         self.random_state = random_state
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     @fit_method
     def fit(self, X, y=None, *, sensitive_features=None, sample_weight=None):

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
+from skfair import Sensitive
 from skfair.base import fit_method, report_iterations
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
@@ -61,11 +62,11 @@ def test_small_groups_warn_at_the_callers_line(data):
 
 
 @pytest.mark.parametrize("columns", ["sex", ["sex"], 1, [1], [-3], np.array([1])])
-def test_sensitive_columns_by_name_and_position(data, frame, columns):
+def test_named_columns_by_name_and_position(data, frame, columns):
     X, y, groups = data
     table, _ = frame
     by_metadata = CentroidClassifier().fit(X, y, sensitive_features=groups)
-    by_column = CentroidClassifier(sensitive_columns=columns).fit(table, y)
+    by_column = CentroidClassifier(sensitive=columns).fit(table, y)
     assert np.array_equal(by_metadata.centers_, by_column.centers_)
     assert np.array_equal(by_metadata.predict(X), by_column.predict(table))
     assert by_column.feature_names_in_.tolist() == ["a", "sex", "b", "c"]
@@ -73,26 +74,26 @@ def test_sensitive_columns_by_name_and_position(data, frame, columns):
     assert by_column.n_features_in_ == 4
 
 
-def test_sensitive_columns_of_arrays_lists_and_sparse_matrices(data):
+def test_named_columns_of_arrays_lists_and_sparse_matrices(data):
     X, y, groups = data
     codes = (groups == "m").astype(float)
     table = np.column_stack((X, codes))
     expected = CentroidClassifier().fit(X, y, sensitive_features=codes)
     for container in (table, table.tolist(), table.astype(object)):
-        model = CentroidClassifier(sensitive_columns=3).fit(container, y)
+        model = CentroidClassifier(sensitive=3).fit(container, y)
         assert np.allclose(model.centers_, expected.centers_)
         assert model.model_features_.tolist() == [0, 1, 2]
     strings = np.column_stack((X.astype(object), groups))
-    model = CentroidClassifier(sensitive_columns=3).fit(strings, y)
+    model = CentroidClassifier(sensitive=3).fit(strings, y)
     assert np.allclose(model.centers_, expected.centers_)
     with pytest.raises(TypeError, match="[Ss]parse"):  # the prototype takes none; the reader does
-        CentroidClassifier(sensitive_columns=3).fit(sparse.csr_array(table), y)
+        CentroidClassifier(sensitive=3).fit(sparse.csr_array(table), y)
 
 
-def test_sensitive_columns_may_stay_in_the_model(data):
+def test_named_columns_may_stay_in_the_model(data):
     X, y, groups = data
     table = np.column_stack((X, groups == "m"))
-    kept = CentroidClassifier(sensitive_columns=3, drop_sensitive=False).fit(table, y)
+    kept = CentroidClassifier(sensitive=Sensitive(3, keep=True)).fit(table, y)
     assert kept.centers_.shape[1] == 4
     assert kept.model_features_.tolist() == [0, 1, 2, 3]
 
@@ -100,13 +101,13 @@ def test_sensitive_columns_may_stay_in_the_model(data):
 @pytest.mark.parametrize("columns", ["sex", 1])
 def test_a_table_without_the_sensitive_column_is_enough_to_predict(frame, columns):
     table, y = frame
-    model = CentroidClassifier(sensitive_columns=columns).fit(table, y)
+    model = CentroidClassifier(sensitive=columns).fit(table, y)
     rest = table.drop(columns="sex")
     assert np.array_equal(model.predict(rest), model.predict(table))
     for other in (rest[["b", "a", "c"]], rest.drop(columns="a")):
         with pytest.raises(ValueError, match="feature names"):
             model.predict(other)
-    aware = GroupAwareClassifier(sensitive_columns=columns).fit(table, y)
+    aware = GroupAwareClassifier(sensitive=columns).fit(table, y)
     with pytest.raises(ValueError, match="X has no column 'sex'"):
         aware.predict(rest)
 
@@ -114,7 +115,7 @@ def test_a_table_without_the_sensitive_column_is_enough_to_predict(frame, column
 def test_numbered_columns_of_a_table_are_no_names(frame):
     table, y = frame
     table = table.set_axis([3, 1, 0, 2], axis=1)
-    model = CentroidClassifier(sensitive_columns=1).fit(table, y)
+    model = CentroidClassifier(sensitive=1).fit(table, y)
     with pytest.raises(ValueError, match="3 features"):
         model.predict(table[model.model_features_.tolist()])
 
@@ -122,9 +123,9 @@ def test_numbered_columns_of_a_table_are_no_names(frame):
 def test_two_attributes(data, frame):
     table, y = frame
     table["old"] = np.arange(150) % 2
-    crossed = CentroidClassifier(sensitive_columns=["sex", "old"]).fit(table, y)
+    crossed = CentroidClassifier(sensitive=["sex", "old"]).fit(table, y)
     assert len(crossed.groups_) == 4
-    apart = CentroidClassifier(sensitive_columns=["sex", "old"], intersectional=False)
+    apart = CentroidClassifier(sensitive=Sensitive(["sex", "old"], crossed=False))
     assert apart.fit(table, y).groups_.tolist() == ["sex=f", "sex=m", "old=0", "old=1"]
 
 
@@ -133,10 +134,10 @@ def test_two_attributes(data, frame):
     [
         ("gender", ValueError, "X has no column 'gender'. Its columns are 'a', 'sex', 'b', 'c'"),
         ([7], ValueError, "position 7, but X has 4 columns"),
-        ([], ValueError, "sensitive_columns is empty"),
+        ([], ValueError, "sensitive is empty"),
         (["sex", 1], ValueError, "names a column twice"),
         ([True], ValueError, "no column True"),
-        (1.5, InvalidParameterError, "sensitive_columns"),
+        (1.5, InvalidParameterError, "sensitive"),
         (["a", "sex", "b", "c"], ValueError, "only sensitive columns"),
     ],
 )
@@ -144,18 +145,18 @@ def test_bad_columns_are_explained(frame, columns, error, message):
     table, y = frame
     table = table.round()  # so that its numbers may be groups
     with pytest.raises(error, match=message):
-        CentroidClassifier(sensitive_columns=columns).fit(table, y)
+        CentroidClassifier(sensitive=columns).fit(table, y)
 
 
 def test_bad_combinations_are_explained(data, frame):
     X, y, groups = data
     table, _ = frame
     with pytest.raises(ValueError, match="Use one of the two"):
-        CentroidClassifier(sensitive_columns="sex").fit(table, y, sensitive_features=groups)
+        CentroidClassifier(sensitive="sex").fit(table, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="without column names.*set_output"):
-        CentroidClassifier(sensitive_columns="sex").fit(X, y)
+        CentroidClassifier(sensitive="sex").fit(X, y)
     with pytest.raises(ValueError, match="must be 2-dimensional"):
-        CentroidClassifier(sensitive_columns=0).fit(y, y)
+        CentroidClassifier(sensitive=0).fit(y, y)
     with pytest.raises(ValueError, match="has 149 rows but X has 150"):
         CentroidClassifier().fit(X, y, sensitive_features=groups[1:])
     with pytest.raises(ValueError, match="missing value"):
@@ -176,7 +177,7 @@ def test_bad_combinations_are_explained(data, frame):
 
 def test_prediction_checks_the_columns(frame):
     table, y = frame
-    model = CentroidClassifier(sensitive_columns="sex").fit(table, y)
+    model = CentroidClassifier(sensitive="sex").fit(table, y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(table.drop(columns="a"))
     with pytest.raises(ValueError, match="NaN"):
@@ -190,7 +191,7 @@ def test_groups_at_prediction(data, frame):
     predicted = model.predict(X, sensitive_features=groups)
     assert (predicted[groups == "f"] == 1).all()
     assert not (predicted[groups == "m"] == 1).all()
-    from_columns = GroupAwareClassifier(sensitive_columns="sex").fit(table, y)
+    from_columns = GroupAwareClassifier(sensitive="sex").fit(table, y)
     assert np.array_equal(from_columns.predict(table), predicted)
     with pytest.raises(ValueError, match="did not occur at fit: 'x'"):
         model.predict(X[:1], sensitive_features=["x"])
@@ -238,7 +239,7 @@ def test_metadata_routing_off(data, frame):
             remainder="passthrough",
             verbose_feature_names_out=False,
         ).set_output(transform="pandas")
-        in_columns = make_pipeline(columns, CentroidClassifier(sensitive_columns="sex"))
+        in_columns = make_pipeline(columns, CentroidClassifier(sensitive="sex"))
         assert cross_val_score(in_columns, table, y, cv=2, error_score="raise").shape == (2,)
 
 
@@ -321,7 +322,7 @@ def test_callbacks_follow_the_iterations(data, frame):
     assert recorder.scores[-1] == model.score(X, y)
     table, _ = frame  # the monitored data are those the user passed, sensitive columns included
     recorder = Recorder()
-    CentroidClassifier(sensitive_columns="sex").set_callbacks(recorder).fit(table, y)
+    CentroidClassifier(sensitive="sex").set_callbacks(recorder).fit(table, y)
     assert len(recorder.scores) == 5
 
 

@@ -176,7 +176,7 @@ def test_columns_and_metadata_agree(estimator_class, data):
     X, y, groups = data
     frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
     by_metadata = fit(seeded(estimator_class), X, y, sensitive_features=groups)
-    by_column = fit(seeded(estimator_class).set_params(sensitive_columns=["sex"]), frame, y)
+    by_column = fit(seeded(estimator_class).set_params(sensitive=["sex"]), frame, y)
     in_columns = by_column.predict(frame) if hasattr(by_column, "predict") else by_column.labels_
     assert np.array_equal(outcome(by_metadata, X, groups), in_columns)
     assert by_column.model_features_.tolist() == list("abc")
@@ -209,7 +209,7 @@ def test_routing_on_and_off(estimator_class, data):
         if is_classifier(pipeline):
             if not needs_groups:  # score(X, y) has no groups
                 GridSearchCV(seeded(estimator_class), {}, cv=2).fit(X, y, sensitive_features=groups)
-            by_columns = seeded(estimator_class).set_params(sensitive_columns=["sex"])
+            by_columns = seeded(estimator_class).set_params(sensitive=["sex"])
             frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
             GridSearchCV(by_columns, {}, cv=2).fit(frame, y)
 

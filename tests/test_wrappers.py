@@ -88,7 +88,7 @@ def refusal(name, way, wrapper):
     if name == "decisions aware" and wrapper in (bagging, tuned):
         return None  # these ask for probabilities, which need no group
     if way == "routing" and name in NEED_GROUPS:
-        return ValueError, "group-aware: pass the groups of the rows.*set sensitive_columns"
+        return ValueError, "group-aware: pass the groups of the rows"
     return None
 
 
@@ -109,7 +109,7 @@ def test_estimators_inside_others(name, way, wrapper, sample):
         groups = {"sensitive_features": sex}
     else:
         X = X.assign(sex=sex)
-        model.set_params(sensitive_columns="sex" if way == "name" else 3)
+        model.set_params(sensitive="sex" if way == "name" else 3)
         X = X if way == "name" else X.to_numpy()
     expected = refusal(name, way, wrapper)
     with config_context(enable_metadata_routing=way == "routing"):
@@ -124,13 +124,13 @@ def test_estimators_inside_others(name, way, wrapper, sample):
 def test_bagged_models_are_measured_without_routing(name, sample):
     X, y, sex = sample
     X = np.column_stack([X, sex])
-    model = clone(MODELS[name]).set_params(sensitive_columns=3)
+    model = clone(MODELS[name]).set_params(sensitive=3)
     bagged = BaggingClassifier(model, n_estimators=2, random_state=0).fit(X, y)
     gap = demographic_parity_difference(y, bagged.predict(X), sensitive_features=sex)
-    scorer = get_scorer("neg_demographic_parity_difference", sensitive_columns=3)
+    scorer = get_scorer("neg_demographic_parity_difference", sensitive=3)
     assert scorer(bagged, X, y) == -gap
     gap = group_auc_gap(y, bagged.decision_function(X), sensitive_features=sex)
-    assert get_scorer("neg_group_auc_gap", sensitive_columns=3)(bagged, X, y) == -gap
+    assert get_scorer("neg_group_auc_gap", sensitive=3)(bagged, X, y) == -gap
 
 
 def test_every_estimator_is_here():

@@ -51,7 +51,7 @@ def columns_of_every_kind() -> None:
     kmeans_cost(pd.DataFrame(X), y, centers=[[0.0, 1.0]])
     assert_type(fairness_report(y, y, sensitive_features=sex), Report)
     assert_type(fairness_report(y, None, y_score=scores, sensitive_features=sex), Report)
-    get_scorer("ndcg", sensitive_columns=["sex", 3])
+    get_scorer("ndcg", sensitive=["sex", 3])
 
 
 def no_columns() -> None:

@@ -25,6 +25,7 @@ from benchmarks.papers._plada_runs import (
     thinned,
     watched,
 )
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import Constraint, ExcessLoss, MeanExcessLoss
 from skfair.constraints.base import TrainingRows
@@ -187,9 +188,9 @@ def by_estimator(train: Part, test: Part) -> dict[str, Any]:
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # small groups
-        fitted = ConstrainedERMClassifier(ExcessLoss(EACH), loss="hinge", intersectional=False).fit(
-            train.X, train.y, sensitive_features=train.groups.astype(int)
-        )
+        fitted = ConstrainedERMClassifier(
+            ExcessLoss(EACH), loss="hinge", sensitive=Sensitive(crossed=False)
+        ).fit(train.X, train.y, sensitive_features=train.groups.astype(int))
     seconds = time.process_time() - started
     network = [fitted.coef_.T], [fitted.intercept_]
     measured = group_losses(train, network)

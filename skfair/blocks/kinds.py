@@ -27,7 +27,7 @@ from skfair.groups.attributes import (
     read_columns,
 )
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.sensitive_columns import keep_columns, take_columns
+from skfair.groups.named_columns import keep_columns, take_columns
 from skfair.groups.strata import Strata, read_strata
 from skfair.utils.factorize import factorize, first_rows
 from skfair.utils.text import listed, plural

@@ -26,7 +26,8 @@ from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules, limiting_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.groups.named_columns import column_positions, take_columns
+from skfair.groups.sensitive import Sensitive
 from skfair.utils.warn import unwanted
 
 _SHARED = (
@@ -62,27 +63,28 @@ def certified(
         and estimator.class_weight is None
         and (strata is not None or not any(rule.within_strata for rule in rules))
     )
-    if estimator.certify == "cross" and not has_prices:
+    by = estimator._certificate.by
+    if by == "cross" and not has_prices:
         raise ValueError(
-            "certify='cross' sets prices on the probabilities of logistic regressions, so it needs "
+            "by='cross' sets prices on the probabilities of logistic regressions, so it needs "
             "linear scores, loss='log_loss', solver='auto', enforce='strict', no class_weight, and "
-            "strata in columns that stay in the model. Use certify='split'."
+            "strata in columns that stay in the model. Use Certificate(by='split')."
         )
-    if estimator.certify == "split" or not has_prices:
+    if by == "split" or not has_prices:
         rows, _ = indexable(as_rows(X), data.y)
         return certified_decisions(estimator, data, rules, estimator.classes_, rows, given)
     groups = given["sensitive_features"]
-    if estimator.sensitive_columns is not None:
-        groups = take_columns(X, estimator.sensitive_columns)
+    if estimator._sensitive.columns is not None:
+        groups = take_columns(X, estimator._sensitive.columns)
     decisions = _priced(estimator, data, groups, strata)
     return {"decisions_": decisions, **{name: vars(decisions)[name] for name in _SHARED}}
 
 
 def _kept_strata(estimator: Any, X: MatrixLike) -> list[int] | None:
     """Return where the control columns are among those of the model; None if they are not."""
-    if estimator.control_columns is None:
+    if estimator._sensitive.within is None:
         return None
-    positions = column_positions(X, estimator.control_columns, "control_columns")
+    positions = column_positions(X, estimator._sensitive.within, "within")
     if estimator._model_positions is None:
         return positions
     kept = estimator._model_positions.tolist()
@@ -130,11 +132,9 @@ def _priced(
         estimator.constraint,
         estimator.max_disparity,
         group_aware=False,
-        intersectional=estimator.intersectional,
-        control_columns=strata,
+        sensitive=Sensitive(crossed=estimator._sensitive.crossed, within=strata),
         random_state=estimator.random_state,
         confidence=estimator.confidence,
-        shift=estimator.shift,
     )
     with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

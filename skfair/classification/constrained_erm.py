@@ -17,12 +17,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Rows, Seed
+from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Rows, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import by_block, is_lazy
 from skfair.classification.certifying import certified, refuse_parts
 from skfair.classification.fair_decisions import FairDecisionClassifier
-from skfair.estimators.certified_split import CertifiedDecisions
+from skfair.estimators.certificate import Certificate
+from skfair.estimators.certified_split import Certified
 from skfair.estimators.classes import (
     accuracy_in_blocks,
     classification_task,
@@ -31,6 +32,7 @@ from skfair.estimators.classes import (
 )
 from skfair.estimators.erm import ConstrainedERMBase
 from skfair.estimators.erm_problem import Limits, LossChoice, RuleChoice, SolverChoice
+from skfair.groups.sensitive import SensitiveLike
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -39,7 +41,7 @@ from skfair.utils.threads import one_blas_thread
 
 
 @documented
-class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedERMBase):
+class ConstrainedERMClassifier(ClassifierMixin, ConstrainedERMBase):
     r"""Linear or neural classifier under a limit on the disparity between groups.
 
     Minimises the mean loss plus a penalty,
@@ -102,8 +104,6 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    control_columns : str, int or list of them, default=None
-        Columns of X that hold the control features. They are numbers and stay in the model.
     min_rate : float or "as before", default=None
         No group's rate may be below: the true positive rate if a rule looks at the positives, alone
         or beside the negatives as equalized odds does, else the selection rate. "as before" means
@@ -206,7 +206,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         "refine": ["boolean"],
         "min_rate": [Interval(Real, 0, 1, closed="both"), StrOptions({"as before"}), None],
         "selection_rate": [Interval(Real, 0, 1, closed="both"), tuple, list, None],
-        **CertifiedDecisions._certify_constraints,
+        **Certified._confidence_constraints,
     }
 
     def __init__(
@@ -227,16 +227,10 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         refine: bool = True,
         warm_start: bool = False,
         random_state: Seed = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        control_columns: ColumnNames | None = None,
+        sensitive: SensitiveLike = None,
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,
-        confidence: float | None = None,
-        certify: Literal["auto", "cross", "split"] = "auto",
-        certify_size: float = 0.5,
-        shift: float = 0.0,
+        confidence: float | Certificate | None = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -253,16 +247,10 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         self.refine = refine
         self.warm_start = warm_start
         self.random_state = random_state
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.control_columns = control_columns
+        self.sensitive = sensitive
         self.min_rate = min_rate
         self.selection_rate = selection_rate
         self.confidence = confidence
-        self.certify = certify
-        self.certify_size = certify_size
-        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -294,7 +282,7 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         }
         data = self._read(X, y, **given, **self._row_checks(X))
         self.classes_ = read_classes(data.y)
-        self._begin_certificate()
+        self._forget()
         if self.confidence is not None and (found := certified(self, data, X, given)):
             return self._store_certified(found)
         task = classification_task(data, self.classes_, self.loss, self.class_weight)

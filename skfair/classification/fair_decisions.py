@@ -16,7 +16,6 @@ from sklearn.utils.validation import _check_y
 
 from skfair._typing import (
     ColumnLike,
-    ColumnNames,
     ColumnsLike,
     Estimator,
     MatrixLike,
@@ -24,6 +23,7 @@ from skfair._typing import (
 )
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.enforcement.decisions.judge import Judge
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.decision_fitting import DecisionFitting
 from skfair.estimators.decisions import (
     clash,
@@ -36,6 +36,7 @@ from skfair.estimators.decisions import (
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
 from skfair.groups.attributes import check_aligned
+from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -63,11 +64,10 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         holds for each class against the rest, accuracy parity for all of them at once.
     max_disparity : float or dict, default=0.05
         The limit of the rules without one of their own; a dict has one for each attribute, None
-        for no limit, and needs ``intersectional=False`` if there are several.
-    group_aware : bool or "auto", default="auto"
-        Whether decisions may use the group of a row. Otherwise it is estimated from the other
-        columns, and no group is needed to predict. "auto" means True if ``sensitive_columns`` is
-        set.
+        for no limit, and needs ``Sensitive(crossed=False)`` if there are several.
+    group_aware : bool, default=False
+        Whether decisions use the group of a person, which ``predict`` then needs. Otherwise it is
+        estimated from the other columns. Using the group may be disparate treatment in law.
     group_estimator : classifier, default=None
         Estimates group and class together if groups may not be used; None for a clone of
         ``estimator``.
@@ -89,8 +89,6 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
     unseen : {"error", "overall"}, default="error"
         What is done with a group at prediction that was not there in fit: an error, or the prices
         of the average row.
-    control_columns : str, int or list of them, default=None
-        Columns of X that hold the control features of rules within strata. They stay in the model.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample that large data sets begin with.
     n_jobs : int, default=None
@@ -174,7 +172,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "estimator": [HasMethods(["fit"]), None],
         "constraint": "no_validation",  # make_constraints says more
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
-        "group_aware": ["boolean", StrOptions({"auto"})],
+        "group_aware": ["boolean"],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
         "method": [StrOptions({"auto", "prices", "windows"})],
@@ -182,11 +180,9 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         "selection_rate": "no_validation",
         "cost_matrix": ["array-like", None],
         "unseen": [StrOptions({"error", "overall"})],
-        "control_columns": ["array-like", str, Integral, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
-        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "shift": DecisionFitting._confidence_constraints["shift"],
+        **DecisionFitting._confidence_constraints,
         "refit_with_prices": ["boolean"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -197,7 +193,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         constraint: Any = "demographic_parity",
         max_disparity: Any = 0.05,
         *,
-        group_aware: bool | Literal["auto"] = "auto",
+        group_aware: bool = False,
         group_estimator: Estimator | None = None,
         cv: Any = "auto",
         method: Literal["auto", "prices", "windows"] = "auto",
@@ -205,15 +201,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         selection_rate: Any = None,
         cost_matrix: Any = None,
         unseen: Literal["error", "overall"] = "error",
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        control_columns: ColumnNames | None = None,
-        intersectional: bool = True,
+        sensitive: SensitiveLike = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
-        confidence: float | None = None,
+        confidence: float | Certificate | None = None,
         refit_with_prices: bool = False,
-        shift: float = 0.0,
     ) -> None:
         self.estimator = estimator
         self.constraint = constraint
@@ -226,15 +218,11 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         self.selection_rate = selection_rate
         self.cost_matrix = cost_matrix
         self.unseen = unseen
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.control_columns = control_columns
-        self.intersectional = intersectional
+        self.sensitive = sensitive
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.confidence = confidence
         self.refit_with_prices = refit_with_prices
-        self.shift = shift
 
     @fit_method
     @one_thread_if_few

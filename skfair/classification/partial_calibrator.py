@@ -22,7 +22,6 @@ from sklearn.utils.validation import _check_y, has_fit_parameter
 
 from skfair._typing import (
     ColumnLike,
-    ColumnNames,
     ColumnsLike,
     Estimator,
     FloatArray,
@@ -34,6 +33,7 @@ from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.blocks.partitions import align, by_block, is_lazy, known_sizes, meta_of, without_rows
 from skfair.blocks.weighted_rows import LazyRows
 from skfair.constraints.partial import PARTIAL_RULES
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_judges import NOT_LAZY, certified_interval
 from skfair.estimators.classes import read_classes
 from skfair.estimators.inner_scores import (
@@ -49,7 +49,8 @@ from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
-from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.groups.named_columns import column_positions, take_columns
+from skfair.groups.sensitive import SensitiveLike
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
@@ -108,9 +109,6 @@ class PartialParityCalibrator(
         exact.
     n_jobs : int, default=None
         Fits of ``cv`` that run at once.
-    intersectional : bool, default=True
-        Several attributes are crossed; must be True if there are several, since maps belong to
-        groups that do not overlap.
 
     Attributes
     ----------
@@ -198,12 +196,8 @@ class PartialParityCalibrator(
         threshold: Any = 0.0,
         n_knots: int | None = None,
         n_jobs: int | None = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        confidence: float | None = None,
-        certify_size: float = 0.5,
-        shift: float = 0.0,
+        sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
     ) -> None:
         self.estimator = estimator
         self.interval = interval
@@ -215,12 +209,8 @@ class PartialParityCalibrator(
         self.threshold = threshold
         self.n_knots = n_knots
         self.n_jobs = n_jobs
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
         self.confidence = confidence
-        self.certify_size = certify_size
-        self.shift = shift
 
     @fit_method
     @one_thread_if_few
@@ -252,7 +242,7 @@ class PartialParityCalibrator(
         """
         keep_folds(self)
         self._check_rule()
-        self._begin_certificate("status_")
+        self._forget("status_")
         if is_lazy(X, y, sample_weight, sensitive_features):
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
@@ -269,8 +259,8 @@ class PartialParityCalibrator(
             self.__dict__.update(certified_interval(self, data, X, given, 0))
             return self
         promise = self._promise(data.y, data.groups, data.sample_weight)
-        if self.sensitive_columns is not None and self.drop_sensitive:
-            sensitive_features = take_columns(X, self.sensitive_columns)
+        if self._sensitive.columns is not None and not self._sensitive.keep:
+            sensitive_features = take_columns(X, self._sensitive.columns)
         row_params = self._row_params(data.sample_weight, sensitive_features)
         inner = self._inner()
         self.estimator_ = fitted(inner, data.X, data.y, row_params)
@@ -314,7 +304,7 @@ class PartialParityCalibrator(
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,
             "sample_weight": sample_weight,
-            "intersectional": self.intersectional,
+            "intersectional": self._sensitive.crossed,
             "needs_groups": False,
         }
         rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
@@ -340,9 +330,9 @@ class PartialParityCalibrator(
     def _read_lazy(self, X: MatrixLike, sensitive_features: ColumnsLike) -> tuple[Any, Any]:
         """Check the columns of a Dask collection; return those of the estimator, and the groups."""
         self._read_lazy_columns(X, sensitive_features)
-        if self.sensitive_columns is not None:
+        if self._sensitive.columns is not None:
             sensitive_features = _columns_of(
-                X, column_positions(meta_of(X), self.sensitive_columns)
+                X, column_positions(meta_of(X), self._sensitive.columns)
             )
             X = _columns_of(X, np.asarray(self._model_positions).tolist())
         return X, sensitive_features
@@ -351,8 +341,8 @@ class PartialParityCalibrator(
         """Read the classes; raise if groups overlap."""
         if groups.n_attributes > 1:
             raise ValueError(
-                "Maps belong to groups that do not overlap, but intersectional=False keeps "
-                f"{groups.n_attributes} attributes apart. Use intersectional=True."
+                "Maps belong to groups that do not overlap, but Sensitive(crossed=False) keeps "
+                f"{groups.n_attributes} attributes apart. Use crossed=True."
             )
         self.classes_ = read_classes(y)
         self.is_group_aware_ = True

@@ -19,7 +19,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skfair._typing import (
     ColumnLike,
-    ColumnNames,
     ColumnsLike,
     FloatArray,
     IntArray,
@@ -30,6 +29,7 @@ from skfair._typing import (
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.constraints.partial import RankWithin, Surrogate
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_judges import certified_interval
 from skfair.estimators.classes import has_probabilities, read_classes
 from skfair.estimators.inner_scores import as_rows
@@ -37,6 +37,7 @@ from skfair.estimators.partial_fitting import PartialFitting
 from skfair.estimators.partial_options import WIDTHS
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.limits import Limit
+from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
 from skfair.models.grouped import group_scores
 from skfair.models.plug_in import ScoreFunction, plugged_scores
@@ -75,7 +76,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         quadratic surrogate.
     max_disparity : float or dict, default=0.05
         The bound; a dict has one for each attribute, None for none, and needs
-        ``intersectional=False`` if there are several.
+        ``Sensitive(crossed=False)`` if there are several.
     rank_within : {"class", "group"}, default="class"
         For rules on positives or classes: whether ranks are taken within the rows that count, (50)
         and (56), or among all rows of a group (Definitions A.2 and A.3), as :mod:`skfair.metrics`
@@ -100,11 +101,10 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     auc_interval : pair or list of pairs, default=None
         Interval of the false positive rate for the losses of pairs: of ranks of all negatives,
         counted from the top. None for all of them, or ``interval`` for "partial_auc".
-    group_aware : bool or "auto", default="auto"
-        Whether predictions use the group: weights and a map per group, read from
-        ``sensitive_columns`` or passed to ``predict(X, sensitive_features=...)``. "auto": if and
-        only if ``sensitive_columns`` is set, so that ``predict(X)`` works. Using the group may be
-        disparate treatment in law; see the user guide.
+    group_aware : bool, default=False
+        Whether predictions use the group of a person, by weights and a map for each group;
+        ``predict`` then needs it. Using the group may be disparate treatment in law; see the user
+        guide.
     interactions : bool or "auto", default="auto"
         Whether groups of a group-aware model have weights of their own, as deviations from shared
         ones. "auto": those with at least 10 rows per feature.
@@ -137,9 +137,6 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         Largest residual of the first-order conditions, ``kkt_residual_``.
     random_state : int, RandomState instance or None, default=None
         Passed to the start of ``model`` and to solvers; "idca_stochastic" draws rows by it.
-    intersectional : bool, default=True
-        Whether several attributes are crossed, or limited one by one (their groups overlap; only
-        for models that are not group-aware).
 
     Attributes
     ----------
@@ -234,7 +231,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         "solver": [str, HasMethods("solve")],
         "loss": [str, Loss, Objective],
         "auc_interval": "no_validation",  # check_interval says more
-        "group_aware": ["boolean", StrOptions({"auto"})],
+        "group_aware": ["boolean"],
         "interactions": ["boolean", StrOptions({"auto"})],
         "model": [HasMethods(["start", "forward", "pullback"]), None],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
@@ -261,7 +258,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         solver: str | Solver = "auto",
         loss: Any = "log_loss",
         auc_interval: Any = None,
-        group_aware: Any = "auto",
+        group_aware: bool = False,
         interactions: Any = "auto",
         model: ScoreFunction | None = None,
         alpha: float | None = None,
@@ -273,12 +270,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         max_iter: int | None = None,
         tol: float = 1e-4,
         random_state: Seed = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        confidence: float | None = None,
-        certify_size: float = 0.5,
-        shift: float = 0.0,
+        sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
     ) -> None:
         self.interval = interval
         self.constraint = constraint
@@ -300,12 +293,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
         self.confidence = confidence
-        self.certify_size = certify_size
-        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -332,7 +321,7 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
         }
         data = self._read(X, y, **given, **ROW_CHECKS)
         self.classes_ = read_classes(data.y)
-        self._begin_certificate("coef_", "intercept_", "model_", "parameters_")
+        self._forget("coef_", "intercept_", "model_", "parameters_")
         if self.confidence is not None and data.groups.n_groups > data.groups.n_attributes:
             rows, _ = indexable(as_rows(X), data.y)
             self.__dict__.update(certified_interval(self, data, rows, given, self.random_state))

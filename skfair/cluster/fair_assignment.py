@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method
 from skfair.cluster.costs import (
     CostFunction,
@@ -36,7 +36,8 @@ from skfair.cluster.limits import representation_rules
 from skfair.cluster.relocation import improved
 from skfair.cluster.results import count_attributes
 from skfair.groups.encoding import GroupEncoding, encode_groups
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
+from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.placement import Placement
 from skfair.solvers.clustering.assignment import assign
@@ -81,8 +82,6 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         the same limits; the clusters are then no longer those of the clusterer.
     random_state : int, RandomState instance or None, default=None
         Seed of the clusterer, if it has none of its own, and of the sample of ``update_centers``.
-    drop_sensitive : bool, default=True
-        Whether these columns are kept out of the clustering.
 
     Attributes
     ----------
@@ -165,9 +164,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         costs: CostFunction | None = None,
         update_centers: bool = False,
         random_state: Seed = None,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        intersectional: bool = True,
+        sensitive: SensitiveLike = None,
     ) -> None:
         self.clusterer = clusterer
         self.min_balance = min_balance
@@ -176,9 +173,7 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         self.costs = costs
         self.update_centers = update_centers
         self.random_state = random_state
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.intersectional = intersectional
+        self.sensitive = sensitive
 
     @fit_method
     @one_thread_if_few
@@ -373,15 +368,15 @@ class FairAssignment(MetaEstimatorMixin, ClusterMixin, SensitiveFeaturesMixin, B
         """
         check_is_fitted(self)
         rows = self._read_features(X, **self._checks())
-        if sensitive_features is None and self.sensitive_columns is not None:
-            sensitive_features = take_columns(X, self.sensitive_columns)
+        if sensitive_features is None and self._sensitive.columns is not None:
+            sensitive_features = take_columns(X, self._sensitive.columns)
         if sensitive_features is None:
             raise ValueError("assign needs the groups of the rows: pass sensitive_features.")
         costs = self._costs(rows)
         groups = encode_groups(
             sensitive_features,
             n_samples=costs.shape[0],
-            intersectional=self.intersectional,
+            intersectional=self._sensitive.crossed,
             like=X,
         )
         weights = check_weights(sample_weight, costs.shape[0])

@@ -23,7 +23,7 @@ from sklearn.base import (
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
 from skfair.cluster.limits import representation_rules, warn_of_crossing
@@ -37,6 +37,7 @@ from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.starts import starting_centers
 from skfair.cluster.stream import StreamMixin
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.solvers.clustering.base import (
@@ -221,9 +222,7 @@ class FairKMeans(
         tol: float = 1e-4,
         random_state: Seed = None,
         n_jobs: int | None = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
+        sensitive: SensitiveLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.min_balance = min_balance
@@ -236,9 +235,7 @@ class FairKMeans(
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -386,9 +383,7 @@ class FairKMeans(
         """
         model = cls(
             problem.n_clusters,
-            intersectional=reader.intersectional,
-            sensitive_columns=reader.sensitive_columns,
-            drop_sensitive=reader.drop_sensitive,
+            sensitive=reader.sensitive,
             **parameters,
         )
         model._read_like(reader)

@@ -18,7 +18,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.cut_prediction import CutPrediction, remember
 from skfair.cluster.embedding import Embedding, check_room, choose_solver, embed
@@ -26,6 +26,7 @@ from skfair.cluster.graphs import adjacency
 from skfair.cluster.limits import representation_rules
 from skfair.cluster.rounding import Rounding, label_attributes
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.sensitive import SensitiveLike
 from skfair.problems.clustering.counts import Rules
 from skfair.problems.cut.affinity import Affinity
 from skfair.problems.cut.choice import Choice, affinity_kind, make_affinity
@@ -256,9 +257,7 @@ class FairSpectralClustering(
         dtype: Literal["float32", "float64"] = "float32",
         random_state: Seed = None,
         n_jobs: int | None = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
+        sensitive: SensitiveLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_components = n_components
@@ -282,9 +281,7 @@ class FairSpectralClustering(
         self.dtype = dtype
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -315,10 +312,10 @@ class FairSpectralClustering(
         solver = choose_solver(
             self.solver, tol=self.tol, max_iter=self.max_iter, block_size=self.block_size
         )
-        if self.sensitive_columns is not None and affinity.is_pairwise:
+        if self._sensitive.columns is not None and affinity.is_pairwise:
             raise ValueError(
                 f"affinity={self.affinity!r} has no columns that could hold "
-                f"sensitive_columns={self.sensitive_columns!r}. Pass sensitive_features to fit."
+                f"sensitive={self._sensitive.columns!r}. Pass sensitive_features to fit."
             )
         data = self._read(
             X,
@@ -405,7 +402,7 @@ class FairSpectralClustering(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
+            Their groups; optional. Read from ``sensitive`` of X if these were set.
 
         Returns
         -------

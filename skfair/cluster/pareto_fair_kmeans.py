@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.fair_kmeans import FairKMeans
@@ -25,6 +25,7 @@ from skfair.cluster.limits import check_group_sizes, data_balances
 from skfair.cluster.rows import check_enough, clustering_problem, row_checks
 from skfair.cluster.starts import starting_centers
 from skfair.groups.encoding import GroupEncoding
+from skfair.groups.sensitive import SensitiveLike
 from skfair.metrics.fronts import hypervolume, nondominated
 from skfair.problems.clustering.counts import Rules, balance_rules
 from skfair.problems.clustering.points import RepresentationProblem
@@ -156,9 +157,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         n_init: int = 2,
         max_iter: int = 500,
         random_state: Seed = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
+        sensitive: SensitiveLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.balances = balances
@@ -167,9 +166,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         self.n_init = n_init
         self.max_iter = max_iter
         self.random_state = random_state
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

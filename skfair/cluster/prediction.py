@@ -20,7 +20,7 @@ from skfair.blocks.partitions import align, by_block, is_lazy, without_rows
 from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import encode_groups
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
 from skfair.problems.clustering.points import Units, squared_distances, squared_norms
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
@@ -84,7 +84,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         X : array-like, sparse matrix or Dask collection of shape (n_samples, n_features)
             New rows.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Their groups; optional. Read from ``sensitive_columns`` of X if these were set.
+            Their groups; optional. Read from ``sensitive`` of X if these were set.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The batch.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            Its groups. Read from ``sensitive_columns`` of X if these were set.
+            Its groups. Read from ``sensitive`` of X if these were set.
         min_balance : float, default=None
             Smallest balance of a cluster of the batch; None takes that of the estimator.
         share_bounds : float or dict, default=None
@@ -209,16 +209,16 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
                 "that were computed, or use predict with sensitive_features."
             )
         if sensitive_features is None:
-            if self.sensitive_columns is None:
+            if self._sensitive.columns is None:
                 raise ValueError("assign needs sensitive_features, got None.")
-            sensitive_features = take_columns(X, self.sensitive_columns)
+            sensitive_features = take_columns(X, self._sensitive.columns)
         rows = self._read_features(X, **ROW_CHECKS)
         if min_balance is None and share_bounds is None:
             min_balance, share_bounds = self.min_balance, self.share_bounds
         groups = encode_groups(
             sensitive_features,
             n_samples=rows.shape[0],
-            intersectional=self.intersectional,
+            intersectional=self._sensitive.crossed,
             like=X,
         )
         lacks_rows = groups.counts.min() < self.n_clusters or set(groups.names) < set(self.groups_)

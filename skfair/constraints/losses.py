@@ -169,7 +169,7 @@ class ExcessLoss(_ExcessRule):
     members_only : bool, default=False
         Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
         (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
-        ``intersectional=False`` with several columns.
+        ``Sensitive(crossed=False)`` with several columns.
     """
 
 
@@ -188,7 +188,7 @@ class MeanExcessLoss(_ExcessRule):
     members_only : bool, default=False
         Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
         (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
-        ``intersectional=False`` with several columns.
+        ``Sensitive(crossed=False)`` with several columns.
     """
 
     comparison = MeanExcess()

@@ -31,7 +31,7 @@ from skfair.estimators.classes import Predicts
 from skfair.estimators.decisions import LabelledRows, class_rules
 from skfair.estimators.partial_prediction import PartialPrediction
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
 from skfair.metrics.disparity_tests import disparity_test, disparity_upper_bound
 from skfair.metrics.evidence_of_scores import SCORE_METRICS
 from skfair.utils.validation import check_weights
@@ -96,18 +96,18 @@ def certified_decisions(
     codes = (data.y == classes[1]).astype(np.int64)
     rows = LabelledRows(data.groups, codes, classes, data.sample_weight, data.strata)
     bound = [one.bound for one in class_rules(rules, rows, estimator.max_disparity)]
-    rates = row_rates(bound, rows.weights).against(float(estimator.shift))
+    rates = row_rates(bound, rows.weights).against(estimator._certificate.shift)
     kinds = data.groups.cells(codes, 2).codes
-    size = float(estimator.certify_size)
+    size = estimator._certificate.share
     halves = Halves.of(X, data.y, given, kinds, estimator.random_state, size)
     limits = {"max_disparity": estimator.max_disparity, "constraint": estimator.constraint}
     return fit_under_rising_limits(
         estimator,
         halves,
-        DecisionJudge(rates, halves, estimator.confidence),
-        {**limits, "shift": 0.0},  # the shift is for the judge alone
+        DecisionJudge(rates, halves, estimator._certificate.confidence),
+        limits,
         float(rates.after_shift(min(block.limit for block in rates.blocks))),
-        estimator.confidence,
+        estimator._certificate.confidence,
     )
 
 
@@ -190,28 +190,28 @@ def certified_means(
     if data.sample_weight is not None:
         raise ValueError("confidence= has no test of means of weighted rows. Pass no weights.")
     sensitive, strata = given["sensitive_features"], given["control_features"]
-    if estimator.sensitive_columns is not None:
-        sensitive = take_columns(X, estimator.sensitive_columns)
-    if estimator.control_columns is not None:
-        strata = take_columns(X, estimator.control_columns, "control_columns")
+    if estimator._sensitive.columns is not None:
+        sensitive = take_columns(X, estimator._sensitive.columns)
+    if estimator._sensitive.within is not None:
+        strata = take_columns(X, estimator._sensitive.within, "within")
     kinds, seed = data.groups.cells().codes, estimator.random_state
     judging: JudgedRows
     if is_cross:
         judging = Folds.of(X, data.y, given, kinds, seed)
     else:
-        judging = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
-    options = {"sensitive_features": sensitive, "intersectional": estimator.intersectional}
+        judging = Halves.of(X, data.y, given, kinds, seed, estimator._certificate.share)
+    certificate = estimator._certificate
+    options = {"sensitive_features": sensitive, "intersectional": estimator._sensitive.crossed}
     return fit_under_rising_limits(
         estimator,
         judging,
-        MeanJudge(limits, judging, options, strata, estimator.confidence, float(estimator.shift)),
+        MeanJudge(limits, judging, options, strata, certificate.confidence, certificate.shift),
         {
             "max_disparity": estimator.max_disparity,
             "constraint": estimator.constraint,
-            "shift": 0.0,
         },
         min(limit.value for limit in limits),
-        estimator.confidence,
+        estimator._certificate.confidence,
         quality="r2",
     )
 
@@ -234,8 +234,9 @@ class IntervalJudge:
         halves: Halves,
         sensitive_features: Any,  # groups of all rows, if the columns of X do not hold them
     ) -> None:
-        self.limit, self.confidence = float(estimator.max_disparity), float(estimator.confidence)
-        self.shift = float(estimator.shift)
+        certificate = estimator._certificate
+        self.limit, self.confidence = float(estimator.max_disparity), certificate.confidence
+        self.shift = certificate.shift
         self.X, self.y = halves.part(halves.X), halves.part(halves.y)
         self.groups = halves.part(sensitive_features)
         self.weights = halves.part(halves.given.get("sample_weight"))
@@ -329,14 +330,14 @@ def certified_interval(
     limit = _one_limit(estimator.max_disparity)
     positive: IntArray = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kinds = data.groups.cells(positive, 2).codes
-    halves = Halves.of(X, data.y, given, kinds, seed, float(estimator.certify_size))
+    halves = Halves.of(X, data.y, given, kinds, seed, estimator._certificate.share)
     return fit_under_rising_limits(
         estimator,
         halves,
         IntervalJudge(estimator, halves, given["sensitive_features"]),
-        {"max_disparity": estimator.max_disparity, "shift": 0.0},
+        {"max_disparity": estimator.max_disparity},
         limit,
-        estimator.confidence,
+        estimator._certificate.confidence,
     )
 
 

@@ -19,38 +19,22 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
+from skfair.estimators.certificate import Certificate, read_certificate
 from skfair.groups.attributes import take_rows
 from skfair.utils.warn import unwanted, warn_user
 
 # Limits of the path, as shares of the one that is asked for.
 SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
-CERTIFY = StrOptions({"auto", "cross", "split"})
 # A proof that mostly succeeds takes this many times the rows whose bound is just at the limit.
 _FOR_POWER = 1.7
 
 
 class Certified:
     """An estimator whose limits can be certified for new people.
-
-    Parameters
-    ----------
-    confidence : float, default=None
-        How sure the limits are to hold for new people, such as 0.95: the model is fitted on one
-        half of the rows, under limits that rise up to the one asked for, and judged on the other
-        half. None promises them on the training rows only, and new people exceed them about half
-        of the time.
-    certify_size : float, default=0.5
-        With ``confidence``: share of the rows that judge, of each group (and class, if there are
-        classes).
-    shift : float, default=0.0
-        With ``confidence``: share of each group (and class) that may be replaced by any other
-        people, with the limits still kept. Of means it costs that share of the range of the
-        predictions, which the others must not leave; within an interval that share over the length
-        of the interval, or twice as much for rules other than "statistical_parity".
 
     Attributes
     ----------
@@ -63,49 +47,20 @@ class Certified:
         "selection_rate" (NaN of regressors), "disparity", "bound", "p_value" and "is_certified".
     """
 
-    confidence: float | None
-    certify_size: float
-    shift: float
+    confidence: float | Certificate | None
     _CERTIFICATE: ClassVar = ("p_value_", "certified_disparity_", "path_")
     _confidence_constraints: ClassVar[dict[str, Any]] = {
-        "confidence": [Interval(Real, 0, 1, closed="neither"), None],
-        "certify_size": [Interval(Real, 0, 1, closed="neither")],
-        "shift": [Interval(Real, 0, 1, closed="left")],
+        "confidence": [Interval(Real, 0, 1, closed="neither"), Certificate, None],
     }
+
+    @property
+    def _certificate(self) -> Certificate | None:
+        return read_certificate(self.confidence)
 
     def _forget(self, *names: str) -> None:
         """Forget the certificate of an earlier fit, and other fitted attributes."""
         for name in (*self._CERTIFICATE, *names):
             vars(self).pop(name, None)
-
-    def _begin_certificate(self, *names: str) -> None:
-        """Forget as above; raise for a shift without a certificate."""
-        self._forget(*names)
-        if self.shift and self.confidence is None:
-            raise ValueError(f"shift={self.shift:g} is for certified limits: set confidence, too.")
-
-
-class CertifiedDecisions(Certified):
-    """A classifier whose decisions can be certified.
-
-    Parameters
-    ----------
-    certify : {"auto", "cross", "split"}, default="auto"
-        How ``confidence`` is reached. "cross" sets prices on the decisions of logistic regressions
-        that are fitted on folds, which uses all rows twice: for linear scores, the log loss and
-        rules on differences or ratios of rates, within strata if X holds these. "split" trains on
-        one part of the rows and judges on the other. "auto" is "cross" where that is possible.
-    certify_size : float, default=0.5
-        Share of the rows that judge, of each group and class, if the rows are split.
-    shift : float, default=0.0
-        With ``confidence``: share of the people who count in each rate that may be replaced by any
-        others, with the limits still kept. It costs about as much of the limit. Differences only.
-    """
-
-    _certify_constraints: ClassVar[dict[str, Any]] = {
-        **Certified._confidence_constraints,
-        "certify": [CERTIFY],
-    }
 
 
 class Verdict(NamedTuple):
@@ -225,8 +180,8 @@ def _parts(kinds: IntArray, seed: Seed, size: float) -> tuple[IntArray, IntArray
     if (n_both[sizes > 1] == 0).any():
         least = int(sizes[(sizes > 1) & (n_both == 0)].min())
         raise ValueError(
-            f"certify_size={size:g} leaves rows on one side only of a cell of group and class "
-            f"with {least} rows: each needs one to fit on and one to judge by. Pass a value "
+            f"Certificate(share={size:g}) leaves rows on one side only of a cell of group and "
+            f"class with {least} rows: each needs one to fit on and one to judge by. Pass a value "
             f"from {1 / least:.2g} to {1 - 1 / least:.2g}, or merge small groups."
         )
     order = rng.permutation(kinds.size)

@@ -25,7 +25,7 @@ from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.estimators.certified import certify_two_classes, check_certifiable
 from skfair.estimators.certified_classes import certify_classes
-from skfair.estimators.certified_split import CertifiedDecisions
+from skfair.estimators.certified_split import Certified
 from skfair.estimators.certified_task import Task
 from skfair.estimators.chances import (
     FOLDS,
@@ -46,7 +46,7 @@ from skfair.estimators.inner_models import InnerModels
 from skfair.groups.attributes import CONTROL
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import GroupLevels
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
@@ -55,12 +55,12 @@ from skfair.utils.warn import warn_user
 CLOSE_WEIGHT, CLOSENESS = 3.0, 0.15
 
 
-class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
+class DecisionFitting(Certified, InnerModels, DecisionPrediction):
     """Fits the models, and finds the prices of decisions."""
 
     cv: Any
     method: str
-    group_aware: bool | str
+    group_aware: bool
     min_rate: Any
     selection_rate: Any
     n_jobs: int | None
@@ -69,16 +69,13 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
     def _labelled(self, data: TrainingData) -> LabelledRows:
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
-        self._begin_certificate()
+        self._forget()
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
         check_one_type(data.y)
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)
-        aware = self.group_aware
-        self.is_group_aware_ = bool(
-            self.sensitive_columns is not None if aware == "auto" else aware
-        )
+        self.is_group_aware_ = bool(self.group_aware)
         offsets = self._group_levels.offsets
         self._marginals = data.groups.sums(data.sample_weight)
         self._marginals /= self._marginals[offsets[0] : offsets[1]].sum()
@@ -96,8 +93,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         self._strata_levels: GroupLevels | None = None
         if rows.strata is None or not any(rule.within_strata for rule in rules):
             return rows._replace(strata=None)
-        if self.control_columns is not None:
-            control_features = take_columns(X, self.control_columns, "control_columns")
+        if self._sensitive.within is not None:
+            control_features = take_columns(X, self._sensitive.within, "within")
         self._strata_levels = encode_groups(control_features, role=CONTROL).levels
         return rows
 
@@ -162,10 +159,11 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         models = Models(*inner, self._is_prefit, folds, self.n_jobs)
         rng = check_random_state(self.random_state)
         judge = Judge(rules, rows.codes, rows.weights, worth)
-        assert self.confidence is not None
-        task = Task.of(data.X, data.y, rows, judge, models, float(self.shift))
+        certificate = self._certificate
+        assert certificate is not None
+        task = Task.of(data.X, data.y, rows, judge, models, certificate.shift)
         certify = certify_two_classes if rows.classes.size == 2 else certify_classes
-        return certify(task, float(self.confidence), rng)
+        return certify(task, certificate.confidence, rng)
 
     def _fit_group_models(
         self, data: TrainingData, rows: LabelledRows, judge: Judge, before: IntArray

@@ -30,7 +30,7 @@ from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
 from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_weights
 
@@ -119,7 +119,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         if codes is None and is_used and self._group_levels.n_groups > 1:
             raise ValueError(
                 f"This {type(self).__name__} is group-aware: pass the groups of the rows, "
-                "predict(X, sensitive_features=...), or set sensitive_columns if X holds them."
+                "predict(X, sensitive_features=...), or name them in sensitive= if X holds them."
             )
         return codes
 
@@ -130,12 +130,12 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
             check_alignment(control_features, X, CONTROL)
         if self._strata_levels is None:
             return None
-        if control_features is None and self.control_columns is not None:
-            control_features = take_columns(X, self.control_columns, "control_columns")
+        if control_features is None and self._sensitive.within is not None:
+            control_features = take_columns(X, self._sensitive.within, "within")
         if control_features is None:
             raise ValueError(
-                "The limits hold within strata: pass predict(X, control_features=...), or set "
-                "control_columns if X holds them."
+                "The limits hold within strata: pass predict(X, control_features=...), or name the "
+                "columns of X in Sensitive(within=...)."
             )
         codes = self._strata_levels.encode(control_features, n_samples=_num_samples(X))
         return np.asarray(codes[0])

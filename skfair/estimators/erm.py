@@ -67,7 +67,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         "tol": [Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "control_columns": ["array-like", str, Integral, None],
         **Certified._confidence_constraints,
         **SensitiveFeaturesMixin._group_constraints,
     }

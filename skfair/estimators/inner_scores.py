@@ -100,7 +100,7 @@ def known_folds(
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
         return cv
-    reads_columns = getattr(cv, "sensitive_columns", None) is not None
+    reads_columns = getattr(cv, "sensitive", None) is not None
     names = None if reads_columns else np.transpose(sensitive.codes).astype(str)
     return list(cv.split(X, y, sensitive_features=names))
 

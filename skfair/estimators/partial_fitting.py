@@ -60,18 +60,16 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
 
     def _decide_awareness(self, promise: Promise) -> bool:
         aware = self.group_aware
-        if aware == "auto":
-            aware = self.sensitive_columns is not None
         if aware and promise.groups.n_attributes > 1:
             raise ValueError(
-                "A group-aware model needs groups that do not overlap, but intersectional=False "
-                f"keeps {promise.groups.n_attributes} attributes apart. Use intersectional=True or "
-                "group_aware=False."
+                "A group-aware model needs groups that do not overlap, but "
+                f"Sensitive(crossed=False) keeps {promise.groups.n_attributes} attributes apart. "
+                "Use crossed=True or group_aware=False."
             )
         if self.solver == "repair" and not aware:
             raise ValueError(
                 "solver='repair' maps the scores of each group, so predictions need the group. Set "
-                "sensitive_columns or group_aware=True, or use solver='al_lbfgs'."
+                "group_aware=True, or use solver='al_lbfgs'."
             )
         if self.threshold == "accuracy" and not aware and promise.rule.limits_decisions:
             raise ValueError(

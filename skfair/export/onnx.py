@@ -127,7 +127,7 @@ def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
 
 def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """Nearest centres, as ``predict`` of rows whose groups are not known."""
-    _refuse_groups(model, model.sensitive_columns is not None)
+    _refuse_groups(model, model._sensitive.columns is not None)
     centers = np.float64(model.cluster_centers_)
     # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
     middle = centers.mean(axis=0)
@@ -245,7 +245,7 @@ def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:
     if uses_groups:
         raise ValueError(
             f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
-            "input for them. Fit it with group_aware=False, or without sensitive_columns, or "
+            "input for them. Fit it with group_aware=False, or without sensitive, or "
             "convert the model inside and apply to_thresholds()."
         )
 

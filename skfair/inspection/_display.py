@@ -36,11 +36,11 @@ class Display:
         estimator: object,
         X: MatrixLike | None,
         sensitive_features: ColumnsLike | None,
-        sensitive_columns: ColumnNames | None,
+        sensitive: ColumnNames | None,
     ) -> Any:
         """Return the groups of the rows that ``from_estimator`` is given."""
         caller = cls._needs_matplotlib("from_estimator")
-        return read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        return read_groups(caller, X, sensitive_features, sensitive, estimator)
 
     def _start(
         self,

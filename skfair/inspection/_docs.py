@@ -13,9 +13,9 @@ PARAGRAPHS = {
     Not used; accepted so that all displays are called alike.""",
     "sensitive_features": f"""sensitive_features : {_ROWS} or (n_samples, n_attributes)
     The group of each row; several columns are several attributes.""",
-    "sensitive_columns": """sensitive_columns : str, int or list of them, default=None
+    "sensitive": """sensitive : str, int or list of them, default=None
     Instead: names or positions of the columns of X that hold the groups. Without either the
-    ``sensitive_columns`` of the estimator are used.""",
+    ``sensitive`` of the estimator are used.""",
     "sample_weight": """sample_weight : array-like of shape (n_samples,), default=None
     Weights of the rows.""",
     "response_method": """\

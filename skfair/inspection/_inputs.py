@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnNames, ColumnsLike, MatrixLike
 from skfair.groups.attributes import check_alignment
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
+from skfair.groups.sensitive import sensitive_of
 from skfair.utils.text import listed
 from skfair.utils.validation import asked_for
 
@@ -21,34 +22,34 @@ def read_groups(
     caller: str,
     X: MatrixLike | None,
     sensitive_features: ColumnsLike | None,
-    sensitive_columns: ColumnNames | None,
+    sensitive: ColumnNames | None,
     estimator: object = None,
 ) -> Any:
     """Return the sensitive features: as passed, or taken from columns of X.
 
-    Without either, the ``sensitive_columns`` that the estimator itself was told are used.
+    Without either, the ``sensitive`` that the estimator itself was told are used.
     """
     if sensitive_features is not None:
-        if sensitive_columns is not None:
+        if sensitive is not None:
             raise ValueError(
-                f"{caller} got both sensitive_features and sensitive_columns="
-                f"{sensitive_columns!r}. Use one of the two."
+                f"{caller} got both sensitive_features and sensitive="
+                f"{sensitive!r}. Use one of the two."
             )
         check_alignment(sensitive_features, X)
         return sensitive_features
-    if sensitive_columns is None and X is not None:
-        sensitive_columns = getattr(estimator, "sensitive_columns", None)
-    if sensitive_columns is None:
+    if sensitive is None and X is not None:
+        sensitive = sensitive_of(estimator).columns
+    if sensitive is None:
         raise ValueError(
             f"{caller} does not know the groups. Pass sensitive_features=, one value per row, or "
-            "sensitive_columns=, the columns of X that hold them."
+            "sensitive=, the columns of X that hold them."
         )
     if X is None:
         raise ValueError(
-            f"{caller} got sensitive_columns={sensitive_columns!r} but no X to take them from. "
+            f"{caller} got sensitive={sensitive!r} but no X to take them from. "
             "Pass X, or sensitive_features=."
         )
-    return take_columns(X, sensitive_columns)
+    return take_columns(X, sensitive)
 
 
 def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:

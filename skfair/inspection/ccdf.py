@@ -150,7 +150,7 @@ class CCDFCurveDisplay(Display):
         y: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         response_method: str | Sequence[str] = SCORE_METHODS,
         pos_label: ClassLabel = None,
         **kwargs: Any,
@@ -166,7 +166,7 @@ class CCDFCurveDisplay(Display):
         **kwargs
             Passed to :meth:`from_predictions`: ``reference``, ``interval``, ``name``, ``ax``, ...
         """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
         scores = get_response(
             estimator, X, response_method, sensitive_features=groups, pos_label=pos_label
         )

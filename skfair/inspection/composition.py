@@ -126,7 +126,7 @@ class ClusterCompositionDisplay(Display):
         y: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         **kwargs: Any,
     ) -> Self:
         """Draw the clusters that a fitted clusterer found in its training sample.
@@ -136,7 +136,7 @@ class ClusterCompositionDisplay(Display):
         estimator : object
             A fitted clusterer with ``labels_``, or a pipeline or search that ends in one.
         X : array-like of shape (n_samples, n_features), default=None
-            The training rows; needed only to read ``sensitive_columns`` from. For other rows use
+            The training rows; needed only to read ``sensitive`` from. For other rows use
             ``from_labels(estimator.predict(X_new), ...)``.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each training row; several columns are several attributes.
@@ -145,7 +145,7 @@ class ClusterCompositionDisplay(Display):
         """
         caller = cls._needs_matplotlib("from_estimator")
         labels = fitted_attribute(estimator, "labels_", "the cluster of each training row")
-        groups = read_groups(caller, X, sensitive_features, sensitive_columns, estimator)
+        groups = read_groups(caller, X, sensitive_features, sensitive, estimator)
         return cls.from_labels(labels, sensitive_features=groups, **kwargs)
 
     @classmethod

@@ -138,7 +138,7 @@ class RankingGapDisplay(Display):
         *,
         query_id: ColumnLike,
         sensitive_features: ColumnsLike | None = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -152,14 +152,14 @@ class RankingGapDisplay(Display):
             Features of the documents.
         y : array-like of shape (n_samples,)
             Grades of relevance.
-        sensitive_columns : str, int or list of them, default=None
+        sensitive : str, int or list of them, default=None
             Columns of X that hold the groups, instead of ``sensitive_features``.
         name : str, default=None
             Name of the ranker in the legend; that of its class if None.
         **kwargs
             Passed to :meth:`from_predictions`: ``gap``, ``limit``, ``ax``, or options of the curve.
         """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
         return cls.from_predictions(
             y,
             get_response(estimator, X, (*SCORE_METHODS, "predict")),

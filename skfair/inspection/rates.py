@@ -156,7 +156,7 @@ class GroupRatesDisplay(Display):
         y: ColumnLike,
         *,
         sensitive_features: ColumnsLike | None = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         pos_label: ClassLabel = None,
         **kwargs: Any,
     ) -> Self:
@@ -175,7 +175,7 @@ class GroupRatesDisplay(Display):
         **kwargs
             Passed to :meth:`from_predictions`: ``rates``, ``interval``, ``name``, ``ax``, ...
         """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
         return cls.from_predictions(
             y,
             get_response(estimator, X, "predict", sensitive_features=groups),

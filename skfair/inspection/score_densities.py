@@ -154,7 +154,7 @@ class GroupScoreDisplay(Display):
         y: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         response_method: str | Sequence[str] = SCORE_METHODS,
         pos_label: ClassLabel = None,
         bounds: tuple[float, float] | None = None,
@@ -173,7 +173,7 @@ class GroupScoreDisplay(Display):
         **kwargs
             Passed to :meth:`from_predictions`: ``interval``, ``name``, ``ax``, ...
         """
-        groups = cls._groups(estimator, X, sensitive_features, sensitive_columns)
+        groups = cls._groups(estimator, X, sensitive_features, sensitive)
         method = response_method_of(estimator, response_method)
         scores = get_response(estimator, X, method, sensitive_features=groups, pos_label=pos_label)
         return cls.from_predictions(

@@ -2,7 +2,7 @@
 
 A fairness scorer differs from scikit-learn's in three ways. It requests ``sensitive_features`` by
 itself, so with metadata routing on nothing has to be set. It can instead read them from columns of
-X (``sensitive_columns=``), which works without routing; ``control_features`` and
+X (``sensitive=``), which works without routing; ``control_features`` and
 ``control_columns`` are their like. And it passes the groups, and ``control_features``, on to an
 estimator whose prediction method takes them.
 
@@ -28,7 +28,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, MatrixLike
 from skfair.blocks.partitions import align, is_lazy, known_sizes, meta_of, without_rows
-from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics import clusters, labels, losses, partial_rates, rankings, scores
 from skfair.metrics import partial as partial_metrics
 from skfair.utils.response import get_response, response_method_of, takes_groups
@@ -98,7 +98,7 @@ _METHODS: dict[Metric, str | tuple[str, ...]] = {
 }
 # What a metric is told of the rows -> the option that says where it is found in X.
 _OPTIONS = {
-    "sensitive_features": "sensitive_columns",
+    "sensitive_features": "sensitive",
     "control_features": "control_columns",
     "query_id": "query_column",
 }
@@ -120,7 +120,7 @@ class FairnessScorer(_BaseScorer):
         sign: int,
         kwargs: dict[str, Any],
         response_method: Any,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
         control_columns: ColumnNames | None = None,
         query_column: str | int | None = None,
     ) -> None:
@@ -143,7 +143,7 @@ class FairnessScorer(_BaseScorer):
             )
         kwargs = {k: asked_for(v) if k == "pos_label" else v for k, v in kwargs.items()}
         super().__init__(metric, sign, kwargs, response_method or defaults[0])
-        columns = sensitive_columns, control_columns, query_column
+        columns = sensitive, control_columns, query_column
         # Where each attribute is found in X; None for those that arrive as metadata.
         self._columns = dict(zip(_OPTIONS, columns, strict=True))
         groups = parameters.get("sensitive_features")
@@ -230,7 +230,7 @@ class FairnessScorer(_BaseScorer):
                 f"{self!r} got no sensitive_features. Either enable metadata routing "
                 "(sklearn.set_config(enable_metadata_routing=True)) and pass sensitive_features= "
                 "to fit or cross_validate(params=...), or make the scorer with "
-                "sensitive_columns=, the names of the columns of X that hold the groups."
+                "sensitive=, the names of the columns of X that hold the groups."
             )
         wanted = "predict" if is_regressor(estimator) else self._response_method
         method = response_method_of(estimator, wanted)
@@ -334,7 +334,7 @@ def make_fairness_scorer(
     *,
     greater_is_better: bool | None = None,
     response_method: str | Sequence[str] | None = None,
-    sensitive_columns: ColumnNames | None = None,
+    sensitive: ColumnNames | None = None,
     control_columns: ColumnNames | None = None,
     query_column: str | int | None = None,
     **kwargs: Any,
@@ -353,7 +353,7 @@ def make_fairness_scorer(
     response_method : str or sequence of str, default=None
         Prediction method(s) to use. By default ``predict`` for labels, ``decision_function`` or
         ``predict_proba`` for scores. Losses need ``decision_function``; regressors ``predict``.
-    sensitive_columns : str, int or list of them, default=None
+    sensitive : str, int or list of them, default=None
         Columns of X that hold the groups. By default the groups arrive as metadata, which needs
         ``sklearn.set_config(enable_metadata_routing=True)``.
     control_columns : str, int or list of them, default=None
@@ -396,7 +396,7 @@ def make_fairness_scorer(
     if response_method is None:
         response_method = _METHODS.get(underlying)
     sign = 1 if greater_is_better else -1
-    columns = sensitive_columns, control_columns, query_column
+    columns = sensitive, control_columns, query_column
     return FairnessScorer(metric, sign, kwargs, response_method, *columns)
 
 
@@ -409,7 +409,7 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
         One of :func:`get_scorer_names`. As in scikit-learn, ``neg_`` marks a metric that is better
         when smaller, and is negated.
     **kwargs
-        Passed to :func:`make_fairness_scorer`: ``sensitive_columns``, ``control_columns``, or
+        Passed to :func:`make_fairness_scorer`: ``sensitive``, ``control_columns``, or
         arguments of the metric.
 
     Returns
@@ -420,8 +420,8 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
     Examples
     --------
     >>> from skfair.metrics import get_scorer
-    >>> get_scorer("equalized_odds_ratio", sensitive_columns=["sex"])
-    make_fairness_scorer(equalized_odds_ratio, greater_is_better=True, sensitive_columns=['sex'])
+    >>> get_scorer("equalized_odds_ratio", sensitive=["sex"])
+    make_fairness_scorer(equalized_odds_ratio, greater_is_better=True, sensitive=['sex'])
     """
     if not isinstance(name, str) or name not in _SCORERS:
         hint = f" Did you mean 'neg_{name}'?" if f"neg_{name}" in _SCORERS else ""

@@ -21,7 +21,8 @@ from sklearn.metrics import check_scoring
 from skfair import metrics
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint, make_constraints
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
+from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics import make_fairness_scorer
 from skfair.model_selection.limits import (
     Limits,
@@ -311,7 +312,7 @@ def _test_groups(
     """Return the groups of the second sample, if there is one; raise if a part of it is missing."""
     parts = {"X_test": X_test, "y_test": y_test, "sensitive_features_test": sensitive_features_test}
     if X_test is not None and sensitive_features_test is None:
-        columns = getattr(estimator, "sensitive_columns", None)
+        columns = sensitive_of(estimator).columns
         if columns is not None:
             parts["sensitive_features_test"] = take_columns(X_test, columns)
     missing = [name for name, part in parts.items() if part is None]
@@ -352,7 +353,7 @@ def _disparity_of(
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else classes[-1:]
             parts = [_against_rest(rule_metric, label) for label in labels]
-        options["intersectional"] = parameters.get("intersectional", True)
+        options["intersectional"] = read_sensitive(parameters.get("sensitive")).crossed
         options["greater_is_better"] = True
         measures += [(make_fairness_scorer(part, **options), rule.compared()) for part in parts]
 

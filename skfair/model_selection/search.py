@@ -93,7 +93,7 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
         metric: ``{"demographic_parity_difference": 0.05}``. A pair ``(low, high)``, either of which
         may be None, bounds it from both sides: ``{"demographic_parity_ratio": (0.8, None)}``. The
         sign of negated scorers is ignored. For a limit of each attribute, make a score of each with
-        ``sensitive_columns``.
+        ``sensitive``.
     slack : float, default=0.0
         How far a limit may be exceeded, for instance one standard error of the metric.
 
@@ -122,7 +122,7 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
         if isinstance(bound, Mapping):
             raise ValueError(
                 f"limit[{name!r}]={bound!r} has a limit for each attribute, but one score has one. "
-                "Score each attribute: get_scorer(name, sensitive_columns=attribute)."
+                "Score each attribute: get_scorer(name, sensitive=attribute)."
             )
         ends = bound if isinstance(bound, tuple) else (None, bound)
         if len(ends) != 2 or not all(end is None or isinstance(end, Real) for end in ends):

@@ -29,7 +29,7 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.encoding import encode_groups
-from skfair.groups.sensitive_columns import take_columns
+from skfair.groups.named_columns import take_columns
 from skfair.utils.docs import documented
 from skfair.utils.validation import check_labels, check_number
 
@@ -43,7 +43,7 @@ class _StratifiedSensitive(BaseCrossValidator):
     __metadata_request__split = {"sensitive_features": True}
 
     n_splits: int
-    sensitive_columns: Any
+    sensitive: Any
     random_state: Seed
 
     def get_n_splits(
@@ -81,7 +81,7 @@ class _StratifiedSensitive(BaseCrossValidator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data; read only if ``sensitive_columns`` is set.
+            The data; read only if ``sensitive`` is set.
         y : array-like of shape (n_samples,), default=None
             Classes to stratify by; None or a continuous target stratifies by group only.
         groups : object
@@ -102,17 +102,17 @@ class _StratifiedSensitive(BaseCrossValidator):
     ) -> IntArray:
         """Number the group x class cell of each row."""
         n_samples = _num_samples(X)
-        if self.sensitive_columns is not None:
+        if self.sensitive is not None:
             if sensitive_features is not None:
                 raise ValueError(
-                    f"{type(self).__name__} got sensitive_features although sensitive_columns is "
+                    f"{type(self).__name__} got sensitive_features although sensitive is "
                     "set. Use one of the two."
                 )
-            sensitive_features = take_columns(X, self.sensitive_columns)
+            sensitive_features = take_columns(X, self.sensitive)
         if sensitive_features is None:
             raise ValueError(
                 f"{type(self).__name__} got no sensitive_features. Pass them to split, or (in a "
-                "search) enable metadata routing, or set sensitive_columns, the names of the "
+                "search) enable metadata routing, or set sensitive, the names of the "
                 "columns of X that hold the groups."
             )
         encoding = encode_groups(sensitive_features, n_samples=n_samples, like=X)
@@ -136,7 +136,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
         Whether to shuffle the rows within each cell first.
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling.
-    sensitive_columns : str, int or list of them, default=None
+    sensitive : str, int or list of them, default=None
         Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
         searches deliver when metadata routing is on.
 
@@ -167,7 +167,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
         *,
         shuffle: bool = False,
         random_state: Seed = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
     ) -> None:
         if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
             raise ValueError(f"n_splits must be an integer of at least 2, got {n_splits!r}.")
@@ -178,7 +178,7 @@ class StratifiedSensitiveKFold(_StratifiedSensitive):
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
-        self.sensitive_columns = sensitive_columns
+        self.sensitive = sensitive
 
     def _deal(self, cells: IntArray) -> Iterator[Split]:
         if cells.size < self.n_splits:
@@ -204,7 +204,7 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         Share or number of test rows.
     train_size : float or int, default=None
         Share or number of training rows; None takes all that are not in the test part.
-    sensitive_columns : str, int or list of them, default=None
+    sensitive : str, int or list of them, default=None
         Columns of X that hold the groups. By default ``split`` gets ``sensitive_features``, which
         searches deliver when metadata routing is on.
 
@@ -236,13 +236,13 @@ class StratifiedSensitiveShuffleSplit(_StratifiedSensitive):
         test_size: float = 0.1,
         train_size: float | None = None,
         random_state: Seed = None,
-        sensitive_columns: ColumnNames | None = None,
+        sensitive: ColumnNames | None = None,
     ) -> None:
         self.n_splits = n_splits
         self.test_size = test_size
         self.train_size = train_size
         self.random_state = random_state
-        self.sensitive_columns = sensitive_columns
+        self.sensitive = sensitive
 
     def _deal(self, cells: IntArray) -> Iterator[Split]:
         n_samples = cells.size

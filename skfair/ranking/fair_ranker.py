@@ -21,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import (
     Callback,
     ColumnLike,
-    ColumnNames,
     ColumnsLike,
     FloatArray,
     IntArray,
@@ -32,6 +31,7 @@ from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_i
 from skfair.blocks.training_data import TrainingData
 from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
@@ -74,7 +74,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     ----------
     max_disparity : float or dict, default=0.15
         Limit on the disparity of a query; a dict has one for each attribute, None for none, and
-        needs ``intersectional=False`` if there are several. A query of 100 documents has a
+        needs ``Sensitive(crossed=False)`` if there are several. A query of 100 documents has a
         disparity of about 0.07 by chance; much smaller limits are kept by learning the chance of
         the training queries.
     loss : {"log_loss", "hinge", "squared_hinge"} or Loss, default="log_loss"
@@ -110,7 +110,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         Seed of the pairs, of hidden layers and of stochastic solvers.
     query_column : str, int or None, default=None
         Column of X that holds the queries, for work without metadata routing; it is kept out of the
-        model. Numbers in ``sensitive_columns`` count the columns without it.
+        model. Numbers in ``sensitive`` count the columns without it.
 
     Attributes
     ----------
@@ -220,9 +220,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         tol: float = 1e-3,
         random_state: Seed = None,
         query_column: str | int | None = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
+        sensitive: SensitiveLike = None,
     ) -> None:
         self.max_disparity = max_disparity
         self.loss = loss
@@ -238,9 +236,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.query_column = query_column
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+        self.sensitive = sensitive
 
     @fit_method
     @one_blas_thread

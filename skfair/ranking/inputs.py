@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_features
 
 from skfair._typing import ColumnLike, MatrixLike
 from skfair.groups.attributes import check_aligned
-from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.utils.validation import check_numbers
 
 

@@ -15,14 +15,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike, Seed
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.training_data import TrainingData
 from skfair.constraints.base import Constraint
 from skfair.estimators import erm_report
+from skfair.estimators.certificate import Certificate
 from skfair.estimators.certified_folds import MOST_ROWS
 from skfair.estimators.certified_judges import certified_means
-from skfair.estimators.certified_split import CERTIFY
 from skfair.estimators.erm import ConstrainedERMBase
 from skfair.estimators.erm_problem import (
     LossChoice,
@@ -34,6 +34,7 @@ from skfair.estimators.erm_problem import (
     limiting_rules,
 )
 from skfair.estimators.inner_scores import as_rows
+from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss, make_loss
 from skfair.models.plug_in import ScoreFunction
 from skfair.utils.docs import documented
@@ -85,20 +86,11 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         Whether a fit starts from the last solution.
     random_state : int, RandomState instance or None, default=None
         Seed of stochastic solvers and of hidden layers.
-    control_columns : str, int or list of them, default=None
-        Columns of X that hold the control features. They are numbers and stay in the model.
     confidence : float, default=None
         How sure the limits on means are to hold for new people, such as 0.95: models are fitted
         under limits that rise up to the one asked for, and judged on rows that they have not seen.
         None promises them on the training rows only, and new people exceed them about half of the
         time.
-    certify : {"auto", "cross", "split"}, default="auto"
-        How ``confidence`` is reached. "cross" fits models on folds, so that all rows judge, and
-        returns their mean; predictions must be linear. "split" trains on one part of the rows and
-        judges on the other. "auto" is "cross" where that is possible, up to 50,000 rows; with more,
-        "split" loses little and takes a tenth of the time.
-    certify_size : float, default=0.5
-        Share of the rows that judge, of each group, if the rows are split.
 
     Attributes
     ----------
@@ -166,7 +158,6 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
 
     _parameter_constraints = {
         **ConstrainedERMBase._parameter_constraints,
-        "certify": [CERTIFY],
     }
 
     def __init__(
@@ -185,14 +176,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         tol: float = 1e-6,
         warm_start: bool = False,
         random_state: Seed = None,
-        intersectional: bool = True,
-        sensitive_columns: ColumnNames | None = None,
-        drop_sensitive: bool = True,
-        control_columns: ColumnNames | None = None,
-        confidence: float | None = None,
-        certify: Literal["auto", "cross", "split"] = "auto",
-        certify_size: float = 0.5,
-        shift: float = 0.0,
+        sensitive: SensitiveLike = None,
+        confidence: float | Certificate | None = None,
     ) -> None:
         self.constraint = constraint
         self.max_disparity = max_disparity
@@ -207,14 +192,8 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         self.tol = tol
         self.warm_start = warm_start
         self.random_state = random_state
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
-        self.control_columns = control_columns
+        self.sensitive = sensitive
         self.confidence = confidence
-        self.certify = certify
-        self.certify_size = certify_size
-        self.shift = shift
 
     @fit_method
     @one_blas_thread
@@ -242,7 +221,7 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
             "sample_weight": sample_weight,
         }
         data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
-        self._begin_certificate()
+        self._forget()
         task = self._regression(data)
         is_certified = self.confidence is not None
         if is_certified and limiting_rules(self.constraint, self._task, data.groups):
@@ -263,14 +242,16 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     ) -> ConstrainedERMRegressor:
         """Store a model whose limits can be shown to hold for new people."""
         is_linear = self.model is None and not self._layers()
-        if self.certify == "cross" and not is_linear:
+        certificate = self._certificate
+        assert certificate is not None
+        if certificate.by == "cross" and not is_linear:
             raise ValueError(
-                "certify='cross' returns the mean of linear models, so it takes neither "
-                "hidden_layer_sizes nor model. Use certify='split'."
+                "by='cross' returns the mean of linear models, so it takes neither "
+                "hidden_layer_sizes nor model. Use Certificate(by='split')."
             )
         rows, _ = indexable(as_rows(X), data.y)
-        is_cross = is_linear and self.certify != "split"
-        if self.certify == "auto":
+        is_cross = is_linear and certificate.by != "split"
+        if certificate.by == "auto":
             is_cross &= data.y.size <= MOST_ROWS
         self._store_certified(certified_means(self, data, rules, rows, given, is_cross=is_cross))
         if is_cross:

@@ -30,11 +30,15 @@ control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
     Allowed attributes, such as the department, for rules that hold within each of their
     levels; several columns are crossed.""",
     "intersectional": """intersectional : bool, default=True
-    Whether several attributes are crossed, or limited one by one (their groups overlap).""",
-    "sensitive_columns": """sensitive_columns : str, int or list of them, default=None
-    Columns of X that hold the attributes, for work without metadata routing.""",
-    "drop_sensitive": """drop_sensitive : bool, default=True
-    Whether these columns are kept out of the model.""",
+    Whether several attributes are crossed, or compared one by one (their groups overlap).""",
+    "sensitive": """sensitive : str, int, list of them or Sensitive, default=None
+    Columns of X that hold the attributes, which are kept out of the model; or a
+    :class:`~skfair.Sensitive`, which also says whether several attributes are crossed. It never
+    makes decisions depend on the group.""",
+    "confidence": """confidence : float or Certificate, default=None
+    How sure the limits are to hold for the population, such as 0.95; or a
+    :class:`~skfair.Certificate`, which says how that is shown. None promises them on the training
+    rows only, and the population exceeds them about half of the time.""",
     "random_state": """random_state : int, RandomState instance or None, default=None
     Seed.""",
     "fit.Returns": """self : {owner}

@@ -36,6 +36,13 @@ def response_method_of(estimator: object, wanted: str | Sequence[str]) -> str:
     )
 
 
+def _reads_from_columns(estimator: object, param: str) -> bool:
+    """Whether an estimator finds its groups, or strata, in columns of X."""
+    sensitive = getattr(estimator, "sensitive", None)  # names, or an object that has them
+    name, other = {"sensitive_features": ("columns", sensitive)}.get(param, ("within", None))
+    return getattr(sensitive, name, other) is not None
+
+
 def takes_groups(estimator: object, method: str, param: str = "sensitive_features") -> bool:
     """Whether a prediction method of the estimator is to be handed the groups, or the strata.
 
@@ -45,7 +52,7 @@ def takes_groups(estimator: object, method: str, param: str = "sensitive_feature
     # The predict of a fitted search takes X alone; it only calls that of its best estimator.
     estimator = getattr(estimator, "best_estimator_", estimator)
     # A model that reads its groups from X may be measured by others, which must not replace them.
-    if getattr(estimator, param.replace("features", "columns"), None) is not None:
+    if _reads_from_columns(estimator, param):
         return False
     if param in inspect.signature(getattr(estimator, method)).parameters:
         return True

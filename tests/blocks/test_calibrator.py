@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from skfair import Sensitive
 from skfair.blocks import score_bins
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.exceptions import MissingGroupsWarning
@@ -169,7 +170,7 @@ def test_predictions_are_lazy_and_equal(frozen):
 
 @pytest.mark.parametrize("kind", ["frame", "array"])
 @pytest.mark.parametrize("drop", [False, True])
-def test_sensitive_columns(kind, drop):
+def test_named_columns(kind, drop):
     frame = people()
     table = frame[["a", "b"]].assign(g=(frame.sex == "m").astype(float))
     lazy, columns, y = dd.from_pandas(table, npartitions=3), "g", frame.y
@@ -179,7 +180,7 @@ def test_sensitive_columns(kind, drop):
         y = da.from_array(frame.y.to_numpy().astype("U3"), chunks=700)
     inner = LogisticRegression().fit(table if not drop else _without_last(table), frame.y)
     model = PartialParityCalibrator(
-        FrozenEstimator(inner), INTERVAL, sensitive_columns=columns, drop_sensitive=drop
+        FrozenEstimator(inner), INTERVAL, sensitive=Sensitive(columns, keep=not drop)
     )
     found = model.fit(lazy, y).decision_function(lazy).compute()
     expected = model.fit(table, frame.y).decision_function(table)
@@ -220,8 +221,8 @@ def test_what_is_refused(frozen):
         PartialParityCalibrator(cv=None).fit(**rows)
     with pytest.raises(TypeError, match="X is a DataFrame, but y"):
         PartialParityCalibrator(frozen).fit(**rows | {"X": frame[COLUMNS]})
-    with pytest.raises(ValueError, match="intersectional=False keeps 2 attributes apart"):
-        PartialParityCalibrator(frozen, intersectional=False).fit(
+    with pytest.raises(ValueError, match="keeps 2 attributes apart"):
+        PartialParityCalibrator(frozen, sensitive=Sensitive(crossed=False)).fit(
             **rows | {"sensitive_features": lazy[["sex", "town"]]}
         )
     broken = frame.y.astype(object)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier, PartialParityClassifier
 from skfair.constraints import (
     BoundedFalsePositiveRate,
@@ -124,7 +124,7 @@ def test_frames_of_unknown_length_with_overlapping_attributes(intersectional):
     frame["other"] = np.where(X[:, 1] > 0, "u", "v")
     frame = frame.sort_values("other").reset_index(drop=True)  # some levels not in every block
     lazy = dd.from_pandas(frame, npartitions=5)
-    options = {"max_disparity": 0.05, "intersectional": intersectional}
+    options = {"max_disparity": 0.05, "sensitive": Sensitive(crossed=intersectional)}
     here = ConstrainedERMClassifier(**options).fit(
         frame[list("pqrs")], frame.y, sensitive_features=frame[["one", "other"]]
     )
@@ -139,11 +139,11 @@ def test_frames_of_unknown_length_with_overlapping_attributes(intersectional):
     assert_array_equal(predicted.compute(), here.predict(frame[list("pqrs")]))
 
 
-def test_sensitive_columns_and_predictions_of_new_rows():
+def test_named_columns_and_predictions_of_new_rows():
     X, y, group = people()
     frame = pd.DataFrame(X, columns=list("pqrs")).assign(sex=group)
     lazy = dd.from_pandas(frame, npartitions=3)
-    model = ConstrainedERMClassifier(sensitive_columns="sex")
+    model = ConstrainedERMClassifier(sensitive="sex")
     model.fit(lazy, dd.from_pandas(pd.Series(y), npartitions=3))
     assert model.coef_.shape == (1, 4)
     for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):

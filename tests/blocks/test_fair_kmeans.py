@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
+from skfair import Sensitive
 from skfair.blocks import partitions
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
@@ -70,7 +71,7 @@ def both(frame, groups=("sex",), weighted=False, **options):
         (SMALL, {"min_balance": None, "share_bounds": 0.8, "groups": ("race",)}),
         (LARGE, {"groups": ("race",)}),
         (LARGE, {"groups": ("sex", "race")}),
-        (LARGE, {"groups": ("race", "sex"), "intersectional": False}),
+        (LARGE, {"groups": ("race", "sex"), "sensitive": Sensitive(crossed=False)}),
         (LARGE, {"weighted": True}),
         (LARGE, {"min_balance": 0.5, "relative_balance": False, "n_init": 2}),
     ],
@@ -91,7 +92,7 @@ def test_the_clusters_are_those_of_the_rows_in_memory(n, options):
     labels = there.labels_.compute()
     assert labels.dtype == np.int32
     columns = options.get("groups", ("sex",))
-    crossed = options.get("intersectional", True)
+    crossed = options.get("sensitive", Sensitive()).crossed
     groups = encode_groups(
         frame[columns[0]] if len(columns) == 1 else frame[list(columns)], intersectional=crossed
     )
@@ -280,7 +281,7 @@ def twins():
     rules = balance_rules(encoding, np.array([0.3, 0.1]), weights[weights > 0].min())
     lazy = da.from_array(X, chunks=(chunks(2000), 3))
     training = (
-        FairKMeans(intersectional=False)
+        FairKMeans(sensitive=Sensitive(crossed=False))
         ._read(lazy, sensitive_features=groups, sample_weight=weights)
         .blocks
     )

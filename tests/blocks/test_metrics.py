@@ -493,7 +493,7 @@ def test_scorers(name, takes_groups):
 
 
 @pytest.mark.parametrize("kind", ["frame", "array"])
-def test_scorers_read_sensitive_columns(kind):
+def test_scorers_read_sensitive(kind):
     frame = people()
     table = pd.DataFrame({"a": frame.score, "g": (frame.sex == "m").astype(float)})
     model = LinearRegression().fit(table, frame.score)
@@ -504,7 +504,7 @@ def test_scorers_read_sensitive_columns(kind):
         lazy = da.from_array(table, chunks=(130, 1))
         y = da.from_array(frame.score.to_numpy(), chunks=200)
         model = LinearRegression().fit(table, frame.score)
-    scorer = metrics.get_scorer("neg_mean_score_difference", sensitive_columns=columns)
+    scorer = metrics.get_scorer("neg_mean_score_difference", sensitive=columns)
     found = scorer(model, lazy, y)
     assert_allclose(found, scorer(model, table, frame.score), rtol=1e-12)
     assert found < 0
@@ -607,7 +607,7 @@ def test_scorers_read_control_columns():
     model = make_pipeline(FunctionTransformer(lambda X: X[["a"]]), LogisticRegression())
     model.fit(frame[names], frame.y)
     scorer = metrics.get_scorer(
-        "neg_demographic_parity_difference", sensitive_columns="sex", control_columns="job"
+        "neg_demographic_parity_difference", sensitive="sex", control_columns="job"
     )
     expected = scorer(model, frame[names], frame.y)
     assert_allclose(scorer(model, lazy[names], lazy.y), expected, atol=1e-12)

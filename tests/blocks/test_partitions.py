@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
+from skfair import Sensitive
 from skfair.base import SensitiveFeaturesMixin
 from skfair.blocks import partitions
 from skfair.blocks.kinds import RowBlock
@@ -23,10 +24,8 @@ dd = pytest.importorskip("dask.dataframe")
 class Reader(SensitiveFeaturesMixin, BaseEstimator):
     _reads_blocks = True
 
-    def __init__(self, intersectional=True, sensitive_columns=None, drop_sensitive=True):
-        self.intersectional = intersectional
-        self.sensitive_columns = sensitive_columns
-        self.drop_sensitive = drop_sensitive
+    def __init__(self, sensitive=None):
+        self.sensitive = sensitive
 
 
 def people(n=400, seed=0):
@@ -154,7 +153,7 @@ def test_arrays_of_other_chunks_frames_and_columns_that_are_here():
 @pytest.mark.parametrize("groups", [("sex",), ("race",), ("race", "sex")])
 def test_groups_are_those_of_the_whole_table(groups, intersectional):
     frame = people()
-    found = read(frame, groups=groups, intersectional=intersectional)
+    found = read(frame, groups=groups, sensitive=Sensitive(crossed=intersectional))
     expected = encode_groups(
         frame[list(groups)] if len(groups) > 1 else frame[groups[0]], intersectional=intersectional
     )
@@ -182,10 +181,10 @@ def test_levels_that_are_not_in_every_block_and_empty_blocks():
     assert found.groups.names == ("f", "m")
 
 
-def test_sensitive_columns_of_x():
+def test_named_columns_of_x():
     frame = people()
     lazy = dd.from_pandas(frame[["a", "sex", "b"]], npartitions=3)
-    reader = Reader(sensitive_columns="sex")
+    reader = Reader(sensitive="sex")
     found = reader._read(lazy, dtype=[np.float64]).blocks
     assert reader.model_features_.tolist() == ["a", "b"]
     assert found.n_features == 2

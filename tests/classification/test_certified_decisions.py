@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from skfair import metrics
+from skfair import Certificate, Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import SmallGroupWarning
@@ -30,7 +30,12 @@ def people(n, seed=0, n_groups=2):
 def certified(n=3000, rule="demographic_parity", limit=0.15, seed=0, **options):
     X, y, groups = people(n, seed, options.pop("n_groups", 2))
     model = FairDecisionClassifier(
-        LogisticRegression(), rule, limit, confidence=0.95, random_state=0, **options
+        LogisticRegression(),
+        rule,
+        limit,
+        confidence=Certificate(0.95, shift=options.pop("shift", 0.0)),
+        random_state=0,
+        **options,
     )
     return model.fit(X, y, sensitive_features=groups), X, y, groups
 
@@ -141,7 +146,7 @@ def test_overlapping_attributes_are_certified_one_by_one():
     other = np.random.default_rng(3).choice(["u", "v"], 4000)
     both = np.column_stack([groups, other])
     model = FairDecisionClassifier(
-        None, "demographic_parity", 0.15, confidence=0.95, intersectional=False
+        None, "demographic_parity", 0.15, confidence=0.95, sensitive=Sensitive(crossed=False)
     ).fit(X, y, sensitive_features=both)
     assert model.status_ == "certified"
     assert model.predict(X).shape == (4000,)
@@ -218,7 +223,7 @@ def test_rows_of_huge_weight_are_as_few_as_they_are(certify):
     weights = np.ones(1000)
     weights[::50] = 1e9
     model = ConstrainedERMClassifier(
-        max_disparity=0.1, confidence=0.95, certify=certify, random_state=0
+        max_disparity=0.1, confidence=Certificate(0.95, by=certify), random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="more people"):
         model.fit(X, y, weights, sensitive_features=groups)
@@ -271,10 +276,14 @@ def test_without_confidence_nothing_changes_and_without_groups_nothing_is_certif
         ({"selection_rate": 0.3}, "selection_rate"),
         ({"method": "windows"}, "method='auto'"),
         ({"cv": 2}, "3 folds or more"),
-        ({"shift": -0.1}, "shift"),
-        ({"shift": 0.05}, "max_disparity=0.05 cannot be shown"),
-        ({"shift": 0.01, "confidence": None}, "set confidence"),
-        ({"shift": 0.01, "constraint": DemographicParity(comparison="ratio")}, "not on ratios"),
+        ({"confidence": Certificate(shift=0.05)}, "max_disparity=0.05 cannot be shown"),
+        (
+            {
+                "confidence": Certificate(shift=0.01),
+                "constraint": DemographicParity(comparison="ratio"),
+            },
+            "not on ratios",
+        ),
         ({"constraint": "predictive_parity"}, "has no test of PredictiveParity"),
         ({"constraint": "bounded_selection_rate", "max_disparity": 0.5}, "has no test"),
         ({"cv": [(np.arange(100), np.arange(300)), (np.arange(100), np.arange(300))]}, "one test"),
@@ -318,7 +327,9 @@ def test_the_certificate_after_a_shift_is_that_of_the_public_test():
         X, y, groups = people(3000)
         for shift in (0.0, 0.03):
             model = ConstrainedERMClassifier(
-                max_disparity=0.2, confidence=0.95, certify=certify, shift=shift, random_state=0
+                max_disparity=0.2,
+                confidence=Certificate(0.95, by=certify, shift=shift),
+                random_state=0,
             ).fit(X, y, sensitive_features=groups)
             assert model.status_ == "certified"
             found[certify, shift] = model.path_["bound"][0]
@@ -332,7 +343,7 @@ def test_more_rows_that_judge_show_smaller_limits():
     bounds = []
     for size in (0.1, 0.7):
         model = ConstrainedERMClassifier(
-            max_disparity=0.3, confidence=0.95, certify="split", certify_size=size, random_state=0
+            max_disparity=0.3, confidence=Certificate(0.95, by="split", share=size), random_state=0
         ).fit(X, y, sensitive_features=groups)
         bounds.append(float(np.mean(model.path_["bound"] - model.path_["disparity"])))
     assert bounds[1] < 0.6 * bounds[0]

@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -14,12 +15,13 @@ from skfair.classification import (
 )
 from skfair.constraints import ConditionalOn
 from tests.estimators.test_certified_judges import EVERYBODY, OPTIONS, fitted
+from tests.estimators.test_certified_judges import options as certified
 
 
 def test_prices_on_all_rows_cost_less_accuracy_than_a_split():
     quality = []
     for certify in ("auto", "split"):
-        model = fitted(ConstrainedERMClassifier(max_disparity=0.15, certify=certify, **OPTIONS))
+        model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **certified(by=certify)))
         quality.append(model.score(*EVERYBODY[:2]))
     assert quality[0] > quality[1]
 
@@ -57,8 +59,8 @@ def test_what_has_no_prices_is_split(options):
         model = fitted(ConstrainedERMClassifier(max_disparity=0.3, **OPTIONS, **options))
     assert len(model.path_["bound"]) <= 8
     assert not hasattr(model, "decisions_")
-    with pytest.raises(ValueError, match="Use certify='split'"):
-        fitted(ConstrainedERMClassifier(certify="cross", **OPTIONS, **options))
+    with pytest.raises(ValueError, match=r"Use Certificate\(by='split'\)"):
+        fitted(ConstrainedERMClassifier(**{**certified(by="cross"), **options}))
 
 
 def test_strata_in_columns_of_the_model_have_prices():
@@ -66,20 +68,20 @@ def test_strata_in_columns_of_the_model_have_prices():
     job = np.random.default_rng(3).integers(0, 2, 3000)
     table = np.column_stack([sex == "b", X, job])
     rule = ConditionalOn("demographic_parity")
-    options = {"max_disparity": 0.3, "sensitive_columns": 0, **OPTIONS}
-    model = ConstrainedERMClassifier(rule, control_columns=[4], **options).fit(table, y)
+    options = {"max_disparity": 0.3, "sensitive": Sensitive(0, within=[4]), **OPTIONS}
+    model = ConstrainedERMClassifier(rule, **options).fit(table, y)
     base = LogisticRegression(solver="newton-cholesky", max_iter=1000)
-    same = FairDecisionClassifier(base, rule, control_columns=[4], group_aware=False, **options)
+    same = FairDecisionClassifier(base, rule, group_aware=False, **options)
     same.fit(table, y)
     assert model.predict(table).tolist() == same.predict(table).tolist()
     assert model.status_ == same.status_ == "certified"
     # Groups that leave the model cannot tell the stratum at prediction.
-    options["sensitive_columns"] = [0, 4]
+    options["sensitive"] = Sensitive([0, 4], within=[4])
     options["max_disparity"] = 0.9
-    split = ConstrainedERMClassifier(rule, control_columns=[4], **options).fit(table, y)
+    split = ConstrainedERMClassifier(rule, **options).fit(table, y)
     assert not hasattr(split, "decisions_")
     # A rule across strata does not look at them.
-    across = ConstrainedERMClassifier(max_disparity=0.3, certify="cross", **OPTIONS)
+    across = ConstrainedERMClassifier(max_disparity=0.3, **certified(by="cross"))
     with pytest.warns(UserWarning, match="so they change nothing"):
         across.fit(table[:, 1:], y, sensitive_features=sex, control_features=job)
     assert across.decisions_.prices_.shape[1] == 1

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import (
     BoundedGroupLoss,
@@ -216,7 +216,7 @@ def test_overlapping_attributes():
     X, y, group = people(n=1500)
     other = np.where(X[:, 2] > 0.3, "old", "young")
     table = pd.DataFrame({"group": group, "age": other})
-    model = ConstrainedERMClassifier(max_disparity=0.03, intersectional=False)
+    model = ConstrainedERMClassifier(max_disparity=0.03, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features=table)
     for column in table:
         gap = metrics.demographic_parity_difference(
@@ -480,7 +480,9 @@ def test_the_penalty_of_a_stream_is_one_over_the_weights_so_far(weight):
 def test_streams_refuse_rules_within_strata_from_the_first_part_on():
     X, y, group = people(n=300)
     X[:, 3] = X[:, 3] > 0
-    model = ConstrainedERMClassifier(ConditionalOn("demographic_parity"), control_columns=3)
+    model = ConstrainedERMClassifier(
+        ConditionalOn("demographic_parity"), sensitive=Sensitive(within=3)
+    )
     with pytest.raises(ValueError, match="partial_fit has none"):
         model.partial_fit(X, y, sensitive_features=group)
     assert not hasattr(model, "classes_")
@@ -532,7 +534,7 @@ def test_a_pipeline_on_a_table_with_strings_and_gaps():
 def test_columns_of_X_can_hold_the_groups():
     X, y, group = people()
     table = pd.DataFrame(X, columns=list("stuv")).assign(sex=group)
-    model = ConstrainedERMClassifier(sensitive_columns="sex").fit(table, y)
+    model = ConstrainedERMClassifier(sensitive="sex").fit(table, y)
     assert model.model_features_.tolist() == list("stuv")
     p = model.predict(table)
     assert metrics.demographic_parity_difference(y, p, sensitive_features=group) <= 0.05

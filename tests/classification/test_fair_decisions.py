@@ -30,7 +30,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 from skfair.constraints import (
     BoundedFalsePositiveRate,
@@ -49,6 +49,8 @@ RULES = {
     "accuracy_parity": metrics.accuracy_parity_difference,
     "predictive_parity": metrics.predictive_parity_difference,
 }
+
+APART = Sensitive(crossed=False)
 
 
 def people(n=1500, n_classes=2, seed=0, n_groups=2):
@@ -120,7 +122,7 @@ def test_one_limit_for_each_attribute():
     both = pd.DataFrame({"sex": sex, "age": age})
     limits = {"sex": 0.05, "age": 0.1}
     for aware in (False, True):
-        fitted = model(max_disparity=limits, intersectional=False, group_aware=aware)
+        fitted = model(max_disparity=limits, sensitive=APART, group_aware=aware)
         fitted.fit(X, y, sensitive_features=both)
         for name, limit in limits.items():
             values = both[name]
@@ -132,13 +134,13 @@ def test_one_limit_for_each_attribute():
             "DemographicParity of sex",
             "DemographicParity of age",
         }
-    free = model(max_disparity={"sex": 0.05, "age": None}, intersectional=False)
+    free = model(max_disparity={"sex": 0.05, "age": None}, sensitive=APART)
     assert list(free.fit(X, y, sensitive_features=both).train_disparities_) == [
         "DemographicParity of sex"
     ]
     with pytest.raises(ValueError, match="limit for each of the attributes"):
-        model(max_disparity={"sex": 0.05}, intersectional=False).fit(X, y, sensitive_features=both)
-    with pytest.raises(ValueError, match="intersectional=False"):
+        model(max_disparity={"sex": 0.05}, sensitive=APART).fit(X, y, sensitive_features=both)
+    with pytest.raises(ValueError, match=r"Sensitive\(crossed=False\)"):
         model(max_disparity=limits).fit(X, y, sensitive_features=both)
 
 
@@ -394,14 +396,14 @@ def test_models_of_every_kind():
     encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
     pipeline = make_pipeline(encode, LogisticRegression())
     search = GridSearchCV(
-        FairDecisionClassifier(pipeline, cv=3, sensitive_columns="sex", group_aware=False),
+        FairDecisionClassifier(pipeline, cv=3, sensitive="sex", group_aware=False),
         {"max_disparity": [0.05, 0.2]},
         cv=2,
     )
     search.fit(frame.assign(sex=groups), labels)
     assert search.best_estimator_.status_ == "converged"
     calibrated = CalibratedClassifierCV(
-        FairDecisionClassifier(pipeline, cv=3, sensitive_columns="sex"), cv=2
+        FairDecisionClassifier(pipeline, cv=3, sensitive="sex"), cv=2
     )
     assert calibrated.fit(frame.assign(sex=groups), labels).predict(frame.assign(sex=groups)).size
     for inner in (NoScores(), LinearRegression()):
@@ -496,11 +498,11 @@ def test_splitters_that_stratify_by_group_get_the_groups(confidence):
     splitter = StratifiedSensitiveKFold(4)
     pairs = list(splitter.split(X, y, sensitive_features=sex))
     wanted = asked(cv=pairs, group_aware=True).fit(X, y, sensitive_features=sex)
-    for cv in (splitter, StratifiedSensitiveKFold(4, sensitive_columns=columns)):
-        found = asked(cv=cv, sensitive_columns="sex").fit(table, y)
+    for cv in (splitter, StratifiedSensitiveKFold(4, sensitive=columns)):
+        found = asked(cv=cv, sensitive="sex", group_aware=True).fit(table, y)
         assert_array_equal(found.train_predictions_, wanted.train_predictions_)
     one = PartialParityCalibrator(interval=(0, 0.5), max_disparity=0.2, cv=pairs)
-    other = clone(one).set_params(cv=splitter, intersectional=True)
+    other = clone(one).set_params(cv=splitter)
     one, other = (each.fit(X, y, sensitive_features=sex) for each in (one, other))
     assert_array_equal(one.thresholds_, other.thresholds_)
 

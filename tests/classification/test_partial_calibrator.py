@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, PartialParityCalibrator
 from skfair.metrics import (
     partial_ccdf_gap,
@@ -140,10 +141,10 @@ def test_scores_that_are_fair_stay():
 def test_a_calibrator_around_a_calibrator_changes_nothing(rule):
     X, y, sex = sample()
     frame = pd.DataFrame({"score": X[:, 0] - 1, "sex": sex})
-    inner = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, sensitive_columns="sex")
+    inner = PartialParityCalibrator(FirstColumn(), INTERVAL, rule, sensitive="sex")
     inner.fit(frame, y)
     outer = PartialParityCalibrator(
-        FrozenEstimator(inner), INTERVAL, rule, sensitive_columns="sex", drop_sensitive=False
+        FrozenEstimator(inner), INTERVAL, rule, sensitive=Sensitive("sex", keep=True)
     )
     outer.fit(frame, y)
     once, twice = inner.decision_function(frame), outer.decision_function(frame)
@@ -204,7 +205,7 @@ def pipeline():
 
 def test_a_pipeline_on_a_frame_with_strings_and_missing_values():
     frame, y = table()
-    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive_columns="sex", cv=None)
+    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive="sex", cv=None)
     model.fit(frame, y)
     scores = model.decision_function(frame)
     gap = measure("statistical_parity", "conditional", scores, y, frame["sex"])
@@ -226,7 +227,7 @@ def test_the_estimator_gets_the_groups_from_columns_as_well():
     X, y, sex = sample()
     frame = pd.DataFrame(X, columns=list("abc")).assign(sex=sex)
     scorer = ConstrainedERMClassifier("demographic_parity", max_disparity=0.05)
-    model = PartialParityCalibrator(scorer, INTERVAL, sensitive_columns="sex").fit(frame, y)
+    model = PartialParityCalibrator(scorer, INTERVAL, sensitive="sex").fit(frame, y)
     alone = clone(scorer).fit(X, y, sensitive_features=sex)
     assert np.array_equal(model.estimator_.coef_, alone.coef_)
 

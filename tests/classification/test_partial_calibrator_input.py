@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.utils._param_validation import InvalidParameterError
 
+from skfair import Sensitive
 from skfair.classification import PartialParityCalibrator
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, noise_floor, partial_statistical_parity_gap
@@ -30,9 +31,9 @@ from tests.classification.test_partial_calibrator import (
 # --- inside scikit-learn ------------------------------------------------------------------------
 
 
-def test_scikit_learn_scorers_work_with_sensitive_columns():
+def test_scikit_learn_scorers_work_with_sensitive():
     frame, y = table()
-    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive_columns="sex")
+    model = PartialParityCalibrator(pipeline(), INTERVAL, sensitive="sex")
     for scoring in ("accuracy", "roc_auc", "neg_log_loss"):
         assert np.all(np.isfinite(cross_val_score(model, frame, y, cv=2, scoring=scoring)))
     search = GridSearchCV(model, {"max_disparity": [0.1, 0.6]}, cv=2, scoring="accuracy")
@@ -80,7 +81,7 @@ def test_predictions_need_known_groups(method):
     predict = getattr(fitted(), method)
     with pytest.raises(ValueError, match=r"'x'.*Known levels"):
         predict(X, sensitive_features=np.where(sex == "f", "x", sex))
-    with pytest.raises(ValueError, match=r"pass the groups.*sensitive_columns"):
+    with pytest.raises(ValueError, match=r"pass the groups.*sensitive"):
         predict(X)
 
 
@@ -161,8 +162,10 @@ def test_a_map_has_three_knots_at_least():
 def test_attributes_apart_are_refused():
     X, y, sex = sample()
     both = pd.DataFrame({"sex": sex, "old": X[:, 2] > 0})
-    with pytest.raises(ValueError, match="intersectional=True"):
-        PartialParityCalibrator(None, intersectional=False).fit(X, y, sensitive_features=both)
+    with pytest.raises(ValueError, match="Use crossed=True"):
+        PartialParityCalibrator(None, sensitive=Sensitive(crossed=False)).fit(
+            X, y, sensitive_features=both
+        )
     model = PartialParityCalibrator(None, INTERVAL, max_disparity=0.2, cv=None)
     model.fit(X, y, sensitive_features=both)
     scores = model.decision_function(X, sensitive_features=both)

@@ -140,11 +140,11 @@ def test_algorithms_of_the_paper_take_losses_of_pairs():
 
 def test_grid_search_over_names():
     search = GridSearchCV(
-        PartialParityClassifier(INTERVAL, max_disparity=0.3, sensitive_columns=[4]),
+        PartialParityClassifier(INTERVAL, max_disparity=0.3, sensitive=[4]),
         {"loss": ["log_loss", *NAMES, PairLoss("logistic", (0.0, 0.3))]},
         scoring={
             "auc": "roc_auc",
-            "gap": get_scorer("neg_statistical_parity_gap", sensitive_columns=[4]),
+            "gap": get_scorer("neg_statistical_parity_gap", sensitive=[4]),
         },
         refit="auc",
         cv=2,

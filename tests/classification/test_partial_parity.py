@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import PARTIAL_RULES
 from skfair.constraints.partial.rates import RateRule
@@ -469,15 +469,16 @@ def check_partial_auc(X, y, group):
 # --- weights of groups ------------------------------------------------------------------------
 
 
-def test_awareness_follows_the_columns():
+def test_a_named_column_never_makes_decisions_depend_on_it():
     X, y, group = people()
     table = pd.DataFrame(X, columns=list("pqr")).assign(sex=group)
     assert not fit(max_disparity=0.5).is_group_aware_
-    aware = fit(max_disparity=0.5, data=(table, y, None), sensitive_columns="sex")
+    assert not fit(max_disparity=0.5, data=(table, y, None), sensitive="sex").is_group_aware_
+    aware = fit(max_disparity=0.5, data=(table, y, None), sensitive="sex", group_aware=True)
     assert aware.is_group_aware_
     assert aware.model_features_.tolist() == ["p", "q", "r"]
     assert aware.predict(table).shape == y.shape
-    params = {"data": (table, y, None), "sensitive_columns": "sex", "group_aware": False}
+    params = {"data": (table, y, None), "sensitive": "sex", "group_aware": False}
     blind = fit(max_disparity=0.5, **params)
     assert blind.coef_.shape == (1, 3)
     table["sex"] = "not looked at"
@@ -567,7 +568,7 @@ def test_each_attribute_has_its_own_limit(rule, gap):
     both = pd.DataFrame({"sex": sex, "age": age})
 
     def gaps(limit):
-        model = fit((0.0, 0.5), rule, limit, data=(X, y, both), intersectional=False)
+        model = fit((0.0, 0.5), rule, limit, data=(X, y, both), sensitive=Sensitive(crossed=False))
         scores = model.decision_function(X)
         found = {
             name: gap(y, scores, sensitive_features=both[name], interval=(0.0, 0.5))
@@ -598,7 +599,9 @@ def test_limits_of_attributes_and_few_rows():
     both = pd.DataFrame({"sex": sex, "age": np.arange(y.size) % 2})
     with pytest.warns(UserWarning, match=r"max_disparity\['age'\]=0.001 is less than one row"):
         model = PartialParityClassifier(
-            max_disparity={"sex": 0.2, "age": 0.001}, intersectional=False, enforce="surrogate"
+            max_disparity={"sex": 0.2, "age": 0.001},
+            sensitive=Sensitive(crossed=False),
+            enforce="surrogate",
         ).fit(X, y, sensitive_features=both)
     assert model.effective_disparity_["sex"] == 0.2
     assert 0.001 < model.effective_disparity_["age"] < 0.2

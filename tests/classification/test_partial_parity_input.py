@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import PartialParityClassifier
 from skfair.exceptions import MissingGroupsWarning
 
@@ -33,7 +33,7 @@ def people(seed=0, n=400):
 
 X, Y, GROUP = people()
 TABLE = pd.DataFrame(X, columns=list("pqr")).assign(sex=GROUP)
-WITH_COLUMN = {"sensitive_columns": "sex", "max_disparity": 0.2}
+WITH_COLUMN = {"sensitive": "sex", "max_disparity": 0.2}
 
 
 def fit(X=X, y=Y, group=GROUP, sample_weight=None, **params):
@@ -130,7 +130,7 @@ def test_a_class_that_a_group_lacks(aware):
 
 def test_groups_at_prediction():
     model = fit(**AWARE)
-    with pytest.raises(ValueError, match=r"group-aware: pass the groups.*sensitive_columns"):
+    with pytest.raises(ValueError, match=r"group-aware: pass the groups.*sensitive"):
         model.predict(X)
     with pytest.raises(ValueError, match=r"did not occur at fit: 'c'. Known levels: 'a', 'b'"):
         model.decision_function(X[:2], sensitive_features=["a", "c"])
@@ -144,11 +144,11 @@ def test_groups_at_prediction():
 def test_overlapping_attributes():
     old = np.where(X[:, 2] > 0.3, "old", "young")
     groups = pd.DataFrame({"sex": GROUP, "age": old})
-    model = fit(group=groups, intersectional=False, max_disparity=0.2)
+    model = fit(group=groups, sensitive=Sensitive(crossed=False), max_disparity=0.2)
     for column in groups:
         assert gap(model.decision_function(X), groups[column]) <= 0.2
     with pytest.raises(ValueError, match=r"do not overlap.*keeps 2 attributes apart"):
-        fit(group=groups, intersectional=False, **AWARE)
+        fit(group=groups, sensitive=Sensitive(crossed=False), **AWARE)
 
 
 @pytest.mark.parametrize("params", [AWARE, {}])
@@ -358,7 +358,9 @@ def test_a_refit_leaves_nothing_behind():
 def test_alike_rows_of_two_attributes_are_as_many():
     """The noise floor looks at a share of the rows of each group and class, rounded up."""
     frame = pd.DataFrame({"two": GROUP, "seven": np.arange(len(Y)) % 7})
-    model = PartialParityClassifier(max_disparity=1.0, enforce="surrogate", intersectional=False)
+    model = PartialParityClassifier(
+        max_disparity=1.0, enforce="surrogate", sensitive=Sensitive(crossed=False)
+    )
     model.fit(X, Y, sensitive_features=frame)
     for most in (np.inf, 60):
         promise, share = model._alike(most)
@@ -393,9 +395,9 @@ def test_search_with_routing(aware):
 
 def test_search_without_routing():
     scorer = metrics.make_fairness_scorer(
-        metrics.partial_statistical_parity_gap, interval=PAIR, sensitive_columns="sex"
+        metrics.partial_statistical_parity_gap, interval=PAIR, sensitive="sex"
     )
-    model = PartialParityClassifier(PAIR, sensitive_columns="sex")
+    model = PartialParityClassifier(PAIR, sensitive="sex")
     search = GridSearchCV(model, {"max_disparity": [0.1, 0.9]}, scoring=scorer, cv=2)
     search.fit(TABLE, Y)
     assert search.best_params_ == {"max_disparity": 0.1}
@@ -425,7 +427,9 @@ def test_limits_of_overlapping_attributes_below_the_noise_floor():
     X = rng.normal(size=(8000, 2))
     A = pd.DataFrame({"sex": rng.integers(0, 2, 8000), "age": rng.integers(0, 3, 8000)})
     y = (X[:, 0] + rng.normal(size=8000) > 0).astype(int)
-    model = PartialParityClassifier((0.1, 0.9), intersectional=False, enforce="surrogate")
+    model = PartialParityClassifier(
+        (0.1, 0.9), sensitive=Sensitive(crossed=False), enforce="surrogate"
+    )
     model.set_params(max_disparity={"sex": 0.3, "age": 0.3}).fit(X, y, sensitive_features=A)
     with pytest.warns(UserWarning, match=r"max_disparity=0.005 is below the noise floor"):
         model.set_params(max_disparity={"sex": 0.3, "age": 0.005}).fit(X, y, sensitive_features=A)

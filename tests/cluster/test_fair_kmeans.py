@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
+from skfair import Sensitive
 from skfair.cluster import FairAssignment, FairKMeans, ParetoFairKMeans
 from skfair.cluster.starts import spread_rows
 from skfair.datasets import make_grouped_blobs
@@ -135,7 +136,7 @@ def test_overlapping_attributes():
     X, groups = segregated()
     other = np.where(X[:, 1] > 0.3, "old", "young")
     frame = pd.DataFrame({"sex": groups, "age": other})
-    model = fit(X, frame, min_balance=0.7, intersectional=False)
+    model = fit(X, frame, min_balance=0.7, sensitive=Sensitive(crossed=False))
     for column in frame:
         assert (
             balance_score(model.labels_, sensitive_features=frame[column], relative=True)
@@ -163,7 +164,13 @@ def test_a_balance_that_one_attribute_cannot_have_is_an_error():
     for columns in (["even", "rare"], ["rare", "even"]):
         frame = pd.DataFrame({"even": np.arange(400) % 2, "rare": np.arange(400) % 5 == 0})
         with pytest.raises(ValueError, match=r"balance of the whole sample is 0\.25"):
-            fit(X, frame[columns], min_balance=0.5, relative_balance=False, intersectional=False)
+            fit(
+                X,
+                frame[columns],
+                min_balance=0.5,
+                relative_balance=False,
+                sensitive=Sensitive(crossed=False),
+            )
 
 
 @pytest.mark.parametrize("unit", [0.01, 100.0])
@@ -277,7 +284,7 @@ def test_what_the_clusters_hold_decides_where_a_batch_goes():
 def test_columns_of_x_hold_the_groups():
     X, groups = segregated()
     frame = pd.DataFrame(X, columns=list("abc")).assign(sex=groups)
-    model = FairKMeans(4, sensitive_columns=["sex"], random_state=0).fit(frame)
+    model = FairKMeans(4, sensitive=["sex"], random_state=0).fit(frame)
     plain = fit(X, groups)
     assert np.array_equal(model.labels_, plain.labels_)
     assert np.array_equal(model.predict(frame), plain.predict(X, sensitive_features=groups))
@@ -553,7 +560,7 @@ def test_a_stream_with_bounds_weights_and_columns():
     X, groups = segregated(900, levels=("a", "b", "c"))
     frame = pd.DataFrame(X, columns=list("xyz")).assign(g=groups)
     weights = np.random.default_rng(0).uniform(0.5, 2, 900)
-    model = FairKMeans(3, min_balance=None, share_bounds=0.7, sensitive_columns="g", random_state=0)
+    model = FairKMeans(3, min_balance=None, share_bounds=0.7, sensitive="g", random_state=0)
     for start in range(0, 900, 300):
         part = slice(start, start + 300)
         model.partial_fit(frame.iloc[part], sample_weight=weights[part])

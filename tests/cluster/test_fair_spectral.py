@@ -19,6 +19,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import kneighbors_graph
 
+from skfair import Sensitive
 from skfair.cluster import FairSpectralClustering
 from skfair.cluster.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm, make_random_laplacian
@@ -206,7 +207,7 @@ def test_limits_of_overlapping_attributes(limit, blobs):
     X, truth, sex = blobs
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"sex": sex, "old": np.where(rng.random(240) < 0.3 + 0.2 * truth, 1, 0)})
-    model = FairSpectralClustering(3, intersectional=False, random_state=0, **limit)
+    model = FairSpectralClustering(3, sensitive=Sensitive(crossed=False), random_state=0, **limit)
     model.fit(X, sensitive_features=frame)
     assert model.embedding_.shape == (240, 3)
     assert model.groups_.size == 4
@@ -499,7 +500,7 @@ def test_wrong_parameters(params, groups, message):
 def test_columns_cannot_hold_groups_of_precomputed_weights():
     W, _ = weights()
     with pytest.raises(ValueError, match="has no columns that could hold"):
-        FairSpectralClustering(2, affinity="precomputed", sensitive_columns=[0]).fit(W)
+        FairSpectralClustering(2, affinity="precomputed", sensitive=[0]).fit(W)
 
 
 def test_a_matrix_that_does_not_fit_is_not_allocated(monkeypatch, blobs):

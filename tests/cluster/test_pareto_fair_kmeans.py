@@ -4,6 +4,7 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.utils._param_validation import InvalidParameterError
 
+from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import load_local, local_datasets, make_grouped_blobs
 from skfair.inspection import FairnessFrontDisplay
@@ -149,7 +150,7 @@ def test_overlapping_attributes_columns_and_weights():
     )
     weights = np.random.default_rng(0).uniform(0.5, 2, 400)
     front = ParetoFairKMeans(
-        3, balances=6, intersectional=False, sensitive_columns=["sex", "old"], random_state=0
+        3, balances=6, sensitive=Sensitive(["sex", "old"], crossed=False), random_state=0
     ).fit(frame, sample_weight=weights)
     for labels, relative in zip(front.labels_, front.relative_balances_, strict=True):
         worst = min(
@@ -168,7 +169,7 @@ def test_attributes_of_different_balance_make_a_front_of_shares():
     rare = rng.random(300) < 0.1 + 0.1 * (X[:, 0] > 0)
     even = X[:, 1] + rng.normal(size=300) > 0
     groups = pd.DataFrame({"rare": rare, "even": even})
-    front = ParetoFairKMeans(4, balances=9, intersectional=False, random_state=0)
+    front = ParetoFairKMeans(4, balances=9, sensitive=Sensitive(crossed=False), random_state=0)
     front.fit(X, sensitive_features=groups)
     shares, costs = front.relative_balances_, front.costs_
     assert (np.diff(shares) > 0).all()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
+from skfair import Sensitive
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.datasets import make_grouped_blobs
 from skfair.metrics import balance_score, kmeans_cost, nondominated
@@ -100,13 +101,16 @@ def test_monitors_see_centres(solver):
             "by n_kmeans_steps and n_swap_steps and cannot keep",
         ),
         ({"solver": "swap", "min_balance": None, "share_bounds": 0.8}, "knows no share_bounds"),
-        ({"solver": "swap", "intersectional": False}, "needs a single attribute, got 2"),
+        (
+            {"solver": "swap", "sensitive": Sensitive(crossed=False)},
+            "needs a single attribute, got 2",
+        ),
     ],
 )
 def test_limits_that_a_solver_cannot_keep(parameters, message):
     X, groups = segregated()
     table = np.column_stack((groups, np.tile(["o", "y"], 200)))
-    groups = table if "intersectional" in parameters else groups
+    groups = table if "sensitive" in parameters else groups
     with pytest.raises(ValueError, match=message):
         FairKMeans(4, **parameters).fit(X, sensitive_features=groups)
 
@@ -237,7 +241,7 @@ def test_the_front_by_swaps():
     reference = 2 * by_prices.costs_[0]
     assert by_prices.hypervolume(reference) > front.hypervolume(reference) - 0.02
     with pytest.raises(ValueError, match="needs a single attribute"):
-        ParetoFairKMeans(4, solver="swap", intersectional=False).fit(
+        ParetoFairKMeans(4, solver="swap", sensitive=Sensitive(crossed=False)).fit(
             X, sensitive_features=np.column_stack((groups, np.tile(["o", "y"], 200)))
         )
 

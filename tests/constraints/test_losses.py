@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import ClassLossParity, ConditionalOn, ExcessLoss, MeanExcessLoss
 from skfair.groups.strata import Strata
@@ -211,7 +212,9 @@ def test_a_fit_keeps_18_of_plada():
     y = (X @ [1, 1, 1, 1] + (1 + 2 * members.sum(axis=1)) * rng.normal(size=600) > 0).astype(int)
 
     def mean_excess(rule):
-        model = ConstrainedERMClassifier(rule, 0.01, loss="hinge", intersectional=False)
+        model = ConstrainedERMClassifier(
+            rule, 0.01, loss="hinge", sensitive=Sensitive(crossed=False)
+        )
         scores = model.fit(X, y, sensitive_features=members).decision_function(X)
         losses = np.maximum(0, 1 - (2 * y - 1) * scores)
         return naive.mean_excess(losses, members.T, np.ones(600), np.mean), model

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
+from skfair import Certificate, Sensitive
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.enforcement.certify import row_rates, stacked
@@ -147,7 +148,12 @@ def test_decisions_that_keep_limits_as_they_are_have_no_price():
 def test_a_larger_confidence_or_shift_certifies_less():
     steps = [
         int(fitted(**options).path_["is_certified"].sum())
-        for options in ({"confidence": 0.5}, {}, {"confidence": 0.9999}, {"shift": 0.05})
+        for options in (
+            {"confidence": 0.5},
+            {},
+            {"confidence": 0.9999},
+            {"confidence": Certificate(0.95, shift=0.05)},
+        )
     ]
     assert steps[0] > steps[1] > max(steps[2:])
 
@@ -182,7 +188,7 @@ def test_strata_weights_attributes_and_rules_of_several_kinds():
     for name in ("u", "v"):
         part = job == name
         assert gap("demographic_parity", y[part], predicted[part], groups[part]) <= 0.3
-    model = classifier(limit={"sex": 0.15, "age": 0.2}, intersectional=False)
+    model = classifier(limit={"sex": 0.15, "age": 0.2}, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features={"sex": groups, "age": age})
     assert model.status_ == "certified"
     assert model.prices_.shape == (4, 1, 3, 3)
@@ -232,7 +238,7 @@ def test_no_limit_on_two_groups_has_nothing_to_certify(n_classes, limit):
     """It was "no_solution" with two classes."""
     X, y, groups = people(400)
     y = y if n_classes == 3 else y == "low"
-    model = classifier(limit=limit, intersectional=False)
+    model = classifier(limit=limit, sensitive=Sensitive(crossed=False))
     model.fit(X, y, sensitive_features={"sex": groups, "job": np.zeros(400, int)})
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from skfair import metrics
+from skfair import Certificate, metrics
 from skfair.estimators import certified_folds
 from skfair.estimators.certified_folds import SHARES, Folds
 from skfair.regression import ConstrainedERMRegressor
@@ -26,9 +26,10 @@ X, Y, GROUPS = people(400)
 EVERYBODY = people(100_000, seed=1)
 
 
-def regressor(limit=1.0, **options):
+def regressor(limit=1.0, by="auto", **options):
+    certificate = Certificate(0.95, by=by)
     return ConstrainedERMRegressor(
-        max_disparity=limit, **{"confidence": 0.95, "random_state": 0, **options}
+        max_disparity=limit, **{"confidence": certificate, "random_state": 0, **options}
     )
 
 
@@ -94,7 +95,7 @@ def test_folds_are_worth_more_than_halves_and_keep_the_limit():
         models = []
         for seed in range(6):
             sample = people(400, seed=100 + seed)
-            one = regressor(certify=certify, random_state=seed)
+            one = regressor(by=certify, random_state=seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # halves may show nothing
                 models.append(one.fit(*sample[:2], sensitive_features=sample[2]))
@@ -141,7 +142,7 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
     assert of_sparse.coef_ == pytest.approx(expected.coef_, abs=1e-4)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)], index=np.arange(400) * 7)
     frame["group"] = kinds_of(GROUPS)
-    of_frame = regressor(sensitive_columns="group").fit(frame, Y)
+    of_frame = regressor(sensitive="group").fit(frame, Y)
     assert of_frame.coef_ == pytest.approx(expected.coef_)
     assert of_frame.predict(frame) == pytest.approx(expected.predict(X))
     order = np.argsort(Y)
@@ -152,7 +153,7 @@ def test_frames_and_sparse_rows_and_sorted_rows_are_the_same_people():
 def test_many_rows_are_halved_unless_folds_are_asked_for(monkeypatch):
     monkeypatch.setattr("skfair.regression.constrained_erm.MOST_ROWS", 399)
     fits = {
-        certify: regressor(certify=certify).fit(X, Y, sensitive_features=GROUPS).coef_
+        certify: regressor(by=certify).fit(X, Y, sensitive_features=GROUPS).coef_
         for certify in ("auto", "cross", "split")
     }
     assert np.array_equal(fits["auto"], fits["split"])

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skfair import metrics
+from skfair import Certificate, Sensitive, metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -17,6 +17,11 @@ from skfair.constraints import ConditionalOn, DemographicParity, MeanScoreParity
 from skfair.regression import ConstrainedERMRegressor
 
 OPTIONS = {"confidence": 0.95, "random_state": 0}
+
+
+def options(**certificate):
+    """What asks for a certificate of some kind."""
+    return {**OPTIONS, "confidence": Certificate(0.95, **certificate)}
 
 
 def people(n, seed=0):
@@ -49,7 +54,7 @@ def fitted(model, y=None, n=3000, **given):
     ],
 )
 def test_decisions_of_constrained_models_keep_limits_for_new_people(rule, metric, certify):
-    model = fitted(ConstrainedERMClassifier(rule, 0.15, certify=certify, **OPTIONS))
+    model = fitted(ConstrainedERMClassifier(rule, 0.15, **options(by=certify)))
     X, y, groups = EVERYBODY
     predicted = model.predict(X)
     assert model.status_ == "certified"
@@ -71,7 +76,7 @@ def test_strata_and_weights_and_columns_are_certified():
     model.fit(X, y, sensitive_features=groups, control_features=job)
     assert model.status_ == "certified"
     table = np.column_stack([X, groups == "b"])
-    model = ConstrainedERMClassifier(max_disparity=0.15, sensitive_columns=3, **OPTIONS)
+    model = ConstrainedERMClassifier(max_disparity=0.15, sensitive=3, **OPTIONS)
     model.fit(table, y)
     assert (
         model.predict(table).tolist()
@@ -80,7 +85,7 @@ def test_strata_and_weights_and_columns_are_certified():
     weights = np.exp(np.random.default_rng(0).normal(size=3000))
     reached = []
     for w in (None, np.ones(3000), weights):
-        model = ConstrainedERMClassifier(max_disparity=0.15, certify="split", **OPTIONS)
+        model = ConstrainedERMClassifier(max_disparity=0.15, **options(by="split"))
         reached.append(model.fit(X, y, w, sensitive_features=groups).path_["p_value"])
     assert reached[0] == pytest.approx(reached[1], abs=1e-6)
     assert reached[2][0] > reached[0][0]  # weighted rows are worth fewer
@@ -97,7 +102,7 @@ def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(m
         return judge(self, model)
 
     monkeypatch.setattr(certified_judges.DecisionJudge, "__call__", noted)
-    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, certify="split", **OPTIONS))
+    model = fitted(ConstrainedERMClassifier(max_disparity=0.15, **options(by="split")))
     X, y, groups = TRAIN
     for step, (rows, labels, predicted) in enumerate(seen):
         at = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in rows]
@@ -119,7 +124,7 @@ def test_a_split_certificate_is_that_of_the_public_test_on_the_rows_that_judge(m
 def test_a_regressor_keeps_limits_on_means_for_new_people(certify):
     X, _, groups = EVERYBODY
     y = amounts(TRAIN[0])
-    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, certify=certify, **OPTIONS), y)
+    model = fitted(ConstrainedERMRegressor(max_disparity=3.0, **options(by=certify)), y)
     gap = metrics.mean_score_difference(None, model.predict(X), sensitive_features=groups)
     assert model.status_ == "certified"
     assert 1.5 < gap <= 3.0
@@ -174,7 +179,8 @@ def test_a_calibrator_keeps_statistical_parity_for_new_people():
 
 def partial(make, constraint, interval=(0, 0.5), **options):
     """A model of scores within an interval, the classifier or the calibrator."""
-    options = {"max_disparity": 0.4, "confidence": 0.9} | options
+    given = {name: options.pop(name) for name in ("share", "shift") if name in options}
+    options = {"max_disparity": 0.4, "confidence": Certificate(0.9, **given)} | options
     if make is PartialParityClassifier:
         return make(interval, constraint, group_aware=True, random_state=0, **options)
     base = FrozenEstimator(LogisticRegression().fit(*people(500, seed=3)[:2]))
@@ -192,7 +198,7 @@ def partial(make, constraint, interval=(0, 0.5), **options):
 def test_more_rows_that_judge_show_smaller_limits_of_scores(make, constraint):
     widths = []
     for size in (0.2, 0.7):
-        model = partial(make, constraint, certify_size=size, max_disparity=0.8)
+        model = partial(make, constraint, share=size, max_disparity=0.8)
         path = fitted(model, n=800).path_
         widths.append(float(np.mean(path["bound"] - path["disparity"])))
     assert widths[1] < 0.75 * widths[0]
@@ -201,9 +207,7 @@ def test_more_rows_that_judge_show_smaller_limits_of_scores(make, constraint):
 def test_more_rows_that_judge_show_smaller_limits_of_means():
     widths = []
     for size in (0.2, 0.7):
-        model = ConstrainedERMRegressor(
-            max_disparity=3.0, certify="split", certify_size=size, **OPTIONS
-        )
+        model = ConstrainedERMRegressor(max_disparity=3.0, **options(by="split", share=size))
         path = fitted(model, amounts(TRAIN[0])).path_
         widths.append(float(np.mean(path["bound"] - path["disparity"])))
     assert widths[1] < 0.75 * widths[0]
@@ -296,7 +300,7 @@ def test_means_keep_their_limit_after_a_shift_within_the_range_of_predictions():
     X, _, groups = EVERYBODY
     y, gaps = amounts(TRAIN[0]), []
     for shift in (0.0, 0.02):
-        model = ConstrainedERMRegressor(max_disparity=3.0, shift=shift, **OPTIONS)
+        model = ConstrainedERMRegressor(max_disparity=3.0, **options(shift=shift))
         model = fitted(model, y)
         assert model.status_ == "certified"
         ends = model.predict(TRAIN[0])
@@ -319,18 +323,12 @@ def test_scores_of_rows_of_huge_weight_are_as_few_as_they_are():
     [
         (partial(CLASSIFIER, "group_auc", shift=0.2), "grow by 0.8"),
         (partial(CALIBRATOR, "statistical_parity", shift=0.3), "grow by 0.6"),
-        (partial(CALIBRATOR, "group_auc", shift=0.1, confidence=None), "confidence"),
-        (partial(CLASSIFIER, "group_auc", shift=1.0), "shift"),
-        (partial(CLASSIFIER, "group_auc", certify_size=0.0), "certify_size"),
-        (partial(CALIBRATOR, "group_auc", certify_size=1.0), "certify_size"),
-        (partial(CALIBRATOR, "group_auc", certify_size=1e-4), "one side only"),
-        (ConstrainedERMRegressor(shift=0.1), "confidence"),
-        (ConstrainedERMRegressor(certify="split", certify_size=1e-4, **OPTIONS), "one side only"),
+        (partial(CALIBRATOR, "group_auc", share=1e-4), "one side only"),
+        (ConstrainedERMRegressor(**options(by="split", share=1e-4)), "one side only"),
         (
-            ConstrainedERMRegressor(certify="cross", hidden_layer_sizes=(3,), **OPTIONS),
-            "Use certify='split'",
+            ConstrainedERMRegressor(hidden_layer_sizes=(3,), **options(by="cross")),
+            r"Use Certificate\(by='split'\)",
         ),
-        (ConstrainedERMRegressor(shift=-0.1, **OPTIONS), "shift"),
     ],
 )
 def test_shares_that_cannot_be_are_named(model, said):
@@ -339,7 +337,7 @@ def test_shares_that_cannot_be_are_named(model, said):
 
 
 def test_a_shift_that_leaves_nothing_of_the_limit_on_means_is_no_solution():
-    model = ConstrainedERMRegressor(max_disparity=0.5, shift=0.3, **OPTIONS)
+    model = ConstrainedERMRegressor(max_disparity=0.5, **options(shift=0.3))
     with pytest.warns(ConvergenceWarning, match="more people|larger max_disparity"):
         fitted(model, amounts(TRAIN[0]))
     assert model.status_ == "no_solution"
@@ -367,7 +365,7 @@ def test_a_larger_confidence_certifies_less():
         ),
         (
             lambda c: ConstrainedERMClassifier(
-                max_disparity=0.15, confidence=c, certify="split", random_state=0
+                max_disparity=0.15, confidence=Certificate(c, by="split"), random_state=0
             ),
             None,
         ),
@@ -380,7 +378,7 @@ def test_a_larger_confidence_certifies_less():
 @pytest.mark.parametrize("certify", ["cross", "split"])
 def test_too_few_people_are_told_how_many_more(certify):
     X, y, groups = (one[:200] for one in TRAIN)
-    model = ConstrainedERMClassifier(max_disparity=0.02, certify=certify, **OPTIONS)
+    model = ConstrainedERMClassifier(max_disparity=0.02, **options(by=certify))
     with pytest.warns(ConvergenceWarning, match=r"About \d+ more people"):
         model.fit(X, y, sensitive_features=groups)
     assert model.status_ == "no_solution"
@@ -406,10 +404,10 @@ def test_nothing_of_a_certificate_is_left_by_another_fit():
         (ConstrainedERMClassifier(min_rate=0.1, **OPTIONS), "min_rate"),
         (ConstrainedERMClassifier(selection_rate=0.1, **OPTIONS), "selection_rate"),
         (ConstrainedERMClassifier("loss_parity", **OPTIONS), "not on rates"),
-        (ConstrainedERMClassifier("loss_parity", certify="split", **OPTIONS), "not on rates"),
+        (ConstrainedERMClassifier("loss_parity", **options(by="split")), "not on rates"),
         (ConstrainedERMClassifier(confidence=1.0), "confidence"),
         (ConstrainedERMClassifier(confidence=0.0), "confidence"),
-        (ConstrainedERMClassifier(confidence=0.9, certify="nonsense"), "certify"),
+        (ConstrainedERMClassifier(confidence=2.0), "confidence"),
         (ConstrainedERMRegressor("loss_parity", **OPTIONS), "has no test of"),
         (ConstrainedERMRegressor(MeanScoreParity(reference="overall"), **OPTIONS), "has no test"),
         (ConstrainedERMRegressor(confidence=1), "confidence"),
@@ -476,8 +474,9 @@ def test_no_limit_has_nothing_to_certify(certify, limit):
     X, y, sex = (part[:400] for part in TRAIN)
     other = {"age": np.arange(400) % 2, "job": np.zeros(400, int)}
     columns = {"sex": sex, **{name: one for name, one in other.items() if name in limit}}
-    options = {**OPTIONS, "certify": certify, "max_disparity": limit, "intersectional": False}
-    model = ConstrainedERMClassifier(**options).fit(X, y, sensitive_features=columns)
+    apart = Sensitive(crossed=False)
+    model = ConstrainedERMClassifier(max_disparity=limit, sensitive=apart, **options(by=certify))
+    model = model.fit(X, y, sensitive_features=columns)
     assert model.status_ == "converged"
     assert not hasattr(model, "path_")
 

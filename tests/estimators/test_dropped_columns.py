@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from skfair import Sensitive
 from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
 from skfair.cluster import FairAssignment
 
@@ -31,15 +32,15 @@ def test_the_error_of_a_pipeline_says_how_to_pass_the_column_on(kind, columns):
     X = pd.DataFrame({"income": rng.normal(size=200), "sex": rng.choice(["f", "m"], 200)})
     y = (X["income"] + rng.normal(size=200) > 0).astype(int)
     with pytest.raises(ValueError, match="sex") as caught:
-        around(kind, sensitive_columns=columns).fit(X, y)
+        around(kind, sensitive=columns).fit(X, y)
     (note,) = caught.value.__notes__
     assert "without 'sex'" in note
-    around(kind, sensitive_columns=columns, drop_sensitive=False).fit(X, y)  # as the note says
+    around(kind, sensitive=Sensitive(columns, keep=True)).fit(X, y)  # as the note says
 
 
 @pytest.mark.parametrize("kind", [FairDecisionClassifier, FairAssignment])
 def test_errors_about_the_groups_themselves_get_no_note(kind):
     X = pd.DataFrame({"income": np.arange(40.0), "sex": [None, *"fm" * 19, "f"]})
     with pytest.raises(ValueError, match="Sensitive attribute 'sex' has 1 missing") as caught:
-        around(kind, sensitive_columns="sex").fit(X, np.arange(40) % 2)
+        around(kind, sensitive="sex").fit(X, np.arange(40) % 2)
     assert not hasattr(caught.value, "__notes__")

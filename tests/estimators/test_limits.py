@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
 from skfair.exceptions import MissingGroupsWarning
@@ -36,8 +37,8 @@ def test_one_limit_for_each_attribute(people):
     limits = {"sex": 0.03, "age": 0.1}
     rule = DemographicParity(limits)
     for model in (
-        ConstrainedERMClassifier(max_disparity=limits, intersectional=False),
-        ConstrainedERMClassifier(rule, intersectional=False),
+        ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False)),
+        ConstrainedERMClassifier(rule, sensitive=Sensitive(crossed=False)),
     ):
         found = model.fit(X, y, sensitive_features=both).predict(X)
         for name, limit in limits.items():
@@ -47,13 +48,13 @@ def test_one_limit_for_each_attribute(people):
                 disparity, abs=1e-9
             )
     with pytest.raises(ValueError, match="attributes 'sex', 'age'|attributes sex, age"):
-        ConstrainedERMClassifier(max_disparity={"sex": 0.1}, intersectional=False).fit(
-            X, y, sensitive_features=both
-        )
+        ConstrainedERMClassifier(
+            max_disparity={"sex": 0.1}, sensitive=Sensitive(crossed=False)
+        ).fit(X, y, sensitive_features=both)
     with pytest.raises(ValueError, match=r"max_disparity\['sex'\]"):
-        ConstrainedERMClassifier(max_disparity={"sex": -1, "age": None}, intersectional=False).fit(
-            X, y, sensitive_features=both
-        )
+        ConstrainedERMClassifier(
+            max_disparity={"sex": -1, "age": None}, sensitive=Sensitive(crossed=False)
+        ).fit(X, y, sensitive_features=both)
 
 
 def test_a_floor_keeps_rates_from_being_levelled_down(people):
@@ -130,7 +131,7 @@ def test_a_floor_as_before_on_other_models(people):
         assert after[own].mean() >= before[own].mean() - 1e-8
     plain = ConstrainedERMClassifier(max_disparity=1.0).fit(X, y, **given).predict(X)
     several = ConstrainedERMClassifier(
-        max_disparity=0.1, min_rate="as before", intersectional=False
+        max_disparity=0.1, min_rate="as before", sensitive=Sensitive(crossed=False)
     ).fit(X, y, sensitive_features=both)
     for name in both:
         for level in both[name].unique():
@@ -160,7 +161,7 @@ def test_the_limit_of_a_rule_within_strata_goes_before_that_of_each_attribute(pe
     fitted = model(
         constraint=ConditionalOn(DemographicParity(max_disparity=own)),
         max_disparity={"sex": 0.4, "age": 0.4} if own == 0.02 else 0.4,
-        intersectional=False,
+        sensitive=Sensitive(crossed=False),
         random_state=0,
     ).fit(X, y, sensitive_features=both, control_features=strata)
     found = fitted.train_predictions_ if hasattr(fitted, "prices_") else fitted.predict(X)
@@ -174,7 +175,10 @@ def test_floors_and_budgets_are_no_disparities(people, options):
     X, y, both = people
     limits = {"sex": 0.1, "age": 0.2}
     model = ConstrainedERMClassifier(
-        max_disparity=limits, intersectional=False, selection_rate=(0.1, 0.9), **options
+        max_disparity=limits,
+        sensitive=Sensitive(crossed=False),
+        selection_rate=(0.1, 0.9),
+        **options,
     ).fit(X, y, sensitive_features=both)
     measured = {
         f"DemographicParity of {name}": demographic_parity_difference(
@@ -215,11 +219,13 @@ def test_a_cap_holds_for_a_single_group(people, rule, attributes):
     given = {"sensitive_features": groups.assign(all="a", same=1)[attributes]}
     for intersectional in (True, False):
         measured = {**given, "intersectional": intersectional}
-        model = ConstrainedERMClassifier(rule, 0.1, intersectional=intersectional)
+        model = ConstrainedERMClassifier(rule, 0.1, sensitive=Sensitive(crossed=intersectional))
         rate = CAPS[rule](y, model.fit(X, y, **given).predict(X), **measured)
         assert rate <= 0.1 + 1e-9
         assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
-        decisions = FairDecisionClassifier(None, rule, 0.1, intersectional=intersectional)
+        decisions = FairDecisionClassifier(
+            None, rule, 0.1, sensitive=Sensitive(crossed=intersectional)
+        )
         rate = CAPS[rule](y, decisions.fit(X, y, **given).train_predictions_, **measured)
         assert rate <= 0.1 + 1e-9
         assert decisions.train_disparity_ == pytest.approx(rate, abs=1e-9)

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -70,7 +71,10 @@ MODELS = {
     "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
     "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
     "The same with a pipeline inside": (clone(BLIND).set_params(estimator=SCALED), WORDS),
-    "The same with several attributes": (clone(BLIND).set_params(intersectional=False), WORDS),
+    "The same with several attributes": (
+        clone(BLIND).set_params(sensitive=Sensitive(crossed=False)),
+        WORDS,
+    ),
     "The same with ``confidence``": (
         clone(BLIND).set_params(confidence=0.9, max_disparity=0.2, cv=5),
         WORDS,
@@ -161,7 +165,7 @@ def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
     else:
         frame.insert(0, "sex", sex)
         inner = make_pipeline(columns, LogisticRegression())
-        options = {"estimator": inner, "sensitive_columns": "sex", "group_aware": False}
+        options = {"estimator": inner, "sensitive": "sex", "group_aware": False}
         model = clone(BLIND).set_params(**options).fit(frame, y)
     graph = to_onnx(model, frame)
     session = runtime.InferenceSession(graph.SerializeToString())
@@ -247,7 +251,7 @@ def test_prices_of_several_classes_are_in_the_graph(n_groups):
 def test_a_pipeline_is_one_graph_without_the_column_of_the_group():
     X, y, sex = people()
     table = np.column_stack([X, sex == "m"])
-    model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(sensitive_columns=4))
+    model = make_pipeline(StandardScaler(), ConstrainedERMClassifier(sensitive=4))
     model.fit(table, y.astype(int))
     found = run(to_onnx(model, table), table)
     np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(table), atol=1e-10)
@@ -287,9 +291,9 @@ def test_what_has_no_graph_is_said():
         nested.fit(X, y, sensitive_features=sex)
     with pytest.raises(TypeError, match="ConstrainedERMClassifier inside, whose converter"):
         to_onnx(nested, X)
-    columns = FairKMeans(3, sensitive_columns=4, random_state=0)
+    columns = FairKMeans(3, sensitive=4, random_state=0)
     columns.fit(np.column_stack([X, sex == "m"]))
-    with pytest.raises(ValueError, match="without sensitive_columns"):
+    with pytest.raises(ValueError, match="without sensitive"):
         to_onnx(columns, np.column_stack([X, sex == "m"]))
 
 
@@ -303,7 +307,7 @@ def test_each_column_of_a_frame_is_an_input(kind):
     groups = {"sensitive_features": sex}
     if kind in ("columns", "text"):
         frame.insert(1, "sex", sex if kind == "text" else (sex == "m").astype(int))
-        model = ConstrainedERMClassifier(max_disparity=0.1, sensitive_columns="sex").fit(frame, y)
+        model = ConstrainedERMClassifier(max_disparity=0.1, sensitive="sex").fit(frame, y)
     elif kind == "plain":
         model = ConstrainedERMClassifier(max_disparity=0.1).fit(frame, y, **groups)
     elif kind == "regressor":
@@ -322,7 +326,7 @@ def test_a_graph_for_rows_without_the_sensitive_column():
     X, y, sex = people()
     table = pd.DataFrame(X).add_prefix("x")
     table.insert(1, "sex", sex)
-    model = ConstrainedERMClassifier(max_disparity=0.1, sensitive_columns="sex").fit(table, y)
+    model = ConstrainedERMClassifier(max_disparity=0.1, sensitive="sex").fit(table, y)
     found = run(to_onnx(model, X), X)
     np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(table), rtol=1e-5)
     assert model.n_features_in_ == X.shape[1] + 1  # the model is as it was

@@ -40,7 +40,7 @@ N_FITS = 4
 IN_THREADS = 10
 N_THREADS, N_STEPS = 3, 100
 # What every estimator refuses.
-WRONG = {"drop_sensitive": "nonsense"}
+WRONG = {"sensitive": 0.5}
 Fault = tuple[str, str]  # its kind, and what was seen
 
 

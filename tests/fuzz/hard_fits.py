@@ -17,7 +17,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -185,7 +185,7 @@ def erm_classifier(rng: np.random.Generator) -> Fit:
     estimator = ConstrainedERMClassifier(
         **settings,
         loss=loss,
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         **pick(rng, [{}, {}, {}, {}, {"hidden_layer_sizes": (3,), "max_iter": 20}]),
         random_state=0,
     )
@@ -206,7 +206,7 @@ def erm_regressor(rng: np.random.Generator) -> Fit:
     units = unit**2 if loss == "squared_error" else unit, unit
     limited, settings, control = draw_several(rng, rows, IN_REGRESSION, intersectional, units)
     estimator = ConstrainedERMRegressor(
-        **settings, loss=loss, intersectional=intersectional, random_state=0
+        **settings, loss=loss, sensitive=Sensitive(crossed=intersectional), random_state=0
     )
 
     def count(model: Any) -> Count:
@@ -235,7 +235,7 @@ def fair_decisions(rng: np.random.Generator) -> Fit:
         **settings,
         group_aware=pick(rng, [True, False, False]),
         cv=pick(rng, [2, 3]),
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
 
@@ -345,7 +345,7 @@ def partial_classifier(rng: np.random.Generator) -> Fit:
         **drawn,
         group_aware=is_partition and bool(rng.integers(2)),
         rank_within=pick(rng, ranks),
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         max_iter=30,
         random_state=0,
     )
@@ -385,7 +385,7 @@ def fair_ranker(rng: np.random.Generator) -> Fit:
     query_id = rng.integers(0, int(rng.integers(1, 6)), rows.n)
     estimator = FairRanker(
         pick(rng, LIMITS),
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         query_share=pick(rng, [0.95, 1.0, 0.5]),
         max_rounds=4,
         max_iter=40,
@@ -493,7 +493,7 @@ def fair_kmeans(rng: np.random.Generator) -> Fit:
         **draw_limit(rng, rows, intersectional),
         init=pick(rng, ["k-means++", "random"]),
         n_init=pick(rng, ["auto", 1, 2]),
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     can_swap = rows.weights is None and len(rows.columns(intersectional)) == 1
@@ -518,7 +518,7 @@ def fair_assignment(rng: np.random.Generator) -> Fit:
         inner,
         **draw_limit(rng, rows, intersectional),
         update_centers=bool(rng.integers(2)) and not isinstance(inner, GaussianMixture),
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     return Fit(
@@ -539,7 +539,7 @@ def fair_spectral(rng: np.random.Generator) -> Fit:
         n_neighbors=min(5, rows.n - 1),
         gamma=1 / max(float(rows.X.var()), 1e-300),
         n_init=2,
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
     return Fit(estimator, rows, lambda model: cluster_count(model, rows, n_clusters))
@@ -553,7 +553,7 @@ def pareto_kmeans(rng: np.random.Generator) -> Fit:
         balances=pick(rng, [3, 5]),
         n_init=1,
         max_iter=30,
-        intersectional=intersectional,
+        sensitive=Sensitive(crossed=intersectional),
         random_state=0,
     )
 

@@ -180,7 +180,12 @@ ARGUMENTS = {
     "n_permutations": COUNT,
     "n_bootstrap": ([5, 10], [0, -1, 2.5]),
     "confidence": ([0.95, 0.5], [0, 1, 1 - 1e-12]),
-    "certify": options("auto", "cross", "split"),
+    "by": options("auto", "cross", "split"),
+    "share": ([0.5, 0.3], [0, 1, -1, "a"]),
+    "crossed": BOOLEAN,
+    "keep": BOOLEAN,
+    "Sensitive.columns": ROUTE,
+    "within": ROUTE,
     # tests of disparities and monitors
     **{
         f"{name}.metric": (
@@ -194,7 +199,6 @@ ARGUMENTS = {
         for name in ("disparity_test", "disparity_upper_bound")
     },
     "comparison": options("difference", "ratio"),
-    "certify_size": ([0.5, 0.3], [0, 1, -1, "a"]),
     "shift": ([0.0, 0.02], [-1, 1, 2, "a"]),
     "power": ([0.8, 0.5], [0, 1, -1]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
@@ -220,7 +224,7 @@ ARGUMENTS = {
     "random_state": SEED,
     "greater_is_better": ([None, True, False], ["yes"]),
     "response_method": (["predict"], ["predict_proba", ["decision_function"], "auto", ["zz"]]),
-    "sensitive_columns": ROUTE,
+    "sensitive": ROUTE,
     "control_columns": ROUTE,
     **dict.fromkeys(
         ["group_report.interval", "GroupRatesDisplay.from_estimator.interval"],

@@ -40,14 +40,14 @@ COUNTER = itertools.count()
 class Faulty(BaseEstimator):
     """Predicts the larger half of rows, in a wrong way if it is told to."""
 
-    def __init__(self, fault="", drop_sensitive=True):
-        self.fault, self.drop_sensitive = fault, drop_sensitive
+    def __init__(self, fault="", sensitive=None):
+        self.fault, self.sensitive = fault, sensitive
 
     def fit(self, X, y, sensitive_features=None):
         if self.fault == "a failed fit changes the estimator":
             self.n_features_ = object()
-        if not isinstance(self.drop_sensitive, bool):
-            raise ValueError("drop_sensitive must be bool")
+        if isinstance(self.sensitive, float):
+            raise ValueError("sensitive must name columns")
         is_moved = hasattr(X, "index") and any(
             hasattr(one, "index") and not one.index.equals(X.index)
             for one in (y, sensitive_features)

@@ -138,7 +138,7 @@ def test_partitions_with_labels_in_another_order(use, reorder):
 
 
 def test_the_score_of_partitions_with_labels_in_another_order():
-    model = PartialParityCalibrator(FROZEN, (0.1, 0.9), sensitive_columns=None)
+    model = PartialParityCalibrator(FROZEN, (0.1, 0.9), sensitive=None)
     model.fit(lazy(X), lazy(Y), sensitive_features=lazy(SEX))
     here = model.score(X, Y, sensitive_features=SEX)
     assert model.score(lazy(X), lazy(Y), sensitive_features=lazy(SEX)) == pytest.approx(here)

@@ -27,7 +27,7 @@ def test_a_pyarrow_table_is_refused_at_prediction_as_at_fit():
     pyarrow, pandas = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     rows = pandas.DataFrame({"x": rng.normal(size=80), "sex": SEX * 20})
-    model = ConstrainedERMClassifier(sensitive_columns="sex").fit(rows, rows["x"] > 0)
+    model = ConstrainedERMClassifier(sensitive="sex").fit(rows, rows["x"] > 0)
     for columns in (["x", "sex"], ["x"]):
         with pytest.raises(TypeError, match=r"X is a pyarrow Table.*Pass X.to_pandas\(\)"):
             model.predict(pyarrow.table(rows[columns]))
@@ -36,7 +36,7 @@ def test_a_pyarrow_table_is_refused_at_prediction_as_at_fit():
 def test_columns_of_a_pyarrow_table_cannot_be_taken_by_name():
     pyarrow = pytest.importorskip("pyarrow")
     rows = pyarrow.table({"x": np.arange(4.0), "sex": SEX})
-    model = ConstrainedERMClassifier(sensitive_columns="sex")
+    model = ConstrainedERMClassifier(sensitive="sex")
     with pytest.raises(TypeError, match=r"X is a pyarrow Table.*Pass X.to_pandas\(\)"):
         model.fit(rows, [0, 1, 0, 1])
 

@@ -192,7 +192,7 @@ def test_estimator(sample):
     table = np.column_stack([scores, group == "a"])
 
     class FirstColumn(ClassifierMixin, BaseEstimator):
-        sensitive_columns = (1,)
+        sensitive = (1,)
         classes_ = model.classes_
 
         def predict_proba(self, X):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skfair import Certificate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -34,7 +35,7 @@ def test_a_certificate_is_drawn_from_the_path_of_a_classifier():
     "model",
     [
         ConstrainedERMClassifier(max_disparity=0.3, confidence=0.9),
-        ConstrainedERMClassifier(max_disparity=0.3, confidence=0.9, certify="split"),
+        ConstrainedERMClassifier(max_disparity=0.3, confidence=Certificate(0.9, by="split")),
         PartialParityClassifier((0, 0.9), "group_auc", 0.4, confidence=0.5),
         PartialParityCalibrator(None, (0, 0.9), "demographic_parity", 0.5, confidence=0.5),
         ConstrainedERMRegressor(max_disparity=0.5, confidence=0.9),

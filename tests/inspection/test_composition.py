@@ -152,7 +152,7 @@ def test_fitted_clusterers(sample):
     # The groups from a column of the training rows, the labels from inside a pipeline.
     frame = pd.DataFrame(X, columns=["u", "v"]).assign(code=pd.factorize(group, sort=True)[0])
     pipeline = make_pipeline(StandardScaler(), clusterer).fit(frame[["u", "v"]])
-    display = ClusterCompositionDisplay.from_estimator(pipeline, frame, sensitive_columns="code")
+    display = ClusterCompositionDisplay.from_estimator(pipeline, frame, sensitive="code")
     assert display.group_names == ["0", "1", "2"]
     noisy = DBSCAN(eps=0.3).fit(X)
     display = ClusterCompositionDisplay.from_estimator(noisy, sensitive_features=group)

@@ -119,7 +119,7 @@ def test_groups_as_passed_or_from_columns():
     assert_array_equal(read_groups("f", X, None, "sex")["sex"], SEX)
 
     class Told:
-        sensitive_columns = ("sex",)
+        sensitive = ("sex",)
 
     assert_array_equal(read_groups("f", X, None, None, Told())["sex"], SEX)
     # What is passed goes before what the estimator was told.
@@ -129,11 +129,11 @@ def test_groups_as_passed_or_from_columns():
 
 def test_wrong_groups():
     X = pd.DataFrame({"sex": SEX})
-    with pytest.raises(ValueError, match="f got both sensitive_features and sensitive_columns='s"):
+    with pytest.raises(ValueError, match="f got both sensitive_features and sensitive='s"):
         read_groups("f", X, SEX, "sex")
     with pytest.raises(ValueError, match="f does not know the groups. Pass sensitive_features="):
         read_groups("f", X, None, None)
-    with pytest.raises(ValueError, match="f got sensitive_columns='sex' but no X"):
+    with pytest.raises(ValueError, match="f got sensitive='sex' but no X"):
         read_groups("f", None, None, "sex")
     shuffled = X["sex"].iloc[::-1]
     with pytest.raises(ValueError, match="in a different order"):

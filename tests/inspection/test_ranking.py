@@ -16,8 +16,8 @@ def sample(seed=0, n=200):
 
 
 class Ranker:
-    def __init__(self, sensitive_columns=None):
-        self.sensitive_columns = sensitive_columns
+    def __init__(self, sensitive=None):
+        self.sensitive = sensitive
 
     def predict(self, X):
         return X[:, 0]
@@ -66,8 +66,8 @@ def test_groups_from_columns():
         RankingGapDisplay.from_estimator(model, X, y, query_id=query_id, **options)
         for model, options in (
             (Ranker(), {"sensitive_features": groups}),
-            (Ranker(), {"sensitive_columns": 1}),
-            (Ranker(sensitive_columns=[1]), {}),
+            (Ranker(), {"sensitive": 1}),
+            (Ranker(sensitive=[1]), {}),
         )
     )
     assert_allclose(by_column.gaps, direct.gaps)

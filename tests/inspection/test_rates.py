@@ -242,12 +242,10 @@ def test_estimator_with_string_labels_and_columns(sample):
             return self.classes_[X["score"].to_numpy()]
 
     model = FirstColumn().fit(X[["score"]], words)
-    display = GroupRatesDisplay.from_estimator(model, X, words, sensitive_columns="group")
+    display = GroupRatesDisplay.from_estimator(model, X, words, sensitive="group")
     for i, name in enumerate(["a", "b", "c"]):
         assert_allclose(display.values[0, i], y_pred[group == name].mean())
-    refusal = GroupRatesDisplay.from_estimator(
-        model, X, words, sensitive_columns="group", pos_label="no"
-    )
+    refusal = GroupRatesDisplay.from_estimator(model, X, words, sensitive="group", pos_label="no")
     assert_allclose(refusal.values[0], 1 - display.values[0])
 
 

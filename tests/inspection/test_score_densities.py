@@ -342,11 +342,11 @@ def test_estimator(sample):
 
     model = FirstColumn().fit(X[["score"]], y)
     margin = model.decision_function(X)
-    display = GroupScoreDisplay.from_estimator(model, X, y, sensitive_columns=["group"])
+    display = GroupScoreDisplay.from_estimator(model, X, y, sensitive=["group"])
     assert_allclose(display.scores[1], margin[group == "b"])
     assert display.bounds is None
     display = GroupScoreDisplay.from_estimator(
-        model, X, sensitive_columns=1, response_method="predict_proba", pos_label="no", lw=4
+        model, X, sensitive=1, response_method="predict_proba", pos_label="no", lw=4
     )
     assert_allclose(display.scores[0], 1 / (1 + np.exp(margin[group == "a"])))
     assert display.bounds == (0, 1)

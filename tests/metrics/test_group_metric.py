@@ -90,12 +90,12 @@ def test_scorers_in_a_search(people):
         "auc": make_fairness_scorer(
             make_group_metric(roc_auc_score, compare="smallest"),
             greater_is_better=True,
-            sensitive_columns="group",
+            sensitive="group",
         ),
         "f1": make_fairness_scorer(
             make_group_metric(partial(f1_score, pos_label=0)),
             greater_is_better=False,
-            sensitive_columns="group",
+            sensitive="group",
         ),
     }
     found = cross_validate(LogisticRegression(), X, y, scoring=scoring, n_jobs=2, cv=3)
@@ -107,7 +107,7 @@ def test_scorers_in_a_search(people):
     error = make_fairness_scorer(
         make_group_metric(mean_absolute_error, compare="largest"),
         greater_is_better=False,
-        sensitive_columns="group",
+        sensitive="group",
     )
     ridge = Ridge().fit(X, y)
     by_group = own_values(mean_absolute_error, y, ridge.predict(X), groups)

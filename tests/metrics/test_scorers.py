@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import FairDecisionClassifier
 from skfair.constraints import ConditionalOn
 from skfair.datasets import make_loans
@@ -105,7 +105,7 @@ def test_routing_on_needs_no_request(numbers):
 
 def test_routing_off_reads_columns(frame):
     X, y = frame
-    scorer = get_scorer(GAP, sensitive_columns=["sex"])
+    scorer = get_scorer(GAP, sensitive=["sex"])
     model = make_pipeline(keep_numbers(), LogisticRegression())
     scores = cross_validate(
         model, X, y, scoring={"accuracy": "accuracy", "gap": scorer}, error_score="raise"
@@ -114,7 +114,7 @@ def test_routing_off_reads_columns(frame):
     model.fit(X, y)
     direct = get_scorer(GAP)(model, X, y, sensitive_features=X["sex"])
     assert scorer(model, X, y) == direct
-    by_position = get_scorer(GAP, sensitive_columns=2)
+    by_position = get_scorer(GAP, sensitive=2)
     assert by_position(model, X, y) == direct
     search = GridSearchCV(model, {"logisticregression__C": [1e-6, 1]}, scoring=scorer).fit(X, y)
     assert search.best_params_ == {"logisticregression__C": 1e-6}
@@ -125,12 +125,12 @@ def test_a_model_that_reads_its_groups_from_columns_is_measured_by_any(frame, ow
     X, y = frame
     # The levels of one attribute are those of the other.
     X = X.assign(sex=(X["sex"] == "m").astype(float), age=(X["b"] > 0).astype(float))
-    inner = FairDecisionClassifier(sensitive_columns=own, max_disparity=0.01, cv=2)
+    inner = FairDecisionClassifier(sensitive=own, max_disparity=0.01, cv=2)
     for model in (inner, make_pipeline(StandardScaler().set_output(transform="pandas"), inner)):
         found = model.fit(X, y).predict(X)
         for measured in ("sex", "age", ["sex", "age"]):
             gap = metrics.demographic_parity_difference(y, found, sensitive_features=X[measured])
-            assert get_scorer(GAP, sensitive_columns=measured)(model, X, y) == -gap
+            assert get_scorer(GAP, sensitive=measured)(model, X, y) == -gap
     gap = metrics.demographic_parity_difference(y, found, sensitive_features=X["age"])
     report = Audit.from_estimator(model, X, y, sensitive_features=X["age"])
     assert report.value("demographic_parity_difference") == pytest.approx(gap)
@@ -138,7 +138,7 @@ def test_a_model_that_reads_its_groups_from_columns_is_measured_by_any(frame, ow
 
 def test_columns_also_work_with_routing_on(frame):
     X, y = frame
-    scorer = get_scorer(GAP, sensitive_columns="sex")
+    scorer = get_scorer(GAP, sensitive="sex")
     with config_context(enable_metadata_routing=True):
         scores = cross_val_score(
             make_pipeline(keep_numbers(), LogisticRegression()), X, y, scoring=scorer
@@ -218,7 +218,9 @@ def test_strata_reach_models_that_decide_by_them(jobs):
         assert get_scorer(GAP)(model, numbers, y, **given) == -gap
         # A model that reads its strata from X keeps them when it is measured within others.
         coded = X.assign(job=np.where(X["job"] == "x", 0.0, 1.0)).drop(columns="sex")
-        model.set_params(control_columns="job").fit(coded, y, sensitive_features=X["sex"])
+        model.set_params(sensitive=Sensitive(within="job")).fit(
+            coded, y, sensitive_features=X["sex"]
+        )
         halves = {"sensitive_features": X["sex"], "control_features": np.arange(len(y)) % 2}
         found = model.predict(coded, sensitive_features=X["sex"])
         gap = metrics.demographic_parity_difference(y, found, **halves)
@@ -232,9 +234,9 @@ def test_strata_reach_models_that_decide_by_them(jobs):
 
 def test_control_columns_need_no_routing(jobs):
     X, y, model, gap = jobs
-    scorer = get_scorer(GAP, sensitive_columns="sex", control_columns="job")
+    scorer = get_scorer(GAP, sensitive="sex", control_columns="job")
     assert scorer(model, X, y) == -gap
-    assert "sensitive_columns='sex', control_columns='job'" in repr(scorer)
+    assert "sensitive='sex', control_columns='job'" in repr(scorer)
     assert pickle.loads(pickle.dumps(scorer))(model, X, y) == -gap
     mixed = get_scorer(GAP, control_columns="job")
     assert mixed(model, X, y, sensitive_features=X["sex"]) == -gap
@@ -299,9 +301,9 @@ def test_group_aware_models_get_the_groups(numbers, frame):
         search.fit(X, y, sensitive_features=groups)
         assert scorer(search, X, y, sensitive_features=groups) == expected
     table, _ = frame
-    aware = GroupAwareClassifier(sensitive_columns=["sex"])
+    aware = GroupAwareClassifier(sensitive=["sex"])
     scores = cross_val_score(
-        aware, table, y, scoring=get_scorer(GAP, sensitive_columns=["sex"]), error_score="raise"
+        aware, table, y, scoring=get_scorer(GAP, sensitive=["sex"]), error_score="raise"
     )
     assert (scores < 0).all()
 
@@ -437,7 +439,7 @@ def test_real_pipeline_with_strings_and_missing_values():
         ),
         LogisticRegression(),
     )
-    gap = get_scorer(GAP, sensitive_columns=list(groups.columns))
+    gap = get_scorer(GAP, sensitive=list(groups.columns))
     scores = cross_validate(model, X, y, scoring={"gap": gap, "auc": "roc_auc"}, cv=3)
     assert np.isfinite(scores["test_gap"]).all()
 
@@ -446,7 +448,7 @@ def test_mistakes_are_explained(numbers, frame):
     X, y, groups = numbers
     model = LogisticRegression().fit(X, y)
     scorer = get_scorer(GAP)
-    with pytest.raises(ValueError, match="got no sensitive_features.*sensitive_columns="):
+    with pytest.raises(ValueError, match="got no sensitive_features.*sensitive="):
         scorer(model, X, y)
     with pytest.raises(ValueError, match="Did you mean 'neg_demographic_parity_difference'"):
         get_scorer("demographic_parity_difference")
@@ -459,12 +461,12 @@ def test_mistakes_are_explained(numbers, frame):
     with pytest.raises(ValueError, match="must name exactly one prediction"):
         make_fairness_scorer(lambda a, *, sensitive_features: 0.0, greater_is_better=True)
     table, _ = frame
-    both = get_scorer(GAP, sensitive_columns="sex")
+    both = get_scorer(GAP, sensitive="sex")
     piped = make_pipeline(keep_numbers(), LogisticRegression()).fit(table, y)
     with pytest.raises(ValueError, match="Use one of the two"):
         both(piped, table, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="X has no column 'gender'"):
-        get_scorer(GAP, sensitive_columns="gender")(piped, table, y)
+        get_scorer(GAP, sensitive="gender")(piped, table, y)
 
 
 def test_scikit_learn_knows_it_as_a_scorer():

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
@@ -48,7 +49,9 @@ def path_of(data, model, **options):
 @pytest.mark.parametrize("limits", [LIMITS, {"sex": 0.04, "age": None}])
 def test_each_step_multiplies_all_limits(data, limits):
     X, _, groups, X_test, _, groups_test = data
-    path = path_of(data, ConstrainedERMClassifier(max_disparity=limits, intersectional=False))
+    path = path_of(
+        data, ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False))
+    )
     assert path.max_disparities.tolist() == [3, 2, 1]
     assert path.limits == limits
     for k, (step, model) in enumerate(zip(path.max_disparities, path.estimators, strict=True)):
@@ -71,7 +74,7 @@ def test_rules_with_a_limit_of_their_own_do_not_count(data, own):
     rules = [FalsePositiveParity(max_disparity=limit) for limit in np.atleast_1d(own).tolist()]
     rules += ["demographic_parity"] * np.isscalar(own)
     limits = {"sex": 0.1, "age": 0.15}
-    model = ConstrainedERMClassifier(rules, limits, intersectional=False)
+    model = ConstrainedERMClassifier(rules, limits, sensitive=Sensitive(crossed=False))
     path = path_of(data, model, max_disparities=(3, 2))
     for k, model in enumerate(path.estimators):
         train, test = (
@@ -88,7 +91,7 @@ def test_models_that_take_groups_get_those_of_all_attributes(data):
         LogisticRegression(),
         max_disparity=LIMITS,
         group_aware=True,
-        intersectional=False,
+        sensitive=Sensitive(crossed=False),
         cv=2,
         random_state=0,
     )
@@ -101,7 +104,7 @@ def test_models_that_take_groups_get_those_of_all_attributes(data):
 
 def test_select_takes_a_limit_for_each_attribute(data):
     X, y, groups, *_ = data
-    model = ConstrainedERMClassifier(max_disparity=LIMITS, intersectional=False)
+    model = ConstrainedERMClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
     path = fairness_path(model, X, y, max_disparities=STEPS, sensitive_features=groups)
     assert path.select(max_disparity=LIMITS) is path.select(max_disparity=1)
     # Twice the limit of sex, but only once that of age.
@@ -114,13 +117,13 @@ def test_select_takes_a_limit_for_each_attribute(data):
 def test_errors(data):
     X, y, groups, *_ = data
     for limits in ({"sex": 0.0, "age": 0.1}, {"sex": None, "age": None}):
-        model = ConstrainedERMClassifier(max_disparity=limits, intersectional=False)
+        model = ConstrainedERMClassifier(max_disparity=limits, sensitive=Sensitive(crossed=False))
         with pytest.raises(ValueError, match="must be above 0"):
             path_of(data, model)
     with pytest.raises(ValueError, match="must be a number from 0"):
         path_of(data, ConstrainedERMClassifier(max_disparity={"sex": "5 %", "age": 0.1}))
     with pytest.raises(ValueError, match="are multiplied by"):
         path_of(data, ConstrainedERMClassifier(), max_disparities=[LIMITS])
-    partial = PartialParityClassifier(max_disparity=LIMITS, intersectional=False)
+    partial = PartialParityClassifier(max_disparity=LIMITS, sensitive=Sensitive(crossed=False))
     with pytest.raises(TypeError, match="does not say which disparity each attribute has"):
         fairness_path(partial, X, y, max_disparities=[4], sensitive_features=groups)

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_square
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skfair import Sensitive
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import (
     ConditionalOn,
@@ -46,19 +47,19 @@ class Rival(ClassifierMixin, BaseEstimator):
         max_disparity=0.1,
         constraint="demographic_parity",
         aware=False,
-        sensitive_columns=None,
+        sensitive=None,
         intersectional=True,
     ):
         self.max_disparity = max_disparity
         self.constraint = constraint
         self.aware = aware
-        self.sensitive_columns = sensitive_columns
+        self.sensitive = sensitive
         self.intersectional = intersectional
 
     def fit(self, X, y, *, sensitive_features=None, sample_weight=None):
         self.classes_ = np.unique(y)
         if sensitive_features is None:
-            sensitive_features = np.asarray(X)[:, self.sensitive_columns[0]]
+            sensitive_features = np.asarray(X)[:, self.sensitive[0]]
         self.levels_ = np.unique(sensitive_features)
         self.weight_sum_ = None if sample_weight is None else float(np.sum(sample_weight))
         for self.shift_ in np.linspace(0, 3, 301):
@@ -185,7 +186,7 @@ def test_models_that_need_groups_at_prediction(data):
 def test_groups_from_columns(data):
     X, y, _, X_test, y_test, _ = data
     path = fairness_path(
-        Blind(sensitive_columns=[1]), X, y, max_disparities=BOUNDS, X_test=X_test, y_test=y_test
+        Blind(sensitive=[1]), X, y, max_disparities=BOUNDS, X_test=X_test, y_test=y_test
     )
     expected = path_of(data)
     assert np.array_equal(path.test_disparities, expected.test_disparities)
@@ -274,7 +275,7 @@ def test_attributes_are_read_as_the_estimator_reads_them(data):
     *_, X_test, y_test, groups_test = data
     other = np.arange(y_test.size) % 3
     frame = pd.DataFrame({"a": groups_test, "b": other})
-    apart = path_of(data, Blind(intersectional=False), sensitive_features_test=frame)
+    apart = path_of(data, Blind(sensitive=Sensitive(crossed=False)), sensitive_features_test=frame)
     crossed = path_of(data, sensitive_features_test=frame)
     for path, intersectional in ((apart, False), (crossed, True)):
         labels = path.estimators[0].predict(X_test)

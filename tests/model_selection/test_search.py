@@ -118,7 +118,7 @@ def test_a_limit_for_each_attribute():
     model = Pipeline([("chosen", chosen), ("model", LogisticRegression())])
     columns = [[("x", "passthrough", [k])] for k in range(3)]
     scoring = {"accuracy": "accuracy"} | {
-        name: get_scorer("neg_demographic_parity_difference", sensitive_columns=k)
+        name: get_scorer("neg_demographic_parity_difference", sensitive=k)
         for name, k in (("sex", 3), ("age", 4))
     }
     best = {}

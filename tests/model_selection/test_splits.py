@@ -118,7 +118,7 @@ def test_in_cross_validation(splitter):
         )
     table = np.column_stack((X, groups == "m"))
     by_column = clone(splitter, safe=False)
-    by_column.sensitive_columns = [2]
+    by_column.sensitive = [2]
     from_columns = cross_val_score(LogisticRegression(), table, y, cv=by_column)
     assert routed.shape == from_columns.shape == (4,)
     expected = [test for _, test in splitter.split(X, y, sensitive_features=groups)]
@@ -146,7 +146,7 @@ def test_in_cross_validation(splitter):
             "leave 1 of 4 rows for training, 2 are wanted",
         ),
         (
-            lambda: StratifiedSensitiveKFold(2, sensitive_columns=[0]),
+            lambda: StratifiedSensitiveKFold(2, sensitive=[0]),
             ValueError,
             "Use one of the two",
         ),
@@ -158,5 +158,5 @@ def test_mistakes_are_explained(make, error, message):
 
 
 def test_missing_groups_are_explained():
-    with pytest.raises(ValueError, match=r"got no sensitive_features.*sensitive_columns"):
+    with pytest.raises(ValueError, match=r"got no sensitive_features.*sensitive"):
         next(StratifiedSensitiveKFold(2).split(np.zeros((4, 1)), [0, 1, 0, 1]))

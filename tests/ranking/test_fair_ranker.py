@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
+from skfair import Sensitive
 from skfair.datasets import make_ranking_queries
 from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import get_scorer, ndcg, pair_error_gap
@@ -226,7 +227,7 @@ def test_search_without_routing_reads_columns(training):
     X, y, query_id, groups = training
     frame = pd.DataFrame(X).rename(columns=str)
     frame = frame.assign(query=[f"q{query}" for query in query_id], group=groups)
-    columns = {"query_column": "query", "sensitive_columns": "group"}
+    columns = {"query_column": "query", "sensitive": "group"}
     scorer = get_scorer("neg_pair_error_gap", **columns)
     model = FairRanker(query_share=0.5, random_state=0, **columns)
     search = GridSearchCV(
@@ -291,7 +292,7 @@ def test_each_attribute_has_its_own_limit(training):
     age = np.where(X[:, 0] + np.random.default_rng(0).normal(size=y.size) > 0, "old", "young")
     both = pd.DataFrame({"sex": groups, "age": age})
     limits = {"sex": 0.2, "age": 0.5}
-    model = FairRanker(limits, intersectional=False, query_share=0.9, random_state=0)
+    model = FairRanker(limits, sensitive=Sensitive(crossed=False), query_share=0.9, random_state=0)
     model.fit(X, y, query_id, sensitive_features=both)
     gaps = {
         name: gaps_of(model, (X, y, query_id, both[name].to_numpy())).astype(float) for name in both
@@ -299,13 +300,15 @@ def test_each_attribute_has_its_own_limit(training):
     within = np.all([gaps[name] <= limit + 1e-9 for name, limit in limits.items()], axis=0)
     assert model.share_within_ == pytest.approx(within.mean())
     assert within.mean() >= 0.9
-    one = FairRanker({"sex": 0.2, "age": None}, intersectional=False, random_state=0)
+    one = FairRanker({"sex": 0.2, "age": None}, sensitive=Sensitive(crossed=False), random_state=0)
     one.fit(X, y, query_id, sensitive_features=both)
     alone = FairRanker(0.2, random_state=0).fit(X, y, query_id, sensitive_features=both["sex"])
     assert one.share_within_ >= 0.95
     assert one.n_solves_ == alone.n_solves_
     with pytest.raises(ValueError, match="for each of the attributes"):
-        FairRanker({"sex": 0.1}, intersectional=False).fit(X, y, query_id, sensitive_features=both)
+        FairRanker({"sex": 0.1}, sensitive=Sensitive(crossed=False)).fit(
+            X, y, query_id, sensitive_features=both
+        )
 
 
 def test_without_a_limit_the_disparity_is_measured(recwarn):

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skfair import metrics
+from skfair import Sensitive, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.cluster import ParetoFairKMeans
 from skfair.model_selection import fairness_path
@@ -463,7 +463,7 @@ def test_errors(change, message):
 def test_from_front(columns):
     A, _, _, score = people(400)
     X = np.column_stack([score, A["sex"] == "f"])
-    front = ParetoFairKMeans(3, balances=4, random_state=0, intersectional=False)
+    front = ParetoFairKMeans(3, balances=4, random_state=0, sensitive=Sensitive(crossed=False))
     front = front.fit(X, sensitive_features=A[columns])
     found = Audit.from_front(front, sensitive_features=A[columns], n_simulations=50)
     steps = found.path
@@ -495,7 +495,9 @@ def test_a_path_with_a_limit_for_each_attribute_says_which():
     A, y, _, score = people(600)
     X = np.column_stack([score, A["sex"] == "f"])
     model = ConstrainedERMClassifier(
-        max_disparity={"sex": 0.1, "age": None}, intersectional=False, enforce="surrogate"
+        max_disparity={"sex": 0.1, "age": None},
+        sensitive=Sensitive(crossed=False),
+        enforce="surrogate",
     )
     groups = {"sensitive_features": A[["sex", "age"]]}
     path = fairness_path(model, X, y, max_disparities=[3, 2], **groups)

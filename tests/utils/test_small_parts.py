@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 import skfair
-from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
+from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.solvers import SOLVERS
 from skfair.utils.factorize import factorize
 from skfair.utils.history import History, count_passes

@@ -258,7 +258,7 @@ def check_limits(
     if n_attributes > 1 and not solver.takes_overlaps:
         raise ValueError(
             f"solver={solver.name!r} needs a single attribute, got {n_attributes} that overlap. "
-            "Cross them with intersectional=True, or use solver='prices'."
+            "Cross them: Sensitive(crossed=True), or use solver='prices'."
         )
     if has_share_bounds and not solver.keeps_shares:
         raise ValueError(f"solver={solver.name!r} knows no share_bounds. Use solver='prices'.")

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from skfair import papers, solvers
+from skfair import Sensitive, papers, solvers
 from skfair.cluster import FairKMeans, ParetoFairKMeans
 from skfair.groups.encoding import encode_groups
 from skfair.metrics import balance_score, kmeans_cost, nondominated
@@ -187,7 +187,7 @@ def test_the_estimator_asks_for_no_more_than_the_solver_takes(name):
     assert np.array_equal(model.labels_, same.labels_)
     asked = {
         "takes_overlaps": (
-            {"intersectional": False},
+            {"sensitive": Sensitive(crossed=False)},
             {"sensitive_features": np.c_[sex, sex[::-1]]},
         ),
         "takes_weights": ({}, {"sensitive_features": sex, "sample_weight": np.full(len(X), 2.0)}),

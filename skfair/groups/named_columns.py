@@ -1,7 +1,7 @@
 """Take the sensitive columns out of X by name or position.
 
 For those who work without metadata routing: the attributes travel inside X, and estimators,
-scorers and splitters are told where (``sensitive_columns=``).
+scorers and splitters are told where (``sensitive=``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from skfair.groups.foreign_tables import refuse_arrow_table
 from skfair.utils.text import listed
 
 
-def column_positions(
-    X: MatrixLike, columns: ColumnNames, argument: str = "sensitive_columns"
-) -> list[int]:
+def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensitive") -> list[int]:
     """Return the positions in X of the named or numbered columns; raise for unknown ones."""
     if not isinstance(columns, str | Integral | Iterable):
         raise TypeError(
@@ -56,7 +54,7 @@ def column_positions(
     return positions
 
 
-def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive_columns") -> Any:
+def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive") -> Any:
     """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
     positions = column_positions(X, columns, argument)
     if hasattr(X, "iloc"):
@@ -84,8 +82,8 @@ def note_dropped(error: BaseException, dropped: Iterable[object]) -> None:
     missed = [name for name in dropped if repr(name) in str(error)]
     if missed and not is_ours:
         error.add_note(
-            f"The model inside gets X without {listed(missed)}, which sensitive_columns names; "
-            "drop_sensitive=False passes it on."
+            f"The model inside gets X without {listed(missed)}, which sensitive= names; "
+            "Sensitive(..., keep=True) passes it on."
         )
 
 
@@ -101,6 +99,6 @@ def _as_table(X: Any) -> Any:
     table = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
     if table.ndim != 2:
         raise ValueError(
-            f"X must be 2-dimensional to take sensitive_columns from it, got shape {table.shape}."
+            f"X must be 2-dimensional to take sensitive from it, got shape {table.shape}."
         )
     return table

@@ -1,0 +1,74 @@
+"""What certified limits ask for: one parameter of estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias, get_args
+
+from skfair.utils.validation import check_number, check_probability
+
+Way: TypeAlias = Literal["auto", "cross", "split"]
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """How a limit is certified for the population.
+
+    Estimators take a number, ``confidence=0.95``, or such an object.
+
+    Parameters
+    ----------
+    confidence : float, default=0.95
+        How sure the limits are to hold for the population that the rows are drawn from.
+    by : {"auto", "cross", "split"}, default="auto"
+        "cross" sets prices on the decisions of models that are fitted on folds, which uses all
+        rows twice: for linear scores, the log loss and constraints on differences or ratios of
+        rates. "split" trains on one part of the rows and judges on the other. "auto" is "cross"
+        where that is possible. Estimators that know one way only take "auto".
+    share : float, default=0.5
+        Share of the rows that judge, of each group (and class, if there are classes), where rows
+        are split.
+    shift : float, default=0.0
+        Share of each group (and class) that may be replaced by any other people, with the limits
+        still satisfied. Of means it costs that share of the range of the predictions, which the
+        others must not leave; within an interval that share over the length of the interval, or
+        twice as much for constraints other than "statistical_parity".
+
+    See Also
+    --------
+    skfair.Sensitive : Where the sensitive attributes are.
+
+    Examples
+    --------
+    >>> from skfair import Certificate
+    >>> from skfair.regression import ConstrainedERMRegressor
+    >>> ConstrainedERMRegressor(confidence=Certificate(0.9, shift=0.01))
+    ConstrainedERMRegressor(confidence=Certificate(0.9, shift=0.01))
+    """
+
+    confidence: float = 0.95
+    by: Way = "auto"
+    share: float = 0.5
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_probability(self.confidence, "confidence")
+        if self.by not in get_args(Way):
+            raise ValueError(f"by must be 'auto', 'cross' or 'split', got {self.by!r}.")
+        check_probability(self.share, "share")
+        check_number(self.shift, "shift", 0, 1)
+        if self.shift == 1:
+            raise ValueError("shift=1 would replace everybody. Pass a share below 1.")
+
+    def __repr__(self) -> str:
+        given = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)[1:]
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Certificate({', '.join([repr(self.confidence), *given])})"
+
+
+def read_certificate(given: float | Certificate | None) -> Certificate | None:
+    """Return what was given as an object; None for limits on the training rows only."""
+    return given if given is None or isinstance(given, Certificate) else Certificate(given)

@@ -1,0 +1,79 @@
+"""Where sensitive attributes are, and how groups are made of them: a parameter of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import TypeAlias
+
+from skfair._typing import ColumnNames
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitive:
+    """What an estimator does with sensitive attributes.
+
+    Estimators take the names of columns, ``sensitive="sex"``, or such an object. It says where the
+    attributes are, never whether decisions depend on them: that is ``group_aware=``.
+
+    Parameters
+    ----------
+    columns : str, int or list of them, default=None
+        Columns of X that hold the attributes. None if they are passed to ``fit``.
+    crossed : bool, default=True
+        Whether several attributes are crossed, or limited one by one (their groups overlap).
+    keep : bool, default=False
+        Whether the model gets these columns, too.
+    within : str, int or list of them, default=None
+        Columns of X that hold control features, such as the department, for constraints within
+        their levels.
+
+    See Also
+    --------
+    skfair.Certificate : What limits for the population ask for.
+
+    Examples
+    --------
+    >>> from skfair import Sensitive
+    >>> from skfair.classification import ConstrainedERMClassifier
+    >>> ConstrainedERMClassifier(sensitive=Sensitive(["sex", "age"], crossed=False))
+    ConstrainedERMClassifier(sensitive=Sensitive(['sex', 'age'], crossed=False))
+    """
+
+    columns: ColumnNames | None = None
+    crossed: bool = True
+    keep: bool = False
+    within: ColumnNames | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("crossed", "keep"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}.")
+        for name in ("columns", "within"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str | Integral | Iterable):
+                raise TypeError(f"{name} must be a name, a position or a list, got {value!r}.")
+
+    def __repr__(self) -> str:
+        given = [repr(self.columns)] if self.columns is not None else []
+        given += [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)[1:]
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Sensitive({', '.join(given)})"
+
+
+# What estimators take as ``sensitive``.
+SensitiveLike: TypeAlias = ColumnNames | Sensitive | None
+
+
+def read_sensitive(given: SensitiveLike) -> Sensitive:
+    """Return what was given as an object."""
+    return given if isinstance(given, Sensitive) else Sensitive(given)
+
+
+def sensitive_of(estimator: object) -> Sensitive:
+    """Return what any estimator says of sensitive attributes; nothing of one of another package."""
+    return read_sensitive(getattr(estimator, "sensitive", None))
