@@ -488,6 +488,43 @@ def test_warm_fills_the_folder(tmp_path):
     assert stored == {"sorted_pairs.counting_sort", "sorted_pairs.areas_between"}
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="other permissions")
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_warm_makes_folders_that_others_read_and_do_not_write(tmp_path, umask):
+    """Also of folders that everybody could write to before."""
+    folders = [tmp_path / "open", tmp_path / "open" / "_kernels_0", tmp_path / "new" / "er"]
+    for folder in folders[:2]:
+        folder.mkdir()
+        folder.chmod(0o777)
+    code = (
+        "import os, sys; from skfair import metrics; from skfair.command import warm; "
+        "of = lambda X, sex: metrics.wasserstein_gap(None, X[:, 0], sensitive_features=sex); "
+        f"warm.TASKS = [of]; os.umask({umask}); warm.run_warm(); print(os.umask(0))"
+    )
+    for folder in (folders[0], folders[2]):
+        told = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        ).stdout
+        assert told.startswith("2 kernels are compiled and stored")
+        assert told.endswith(f"\n{umask}\n")
+        stored = list(folder.rglob("*"))
+        assert len([path for path in stored if path.suffix == ".nbc"]) == 2
+        for path in (folder, *stored):
+            assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid(), reason="files are given away")
+def test_warm_refuses_a_folder_of_somebody_else(tmp_path):
+    os.chown(tmp_path, 1234, 1234)
+    told = run("warm", tmp_path)
+    assert told.returncode == 2
+    assert "belongs to another user" in told.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_warm_compiles_every_kernel():
     """Done in this place, so that what is stored already is loaded."""
     code = (
