@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -436,6 +437,101 @@ def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
     frame.assign(weight=0).to_csv(tmp_path / "file.csv", index=False)
     assert main(command) == 2
     assert "weight' is 0 in every row" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "none of it"])
+def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
+    """Exit code 1 would say that a limit is exceeded."""
+    path = tmp_path / f"rows.csv.{kind}"
+    frame.to_csv(path, index=False)
+    content, half = path.read_bytes(), path.stat().st_size // 2
+    turned = content[:half] + bytes(255 - one for one in content[half : half + 40])
+    path.write_bytes(
+        {"cut": content[:half], "turned": turned + content[half + 40 :], "none of it": b"no"}[
+            damage
+        ]
+    )
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("skfair audit: ")
+    assert told.count("\n") == 1
+
+
+def test_a_damaged_parquet_file_is_bad_input(frame, tmp_path, capsys):
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    content = path.read_bytes()
+    for damaged in (
+        content[:200],
+        content[:-9] + b"x" * 9,
+        content[:8] + b"x" * 900 + content[908:],
+    ):
+        path.write_bytes(damaged)
+        assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_column_that_is_there_twice_is_refused(frame, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    pd.concat([frame, frame[["sex"]]], axis=1).to_csv(path, index=False)
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    assert "has the column 'sex' more than once" in capsys.readouterr().err
+    assert main(["audit", str(path), *USUAL, "--groups", "job"]) == 0
+
+
+def test_a_wrong_column_of_very_many_is_said_in_short(tmp_path, capsys):
+    path, names = tmp_path / "rows.csv", [f"column{k}" for k in range(20_000)]
+    path.write_text("\n".join([",".join(names), ",".join(["1"] * len(names))]))
+    assert main(["audit", str(path), "--prediction", "column77", "--groups", "colum5"]) == 2
+    told = capsys.readouterr().err
+    assert "'column5'" in told
+    assert "and 19,960 more" in told
+    assert len(told) < 2000
+
+
+@pytest.mark.parametrize("out", ["rows.md", "link.md"])
+def test_a_report_does_not_take_the_place_of_its_file(frame, tmp_path, capsys, out):
+    path = tmp_path / "rows.md"
+    frame.to_csv(path, index=False)
+    (tmp_path / "link.md").symlink_to(path)
+    before = path.read_bytes()
+    given = ["--out", str(tmp_path / out)]
+    assert main(["audit", str(path), *USUAL, "--groups", "sex", *given]) == 2
+    assert "is the file that is audited" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "json"])
+def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path, suffix):
+    """A full disk leaves the report that was there."""
+    resource = pytest.importorskip("resource")
+    out = tmp_path / f"report.{suffix}"
+    out.write_text("the last report")
+    code = (
+        "import resource, sys; from skfair.command.main import main; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["audit", str(file), *USUAL, "--groups", "sex", "--out", str(out)]
+    told = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 2
+    assert told.stderr.count("\n") == 1
+    assert out.read_text() == "the last report"
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, out.name}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes")
+def test_a_closed_pipe_ends_the_command_without_a_word(file):
+    command = [sys.executable, "-m", "skfair", "audit", str(file), *USUAL, "--groups", "sex"]
+    read, write = os.pipe()
+    os.close(read)
+    found = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert found.returncode == -signal.SIGPIPE
+    assert found.stderr == ""
 
 
 def test_conditions():
