@@ -156,6 +156,8 @@ class _FilesByKey:
             with open(path, "rb") as file:  # what is checked is what is read
                 if _is_trusted(path, os.fstat(file.fileno())) and _is_place_trusted(path.parent):
                     return file.read()
+        except IsADirectoryError:
+            return b"" if _is_place_trusted(path.parent) else None
         except OSError:
             pass
         return None
@@ -191,9 +193,12 @@ def _is_trusted(path: Path, status: os.stat_result) -> bool:
 
 
 def _discard(path: Path) -> None:
-    """Delete a damaged file, so that its kernel is compiled and stored anew."""
+    """Delete a damaged file, or a folder in its place; its kernel is compiled and stored anew."""
     with suppress(OSError):
-        path.unlink()
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     _warn_once(
         "damaged",
         f"Compiled code in {str(path)!r} is damaged. It is deleted and compiled anew. If this "

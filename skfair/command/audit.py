@@ -86,7 +86,7 @@ def run_audit(given: argparse.Namespace) -> int:
         raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
     check_probability(given.confidence, "--confidence")
     for name in ("depth", "min_size", "block_rows"):
-        check_number(getattr(given, name), "--" + name.replace("_", "-"), low=1)
+        check_number(getattr(given, name), "--" + name.replace("_", "-"), 1, sys.maxsize)
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
         with replacing(given.out) as beside:
@@ -159,7 +159,13 @@ def _table(given: argparse.Namespace) -> Table:
 
 def _names(text: str) -> list[str]:
     """Read ``sex,age``; a name with a comma in it is quoted, as in the file."""
-    return [name for name in next(csv.reader([text], skipinitialspace=True), []) if name.strip()]
+    try:
+        names = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise ValueError(
+            f"{text!r} is no list of names with commas between them. Quote names with line breaks."
+        ) from error
+    return [name for name in names if name.strip()]
 
 
 def _survey(table: Table) -> Survey | None:

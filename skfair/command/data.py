@@ -33,6 +33,7 @@ def run_data(name: str | None, out: str | None) -> int:
         raise ValueError(f"Name a file to write: python -m skfair data {name} --out {name}.csv")
     if Path(out).suffix not in (".csv", ".parquet"):
         raise ValueError(f"--out must end in .csv or .parquet, got {out!r}.")
+    _spare_input(out)
     found = make_loans(_N_ROWS, random_state=0) if name == _SIMULATED else load_local(name)
     frame = _table(found)
     with replacing(out) as beside:
@@ -41,6 +42,13 @@ def run_data(name: str | None, out: str | None) -> int:
     columns = ", ".join(str(column) for column in frame.columns)
     sys.stdout.write(f"{out}: {len(frame)} rows with the columns {columns}\n")
     return 0
+
+
+def _spare_input(out: str) -> None:
+    """Raise if a file to write would replace one of the folder that data sets are read from."""
+    folder = os.environ.get("SKFAIR_DATA")
+    if folder and os.path.exists(out) and Path(folder).resolve() in Path(out).resolve().parents:
+        raise ValueError(f"--out {out!r} is a file of the folder SKFAIR_DATA. Name another one.")
 
 
 def _table(found: object) -> pd.DataFrame:

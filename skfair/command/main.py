@@ -39,9 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
+        if sys.stdout is None:  # as after ">&-" in a shell
+            raise OSError("Standard output is closed. Send it to a file, or to /dev/null.")
         return int(given.run(given))
-    except (ValueError, TypeError, OSError, ImportError, MemoryError, RecursionError) as error:
-        sys.stderr.write(f"skfair {given.command}: {visible(' '.join(str(error).split()))}\n")
+    except Exception as error:  # 1, with which Python ends, says that a condition holds
+        is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
+        text = str(error) if is_ours else f"{type(error).__name__}: {error}"
+        if sys.stderr is not None:
+            sys.stderr.write(f"skfair {given.command}: {visible(' '.join(text.split()))}\n")
         return 2
 
 

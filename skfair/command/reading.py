@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import islice, pairwise
 from lzma import LZMAError
 from pathlib import Path
 from shlex import quote
 from tarfile import TarError
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
@@ -23,8 +23,11 @@ import pandas as pd
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.utils.text import listed, plural
 
-# What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip.
-_DAMAGED = (EOFError, OSError, ZlibError, BadZipFile, TarError, LZMAError)
+# What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip,
+# KeyError that of parquet files.
+_DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, LZMAError)
+# Options that read each line of a file as one value.
+_LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
 # Names of columns in a message.
 _MOST_NAMES = 40
 
@@ -116,25 +119,44 @@ class Table(NamedTuple):
         """Return the columns of the file."""
         if self._is_parquet:
             return [str(name) for name in _parquet(self.path).schema_arrow.names]
-        first = self._csv(header=None, nrows=1, dtype=str, keep_default_na=False, low_memory=False)
-        return [str(name) for name in first.to_numpy()[0]]
+        return next(self._texts(), [])
 
-    def _csv(self, skiprows: int = 0, **options: object) -> pd.DataFrame:
-        """Read a file with commas, or with what separates the names of its first line.
-
-        Spreadsheets take a line such as ``sep=;`` before the names as the separator.
-        """
+    def _texts(self) -> Iterator[list[str]]:
+        """Yield the names and then the rows as texts: tables of very many columns are slow."""
         with self._explained():
-            (line,) = pd.read_csv(self.path, sep="\0", quoting=csv.QUOTE_NONE, nrows=0).columns
-            stated = re.fullmatch('"?sep=(.)"?', line)
-            unquoted = re.sub('"[^"]*"', "", line)
-            separator = stated[1] if stated else max(",;\t", key=unquoted.count)
-            skiprows += bool(stated)
+            separator, n_before = self._separator()
+            with pd.read_csv(
+                self.path,
+                **_LINES,
+                header=None,
+                skiprows=n_before,
+                dtype=str,
+                keep_default_na=False,
+                chunksize=10,
+            ) as chunks:
+                lines = (f"{line}\n" for chunk in chunks for line in chunk[0])
+                yield from csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+    def _separator(self) -> tuple[str, int]:
+        """Return what separates values, and how many lines stand before the names.
+
+        It is a comma, or what separates the names of the first line. Spreadsheets take a line such
+        as ``sep=;`` before the names as the separator.
+        """
+        (line,) = pd.read_csv(self.path, **_LINES, nrows=0).columns
+        stated = re.fullmatch('"?sep=(.)"?', line)
+        unquoted = re.sub('"[^"]*"', "", line)
+        return (stated[1], 1) if stated else (max(",;\t", key=unquoted.count), 0)
+
+    def _csv(self, **options: object) -> pd.DataFrame:
+        """Read a file with what separates its values, and with points or commas in numbers."""
+        with self._explained():
+            separator, n_before = self._separator()
             return pd.read_csv(  # type: ignore[call-overload, no-any-return]
                 self.path,
                 sep=separator,
-                skiprows=skiprows,
-                decimal="." if separator == "," else self._decimal(separator, skiprows),
+                skiprows=n_before,
+                decimal="." if separator == "," else self._decimal(separator, n_before),
                 skipinitialspace=True,
                 **options,
             )
@@ -163,10 +185,9 @@ class Table(NamedTuple):
         pandas takes the first of more values than names for the name of the row, as R writes it.
         Here this would put each value under the name to its left.
         """
-        if self._csv(nrows=1).empty:
-            return
-        first = self._csv(header=None, skiprows=1, nrows=1, dtype=str, low_memory=False)
-        if first.shape[1] > n_names and self._csv(nrows=1000).iloc[:, -1].isna().all():
+        rows = islice(self._texts(), 1, 1001)
+        first = next(rows, [])
+        if len(first) > n_names and not any(row[-1].strip() for row in (first, *rows) if row):
             raise ValueError(
                 f"Rows of {self.path.name} have more values than its first line has names, and the "
                 "last ones are empty. Remove the separators at the ends of the rows, or add as "
@@ -180,7 +201,7 @@ class Table(NamedTuple):
             yield
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path.name} is not UTF-8. Save it as CSV UTF-8.") from error
-        except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
             raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
         except _DAMAGED as error:
             raise ValueError(f"{self.path.name} is damaged: {error}. Copy it again.") from error
@@ -189,14 +210,8 @@ class Table(NamedTuple):
         """Yield blocks as they are in the file."""
         columns = self.columns
         if self._is_parquet:
-            batches = _parquet(self.path).iter_batches(self.block_rows, columns=columns.used)
-            for batch in batches:
-                block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
-                if any(name is not None for name in block.index.names):
-                    block = block.reset_index()  # a column may have been the index of a frame
-                if self.labels_are_text:
-                    block[columns.labels] = block[columns.labels].astype(str)
-                yield block
+            with self._explained():
+                yield from self._parquet_blocks()
             return
         text = [name for name in columns.attributes if name not in self.bins]
         text += columns.labels if self.labels_are_text else []
@@ -207,6 +222,16 @@ class Table(NamedTuple):
                 chunksize=self.block_rows,
                 low_memory=False,
             )
+
+    def _parquet_blocks(self) -> Iterator[pd.DataFrame]:
+        columns = self.columns
+        for batch in _parquet(self.path).iter_batches(self.block_rows, columns=columns.used):
+            block = batch.to_pandas(integer_object_nulls=True)  # 1 is not to become 1.0
+            if any(name is not None for name in block.index.names):
+                block = block.reset_index()  # a column may have been the index of a frame
+            if self.labels_are_text:
+                block[columns.labels] = block[columns.labels].astype(str)
+            yield block
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
         """Return the groups of an attribute as text without spaces around it.

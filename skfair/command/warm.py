@@ -198,7 +198,9 @@ def _cluster(rows: FloatArray, groups: NDArray[Any]) -> None:
     for solver in CLUSTERING_SOLVERS:
         if solver != "swap":
             _cluster_by(solver, rows, groups)
-    FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **given).assign(rows, **given)
+    model = FairKMeans(3, min_balance=0.5, **_USUAL).fit(rows, **given)
+    model.assign(rows, **given)
+    model.predict(rows, **given)
     ParetoFairKMeans(3, balances=3, **_USUAL).fit(rows, **given)
 
 

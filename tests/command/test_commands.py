@@ -1,5 +1,6 @@
 """The command line, run as a user runs it."""
 
+import csv
 import itertools
 import json
 import os
@@ -472,6 +473,71 @@ def test_a_damaged_parquet_file_is_bad_input(frame, tmp_path, capsys):
         assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_what_nobody_foresaw_is_bad_input_too(file, capsys, monkeypatch):
+    """Python itself ends with 1, which would say that a limit is exceeded."""
+
+    def fail(given):
+        raise RuntimeError("no\nidea")
+
+    monkeypatch.setattr("skfair.command.audit.run_audit", fail)
+    assert main(["audit", str(file), *USUAL, "--groups", "sex"]) == 2
+    assert capsys.readouterr().err == "skfair audit: RuntimeError: no idea\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--groups", "sex\nage"], "Quote names with line breaks"),
+        (["--groups", "sex", "--metrics", "a\rb"], "Quote names with line breaks"),
+        (["--groups", "sex", "--block-rows", "9" * 30], "--block-rows must be a number from 1 to"),
+    ],
+)
+def test_options_that_cannot_be_read_are_bad_input(file, capsys, wrong, message):
+    assert main(["audit", str(file), *USUAL, *wrong]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+def test_nowhere_to_print_to_is_said(file, capsys, monkeypatch):
+    """As other commands do it after ">&-"."""
+    monkeypatch.setattr(sys, "stdout", None)
+    command = ["audit", str(file), *USUAL, "--groups", "sex"]
+    assert main(command) == 2
+    assert "Standard output is closed" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(command) == 2
+
+
+def test_very_many_columns_are_not_made_a_table_of(frame, tmp_path, monkeypatch):
+    path, n_columns, sizes = tmp_path / "rows.csv", 5000, []
+    few = frame.head(60)
+    others = pd.DataFrame(1.5, few.index, [f"c{k}" for k in range(n_columns)])
+    pd.concat([few, others], axis=1).to_csv(path, index=False)
+    made = pd.DataFrame.__init__
+
+    def noted(self, *args, **kwargs):
+        made(self, *args, **kwargs)
+        sizes.append(self.shape[1])
+
+    monkeypatch.setattr(pd.DataFrame, "__init__", noted)
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 0
+    assert max(sizes) < 20
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_names_and_rows_over_several_lines(frame, tmp_path, encoding, end):
+    path = tmp_path / "rows.csv"
+    odd = frame.rename(columns={"job": "kind of\nwork", "sex": 'the "sex", as said'})
+    odd = odd[["kind of\nwork", *(name for name in odd if name != "kind of\nwork")]]
+    odd["note"] = "two\n\nparagraphs, quoted"
+    text = odd.to_csv(index=False, quoting=csv.QUOTE_ALL, lineterminator=end)
+    path.write_bytes(text.encode(encoding))
+    groups = '"kind of\nwork","the ""sex"", as said"'
+    assert main(["audit", str(path), *USUAL, "--groups", groups]) == 0
+
+
 def test_a_column_that_is_there_twice_is_refused(frame, tmp_path, capsys):
     path = tmp_path / "rows.csv"
     pd.concat([frame, frame[["sex"]]], axis=1).to_csv(path, index=False)
@@ -550,6 +616,16 @@ def test_a_condition_may_ask_for_another_metric(file, frame):
     given = ["audit", str(file), *USUAL, "--groups", "sex", "--fail-if"]
     assert main([*given, f"{metric} > {value - 0.001}"]) == 1
     assert main([*given, f"{metric} > {value + 0.001}"]) == 0
+
+
+def test_data_sets_are_not_written_over(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SKFAIR_DATA", str(tmp_path))
+    (tmp_path / "datasets.json").write_text("{}")
+    (tmp_path / "bank.csv").write_text("the data")
+    assert main(["data", "loans", "--out", str(tmp_path / "bank.csv")]) == 2
+    assert "is a file of the folder SKFAIR_DATA" in capsys.readouterr().err
+    assert (tmp_path / "bank.csv").read_text() == "the data"
+    assert main(["data", "loans", "--out", str(tmp_path / "loans.csv")]) == 0
 
 
 def test_data(tmp_path, capsys):
