@@ -19,7 +19,7 @@ SURE = 0.95
 # Rows that show whether it has.
 _ENOUGH = 20_000
 # A class that the models of pairs find less likely says nothing of the group.
-_TINY = 1e-300
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def _given_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     # Products with 0 and 1 are many times faster here than sums over short axes.
     spread = np.tile(np.eye(n_classes), n_groups)
     of_classes = of_pairs @ spread.T
-    is_known = of_classes > _TINY
+    is_known = of_classes > TINY
     joint = np.divide(chances, of_classes, out=np.zeros(chances.shape), where=is_known) @ spread
     joint *= of_pairs
     if not is_known.all():

@@ -1,70 +1,70 @@
 """What each kind of fitted model computes, in the operators of ONNX.
 
-skl2onnx converts scikit-learn's steps; it is told here how ours are converted, so that pipelines of
-both become one graph. A converter gets the input and returns the outputs as expressions; the table
-``KINDS`` says which classes it is for and how the outputs are called.
+skl2onnx converts scikit-learn's steps, and this file adds converters of our estimators, so that
+pipelines of both become one graph. A converter gets the inputs and returns the outputs as
+expressions; the table ``KINDS`` says which classes it is for and how the outputs are called. The
+inputs are the columns that the model uses or, of a model with others inside, what these return:
+skl2onnx parses these as it parses any model, so they may be pipelines, or what a user has
+registered. Our own operators compute in double precision, as predictions do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.utils.validation import check_is_fitted
 
-from skfair._typing import MatrixLike
+from skfair._typing import IntArray, MatrixLike
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
-from skfair.estimators.group_chances import MOST_PAIRS, GroupModels
+from skfair.estimators.group_chances import MOST_PAIRS, TINY, GroupModels
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 
 _Outputs = tuple[Any, ...]
+# Numbers of types in ONNX
+_FLOAT, _INTEGER, _DOUBLE = 1, 7, 11
 
 
 class _Ops:
-    """ONNX operators of one version, for numbers of one precision."""
+    """ONNX operators of one version, for numbers of double precision."""
 
-    def __init__(self, version: int, dtype: type[np.floating]) -> None:
+    def __init__(self, version: int) -> None:
         from skl2onnx.algebra import onnx_ops
-        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
-        self._ops, self.version, self.dtype = onnx_ops, version, dtype
-        self.matrix = (DoubleTensorType if dtype is np.float64 else FloatTensorType)([None, None])
+        self._ops, self.version = onnx_ops, version
 
     def number(self, values: Any) -> Any:
-        """Return numbers of any type in the precision."""
-        return self("Cast", values, to=11 if self.dtype is np.float64 else 1)
+        """Return numbers of any type in double precision."""
+        return self("Cast", values, to=_DOUBLE)
+
+    def sums(self, values: Any, n_columns: int) -> Any:
+        """Return the sum of each row, as one column."""
+        return self("MatMul", values, np.ones((n_columns, 1)))
 
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
-        """Apply an operator; floating-point arrays become constants of the precision."""
-        constants = [
-            given.astype(self.dtype) if getattr(given, "dtype", None) == np.float64 else given
-            for given in inputs
-        ]
-        return getattr(self._ops, f"Onnx{name}")(*constants, op_version=self.version, **attributes)
+        """Apply an operator."""
+        return getattr(self._ops, f"Onnx{name}")(*inputs, op_version=self.version, **attributes)
 
 
-def _model_rows(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> Any:
-    """Return the columns that the model uses, of a matrix or of inputs of one column each."""
-    positions = model._model_positions
-    if len(inputs) > 1:  # others may be text
-        used = inputs if positions is None else [inputs[i] for i in positions]
-        return ops("Concat", *(ops.number(one) for one in used), axis=1)
-    rows = ops.number(inputs[0])
-    if positions is None:
-        return rows
-    return ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
+class _Columns:
+    """The columns of the inputs that a model uses, as one matrix."""
+
+    def __init__(self, positions: IntArray | None) -> None:
+        self.positions = positions  # None for all
 
 
 def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
@@ -75,7 +75,8 @@ def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
             "plugged in with its own library, and add the threshold of the fitted estimator."
         )
     if not hasattr(model, "coefs_"):
-        coef, intercept = np.ravel(model.coef_), np.ravel(getattr(model, "intercept_", 0.0))
+        coef = np.ravel(model.coef_).astype(np.float64)
+        intercept = np.float64(np.ravel(getattr(model, "intercept_", 0.0)))
         return ops("Add", ops("MatMul", rows, coef[:, None]), intercept)
     for layer, (coef, intercept) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
         rows = rows if layer == 0 else ops("Relu", rows)
@@ -86,7 +87,7 @@ def _scores(model: BaseEstimator, rows: Any, ops: _Ops) -> Any:
 def _labelled(model: BaseEstimator, scores: Any, ops: _Ops) -> _Outputs:
     """Return the classes of scores that are positive, and of others; and the scores."""
     is_positive = ops("Greater", scores, np.zeros(1))
-    number = ops("Reshape", ops("Cast", is_positive, to=7), np.array([-1], dtype=np.int64))
+    number = ops("Reshape", ops("Cast", is_positive, to=_INTEGER), np.array([-1], dtype=np.int64))
     return ops("Gather", _classes(model), number, axis=0), scores
 
 
@@ -96,86 +97,133 @@ def _classes(model: BaseEstimator) -> Any:
     return classes.astype(np.int64 if classes.dtype.kind in "iubf" else np.str_)
 
 
-def _classifier(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
-    return _labelled(model, _scores(model, rows, ops), ops)
+def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    if not _certified_decisions(model):
+        return _labelled(model, _scores(model, ops.number(inputs[0]), ops), ops)
+    # Log-odds at which the decisions are even, as decision_function returns them.
+    lead = ops("MatMul", ops.number(inputs[0]), np.array([[-1.0], [1.0]]))
+    lead = ops("Max", ops("Min", lead, np.full(1, 1 - 1e-12)), np.full(1, -1 + 1e-12))
+    odds = ops("Div", ops("Add", lead, np.ones(1)), ops("Sub", np.ones(1), lead))
+    return _labelled(model, ops("Log", odds), ops)
 
 
-def _partial(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
+def _certified_decisions(model: BaseEstimator) -> list[Any]:
+    """Return the decisions with prices that a certificate has put in the place of a model."""
+    return [model.decisions_] if hasattr(model, "decisions_") else []
+
+
+def _partial(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     _refuse_groups(model, model.is_group_aware_)
-    scores = ops("Sub", _scores(model, rows, ops), np.float64(model.thresholds_[:1]))
+    rows = ops.number(inputs[0])
+    scores = ops(
+        "Sub", _scores(model, rows, ops), np.asarray(model.thresholds_[:1], dtype=np.float64)
+    )
     return _labelled(model, scores, ops)
 
 
-def _one_number(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
-    return (_scores(model, rows, ops),)
+def _one_number(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    return (_scores(model, ops.number(inputs[0]), ops),)
 
 
-def _clusters(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
+def _clusters(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
     """Nearest centres, as ``predict`` of rows whose groups are not known."""
     _refuse_groups(model, model.sensitive_columns is not None)
     centers = np.float64(model.cluster_centers_)
     # Rows and centres are moved to where the centres are: squares of large numbers lose digits.
     middle = centers.mean(axis=0)
-    rows, centers = ops("Sub", rows, middle), centers - middle
-    squared = ops("ReduceSumSquare", rows, np.array([1], dtype=np.int64), keepdims=1)
+    rows, centers = ops("Sub", ops.number(inputs[0]), middle), centers - middle
+    squared = ops.sums(ops("Mul", rows, rows), middle.size)
     inner = ops("MatMul", rows, -2.0 * centers.T)
     distances = ops("Add", ops("Add", inner, (centers**2).sum(axis=1)), squared)
     labels = ops("ArgMin", distances, axis=1, keepdims=0)
     return labels, ops("Sqrt", ops("Max", distances, np.zeros(1)))
 
 
-def _decisions(model: BaseEstimator, rows: Any, ops: _Ops) -> _Outputs:
-    """The decision of largest worth minus price; the group is estimated from the row."""
+def _decision_models(model: BaseEstimator) -> list[Any]:
+    """Return the models of classes and those of the groups of each attribute, in this order."""
     _refuse_groups(model, model.is_group_aware_)
-    groups = model._group_models
-    if model._strata_levels is not None or (groups is not None and len(groups.models) > 1):
-        raise ValueError("Decisions with several attributes or strata have no ONNX converter.")
-    chances = _mean_chances(model.estimators_, model.classes_, rows, ops)
+    if model._strata_levels is not None:
+        raise ValueError(
+            "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
+            "model with Python."
+        )
+    found = [*model.estimators_, *chain.from_iterable(_used_group_models(model))]
+    for one in found:
+        if type(_last_step(_unwrapped(one))) in KINDS:
+            raise TypeError(
+                f"{type(model).__name__} has a {type(_last_step(_unwrapped(one))).__name__} "
+                "inside, whose converter returns no probabilities. Use the model with Python."
+            )
+    return found
+
+
+def _used_group_models(model: BaseEstimator) -> list[list[Any]]:
+    """Return the models of the groups of each attribute, if prices depend on these."""
+    is_used = model._group_models is not None and model.prices_.any()
+    return model._group_models.models if is_used else []
+
+
+def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+    """The decision of largest worth minus price; the groups are estimated from the row."""
+    of_models = iter(inputs)
+    chances = _mean_chances(model.estimators_, model.classes_, of_models, ops)
     margins = ops("MatMul", chances, np.float64(model._worth))
-    if groups is not None and model.prices_.any():
-        joint = _joint_chances(groups, chances, rows, ops)
-        prices = np.float64(model.prices_).reshape(-1, model.prices_.shape[-1])
-        margins = ops("Sub", margins, ops("MatMul", joint, prices))
+    if model.prices_.any():
+        margins = ops("Sub", margins, _paid(model, chances, of_models, ops))
     number = ops("ArgMax", margins, axis=1, keepdims=0)
     return ops("Gather", _classes(model), number, axis=0), margins
 
 
-def _joint_chances(groups: GroupModels, chances: Any, rows: Any, ops: _Ops) -> Any:
-    """Return P(group and class | row) as one column a pair, group by group: as the prices lie."""
-    size, n_classes = groups.sizes[0], groups.n_classes
+def _paid(model: BaseEstimator, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
+    """Return the expected price of each decision."""
+    prices, groups = model.prices_[:, 0], model._group_models
+    if groups is None:  # no price depends on the group
+        of_anybody = prices[model._group_levels.offsets[:-1]].sum(axis=0)
+        return ops("MatMul", chances, of_anybody)
+    joint = [
+        _joint_chances(groups, number, chances, of_models, ops)
+        for number in range(len(groups.models))
+    ]
+    together = ops("Concat", *joint, axis=1)
+    return ops("MatMul", together, prices.reshape(-1, prices.shape[-1]))
+
+
+def _joint_chances(
+    groups: GroupModels, number: int, chances: Any, of_models: Iterator[Any], ops: _Ops
+) -> Any:
+    """Return P(group and class | row) of an attribute, a column a pair, as the prices lie."""
+    models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
     of_group = np.repeat(np.eye(size), n_classes, axis=1)
     of_class = np.tile(np.eye(n_classes), (1, size))
     if size * n_classes > MOST_PAIRS:
-        found = _mean_chances(groups.models[0], np.arange(size), rows, ops)
-        known = ops("MatMul", found, of_group)
-    else:
-        pairs = _mean_chances(groups.models[0], np.arange(size * n_classes), rows, ops)
-        if not groups.trusts_classifier:
-            return pairs
-        alike = ops("MatMul", pairs, of_class.T @ of_class)  # P(class) by the models of pairs
-        known = ops("Div", pairs, ops("Max", alike, np.full(1, 1e-37)))
-    return ops("Mul", known, ops("MatMul", chances, of_class))
+        found = _mean_chances(models, np.arange(size), of_models, ops)
+        return ops("Mul", ops("MatMul", found, of_group), ops("MatMul", chances, of_class))
+    pairs = _mean_chances(models, np.arange(size * n_classes), of_models, ops)
+    if not groups.trusts_classifier:
+        return pairs
+    # The models of pairs say P(group | class), and P(group) of a class they find impossible.
+    alike = ops("MatMul", pairs, of_class.T)
+    is_known = ops("Greater", alike, np.full(1, TINY))
+    ratio = ops("Div", chances, ops("Where", is_known, alike, np.ones(1)))
+    ratio = ops("MatMul", ops("Where", is_known, ratio, np.zeros(1)), of_class)
+    others = ops("MatMul", ops("Where", is_known, np.zeros(1), chances), of_class)
+    of_groups = ops("MatMul", pairs, of_group.T @ of_group)
+    return ops("Add", ops("Mul", ratio, pairs), ops("Mul", of_groups, others))
 
 
-def _mean_chances(models: list[BaseEstimator], classes: Any, rows: Any, ops: _Ops) -> Any:
-    """Return the mean of the probabilities of several models, which may each lack classes."""
-    from skl2onnx.algebra.onnx_operator import OnnxSubEstimator
-
+def _mean_chances(
+    models: list[BaseEstimator], classes: Any, of_models: Iterator[Any], ops: _Ops
+) -> Any:
+    """Return the mean of the next probabilities of several models, which may each lack classes."""
     total = None
     for model in models:
-        inner = _unwrapped(model)
-        found = OnnxSubEstimator(
-            inner,
-            rows,
-            op_version=ops.version,
-            options={"zipmap": False},
-            input_types=[ops.matrix],
-        )
-        place = np.float64(np.asarray(inner.classes_)[:, None] == np.asarray(classes))
-        # Forests give single precision, whatever they read.
-        part = ops("MatMul", ops.number(found[1]), place / len(models))
+        known = np.asarray(_unwrapped(model).classes_)
+        found = ops.number(next(of_models))
+        part = ops("Div", found, ops.sums(found, known.size))
+        if known.size < len(classes):
+            part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
         total = part if total is None else ops("Add", total, part)
-    return total
+    return ops("Div", total, np.full(1, float(len(models))))
 
 
 def _unwrapped(model: BaseEstimator) -> BaseEstimator:
@@ -190,6 +238,11 @@ def _unwrapped(model: BaseEstimator) -> BaseEstimator:
     return model
 
 
+def _last_step(model: BaseEstimator) -> BaseEstimator:
+    """Return the model that a pipeline ends in; any other model as it is."""
+    return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
+
+
 def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:
     if uses_groups:
         raise ValueError(
@@ -200,68 +253,121 @@ def _refuse_groups(model: BaseEstimator, uses_groups: bool) -> None:
 
 
 class Kind(NamedTuple):
-    """What a converter computes, and how its outputs are called."""
+    """What a converter computes, how its outputs are called, and whose outputs it reads."""
 
-    convert: Callable[[Any, Any, _Ops], _Outputs]
+    convert: Callable[[Any, list[Any], _Ops], _Outputs]
     outputs: tuple[str, ...]
+    models: Callable[[Any], list[Any]] = lambda model: []  # none: it reads the columns of X
 
 
 KINDS: Mapping[type, Kind] = {
-    ConstrainedERMClassifier: Kind(_classifier, ("label", "scores")),
+    ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(_one_number, ("prediction",)),
     PartialParityClassifier: Kind(_partial, ("label", "scores")),
     FairRanker: Kind(_one_number, ("scores",)),
-    FairDecisionClassifier: Kind(_decisions, ("label", "margins")),
+    FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
     FairKMeans: Kind(_clusters, ("label", "distances")),
 }
 
 
+def _number_type(inputs: list[Any]) -> Any:
+    """Return the type of numbers: single precision if all numbers of the inputs have it."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
+
+    numbers = [one for one in inputs if not isinstance(one.type, StringTensorType)]
+    is_single = bool(numbers) and all(isinstance(one.type, FloatTensorType) for one in numbers)
+    return FloatTensorType if is_single else DoubleTensorType
+
+
+def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
+    """Return what the model reads: one matrix, or its inputs of one column each as they are."""
+    positions = model._model_positions
+    if len(inputs) > 1 and positions is not None:
+        inputs, positions = [inputs[i] for i in positions], None
+    if len(inputs) > 1 and not as_matrix:
+        return inputs
+    operator = scope.declare_local_operator("SkfairColumns", _Columns(positions))
+    operator.inputs = inputs
+    operator.outputs.append(scope.declare_local_variable("columns", _number_type(inputs)()))
+    return list(operator.outputs)
+
+
+def _reads_columns(model: BaseEstimator) -> bool:
+    """Whether a model, or the first step of a pipeline, chooses among columns by itself."""
+    steps = getattr(model, "steps", None)
+    return _reads_columns(steps[0][1]) if steps else isinstance(model, ColumnTransformer)
+
+
+def _parse_inside(scope: Any, model: Any, inputs: list[Any], parsers: Any) -> Any:
+    """Return what a model inside another says of rows: its second output."""
+    from skl2onnx._parse import _parse_sklearn
+
+    if type(model) not in KINDS:
+        scope.add_options(id(_last_step(model)), {"zipmap": False})
+    return _parse_sklearn(scope, model, inputs, custom_parsers=parsers)[1]
+
+
 @cache
 def _register() -> None:
-    """Tell skl2onnx of all kinds, once."""
+    """Register the converters with skl2onnx, once."""
     import skl2onnx
-    from skl2onnx.common.data_types import (
-        DoubleTensorType,
-        FloatTensorType,
-        Int64TensorType,
-        StringTensorType,
-    )
-
-    def are_double(inputs: list[Any]) -> bool:
-        return any(isinstance(one.type, DoubleTensorType) for one in inputs)
+    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
     def parse(scope: Any, model: BaseEstimator, inputs: Any, custom_parsers: Any = None) -> Any:
+        kind = KINDS[type(model)]
+        inside = [_unwrapped(one) for one in kind.models(model)]
+        used = _used_inputs(scope, model, inputs, not any(map(_reads_columns, inside)))
         operator = scope.declare_local_operator(f"Skfair{type(model).__name__}", model)
-        operator.inputs = inputs
-        number = DoubleTensorType if are_double(inputs) else FloatTensorType
-        for name in KINDS[type(model)].outputs:
-            kind = number
+        operator.inputs = [
+            _parse_inside(scope, one, used, custom_parsers) for one in inside
+        ] or used
+        number = _number_type(used)
+        for name in kind.outputs:
+            its_type = number
             if name == "label":
                 is_text = hasattr(model, "classes_") and _classes(model).dtype.kind == "U"
-                kind = StringTensorType if is_text else Int64TensorType
-            operator.outputs.append(scope.declare_local_variable(name, kind()))
+                its_type = StringTensorType if is_text else Int64TensorType
+            operator.outputs.append(scope.declare_local_variable(name, its_type()))
         return operator.outputs
 
     def shape(operator: Any) -> None:
         for output in operator.outputs:
             output.type.shape = [None] if output.raw_name == "label" else [None, None]
 
+    def add(values: Any, output: Any, ops: _Ops, scope: Any, container: Any) -> None:
+        if not isinstance(output.type, Int64TensorType | StringTensorType):
+            is_double = isinstance(output.type, DoubleTensorType)
+            values = ops("Cast", values, to=_DOUBLE if is_double else _FLOAT)
+        ops("Identity", values, output_names=[output]).add_to(scope, container)
+
     def convert(scope: Any, operator: Any, container: Any) -> None:
-        model, inputs = operator.raw_operator, operator.inputs
-        ops = _Ops(container.target_opset, np.float64 if are_double(inputs) else np.float32)
-        rows = _model_rows(model, inputs, ops)
-        for output, value in zip(
-            operator.outputs, KINDS[type(model)].convert(model, rows, ops), strict=True
-        ):
-            ops("Identity", value, output_names=[output]).add_to(scope, container)
+        model, ops = operator.raw_operator, _Ops(container.target_opset)
+        found = KINDS[type(model)].convert(model, operator.inputs, ops)
+        for output, values in zip(operator.outputs, found, strict=True):
+            add(values, output, ops, scope, container)
+
+    def convert_columns(scope: Any, operator: Any, container: Any) -> None:
+        ops, positions = _Ops(container.target_opset), operator.raw_operator.positions
+        columns = [ops.number(one) for one in operator.inputs]
+        rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+        if positions is not None:
+            rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
+        add(rows, operator.outputs[0], ops, scope, container)
 
     for kind in KINDS:
         skl2onnx.update_registered_converter(
             kind, f"Skfair{kind.__name__}", shape, convert, parser=parse
         )
+    skl2onnx.update_registered_converter(_Columns, "SkfairColumns", shape, convert_columns)
 
 
-def to_onnx(model: BaseEstimator, X: MatrixLike) -> Any:
+def to_onnx(
+    model: BaseEstimator,
+    X: MatrixLike,
+    *,
+    target_opset: int | Mapping[str, int] | None = None,
+    options: Mapping[Any, Any] | None = None,
+) -> Any:
     """Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
 
     The graph computes what ``predict`` computes without the groups of the rows: scores of linear
@@ -277,6 +383,12 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
     X : array-like of shape (n_samples, n_features)
         Some rows, from which the types of the inputs are read. An array is one input, ``X``; of a
         DataFrame each column is one. The sensitive columns of a model can be left out.
+    target_opset : int or dict, default=None
+        Versions of the operators, as of ``skl2onnx.to_onnx``; None for the newest that it knows.
+        Converters of other libraries may need one of their domain, such as
+        ``{"": 18, "ai.onnx.ml": 3}``.
+    options : dict, default=None
+        Options of other converters, as of ``skl2onnx.to_onnx``.
 
     Returns
     -------
@@ -301,11 +413,15 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
     except ImportError as error:
         raise ImportError("to_onnx needs skl2onnx: pip install 'skfair-suite[onnx]'.") from error
     check_is_fitted(model)
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    last = _last_step(model)
     if type(last) not in KINDS:
         raise TypeError(
             f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
             f"in one of them. Got {type(last).__name__}."
+        )
+    if any(isinstance(one, Mapping) and one.get("raw_scores") for one in (options or {}).values()):
+        raise ValueError(
+            "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
         )
     _register()
     rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
@@ -319,4 +435,4 @@ FairDecisionClassifier` whose models skl2onnx can convert. Its outputs are ``lab
             f"X has {rows.shape[1]} columns, but the graph of {type(last).__name__} reads "
             f"{width}. Pass X{hint} as the graph will get it."
         )
-    return skl2onnx.to_onnx(model, rows[:1])
+    return skl2onnx.to_onnx(model, rows[:1], target_opset=target_opset, options=options)

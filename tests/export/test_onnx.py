@@ -1,14 +1,22 @@
+import re
+import textwrap
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skfair.classification import (
     ConstrainedERMClassifier,
@@ -16,6 +24,8 @@ from skfair.classification import (
     PartialParityClassifier,
 )
 from skfair.cluster import FairKMeans
+from skfair.constraints import ConditionalOn
+from skfair.exceptions import MissingGroupsWarning
 from skfair.export import to_onnx
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
@@ -39,44 +49,158 @@ def run(graph, X):
 
 
 WORDS = np.array(["no", "yes"])
+BLIND = FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False, cv=3)
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
+# By the rows of the table of the page: models, and what they are fitted to
 MODELS = {
-    "linear": (ConstrainedERMClassifier(max_disparity=0.1), WORDS),
-    "network": (
+    "``ConstrainedERMClassifier``, linear": (ConstrainedERMClassifier(max_disparity=0.1), WORDS),
+    "``ConstrainedERMClassifier`` with ``hidden_layer_sizes``": (
         ConstrainedERMClassifier(max_disparity=0.2, hidden_layer_sizes=(5, 4), random_state=0),
         np.array([3, 7]),
     ),
-    "numbers": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
-    "partial": (PartialParityClassifier((0.1, 0.5), max_disparity=0.2, group_aware=False), WORDS),
-    "ranker": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
-    "decisions": (
-        FairDecisionClassifier(LogisticRegression(), max_disparity=0.02, group_aware=False),
+    "``ConstrainedERMClassifier`` with ``confidence``": (
+        ConstrainedERMClassifier(max_disparity=0.2, confidence=0.9, random_state=0),
         WORDS,
     ),
-    "clusters": (FairKMeans(3, random_state=0), WORDS),
+    "``ConstrainedERMRegressor``": (ConstrainedERMRegressor(), np.array([0.0, 2.5])),
+    "``PartialParityClassifier(group_aware=False)``": (
+        PartialParityClassifier((0.1, 0.5), max_disparity=0.2, group_aware=False),
+        WORDS,
+    ),
+    "``FairRanker``": (FairRanker(max_disparity=0.5, random_state=0), np.array([0, 1])),
+    "``FairDecisionClassifier(group_aware=False)``": (BLIND, WORDS),
+    "The same with a pipeline inside": (clone(BLIND).set_params(estimator=SCALED), WORDS),
+    "The same with several attributes": (clone(BLIND).set_params(intersectional=False), WORDS),
+    "The same with ``confidence``": (
+        clone(BLIND).set_params(confidence=0.9, max_disparity=0.2, cv=5),
+        WORDS,
+    ),
+    "``FairKMeans``: the nearest centre, which keeps no limit": (
+        FairKMeans(3, random_state=0),
+        WORDS,
+    ),
 }
+BOOSTERS = "The same with a booster of LightGBM or XGBoost"
+PAGE = (Path(__file__).parents[2] / "doc" / "how_to" / "onnx.rst").read_text()
+
+
+def test_each_row_of_the_table_of_the_page_is_tested():
+    rows = re.findall(r"^   \* - (.*)$", PAGE, re.MULTILINE)
+    assert rows[1:] == [*list(MODELS)[:-1], BOOSTERS, list(MODELS)[-1]]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_graph_predicts_as_the_model(name, dtype):
     X, y, sex = people()
-    X = X.astype(dtype)
+    X = (np.round(4 * X) / 4).astype(dtype)  # many rows are tied
+    groups = np.column_stack([sex, X[:, 1] > 0]) if "several" in name else sex
     model, targets = MODELS[name]
-    model.fit(X, targets[y.astype(int)], sensitive_features=sex)
-    new = people(seed=1)[0].astype(dtype)
+    model.fit(X, targets[y.astype(int)], sensitive_features=groups)
+    new = np.vstack([np.round(4 * people(seed=1)[0]) / 4, X]).astype(dtype)
     found = run(to_onnx(model, X), new)
     numbers = found.popitem()[1]
+    assert numbers.dtype == dtype
     read = next(
         getattr(model, method)
         for method in ("transform", "decision_function", "predict")
         if hasattr(model, method)
     )
     expected = read(new).reshape(len(new), -1)
-    if name == "decisions":  # margins of both classes; the model gives their difference
+    if isinstance(model, FairDecisionClassifier):  # margins of both; the model has the difference
         numbers = numbers[:, 1:] - numbers[:, :1]
-    np.testing.assert_allclose(numbers, expected, atol=1e-5 if dtype == np.float32 else 1e-10)
+    np.testing.assert_allclose(numbers, expected, atol=2e-5 if dtype == np.float32 else 1e-10)
     if found:
         assert np.array_equal(found["label"], model.predict(new))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("inner", [DecisionTreeClassifier(), LogisticRegression()])
+def test_rows_that_are_even_are_decided_as_by_the_model(inner, dtype):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.integers(0, 3, (300, 2)), 2, axis=0).astype(dtype)
+    y, sex = np.tile([0, 1], 300), np.repeat(rng.choice(["f", "m"], 300), 2)
+    model = clone(BLIND).set_params(estimator=inner, cv=KFold(3))  # pairs stay together
+    model.fit(X, y, sensitive_features=sex)
+    assert (model.decision_function(X) == 0).mean() > 0.9
+    assert np.array_equal(run(to_onnx(model, X), X)["label"], model.predict(X))
+
+
+@pytest.mark.parametrize("groups", [np.array(["a"]), np.array(["a", "b"])])
+def test_a_budget_without_limits_between_groups_is_in_the_graph(groups):
+    X, y, _ = people()
+    model = FairDecisionClassifier(
+        LogisticRegression(), max_disparity=1.0, selection_rate=0.1, group_aware=False, cv=3
+    )
+    model.fit(X, y, sensitive_features=groups[np.arange(len(X)) % groups.size])
+    assert model.prices_.any()
+    assert np.array_equal(run(to_onnx(model, X), X)["label"], model.predict(X))
+
+
+def test_classes_that_the_models_of_groups_find_impossible_are_in_the_graph():
+    X, y, sex = people()
+    X = (np.round(4 * X) / 4).astype(np.float32)
+    trees = DecisionTreeClassifier(random_state=0)
+    model = clone(BLIND).set_params(group_estimator=trees).fit(X, y, sensitive_features=sex)
+    assert model.prices_.any()
+    found = run(to_onnx(model, X), X)
+    lead = found["margins"][:, 1] - found["margins"][:, 0]
+    np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("is_outside", [False, True])
+def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
+    X, y, sex = people()
+    frame = pd.DataFrame(X.astype(np.float32), columns=list("abcd"))
+    frame.insert(1, "job", np.array(["x", "y", "z"])[np.arange(len(X)) % 3])
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["job"]))
+    if is_outside:
+        model = make_pipeline(columns, clone(BLIND))
+        model.fit(frame, y.astype(int), fairdecisionclassifier__sensitive_features=sex)
+    else:
+        frame.insert(0, "sex", sex)
+        inner = make_pipeline(columns, LogisticRegression())
+        options = {"estimator": inner, "sensitive_columns": "sex", "group_aware": False}
+        model = clone(BLIND).set_params(**options).fit(frame, y)
+    graph = to_onnx(model, frame)
+    session = runtime.InferenceSession(graph.SerializeToString())
+    rows = {name: frame[[name]].to_numpy() for name in frame}
+    found = session.run(None, {one.name: rows[one.name] for one in session.get_inputs()})
+    assert np.array_equal(found[0], model.predict(frame))
+
+
+def test_versions_and_options_are_passed_on():
+    X, y, sex = people()
+    model = clone(BLIND).fit(X, y, sensitive_features=sex)
+    options = {LogisticRegression: {"nocl": True, "zipmap": True}}
+    for version in (15, {"": 18, "ai.onnx.ml": 3}):
+        graph = to_onnx(model, X, target_opset=version, options=options)
+        used = {one.domain: one.version for one in graph.opset_import}
+        assert used[""] == (version if isinstance(version, int) else version[""])
+        assert np.array_equal(run(graph, X)["label"], model.predict(X))
+    with pytest.raises(ValueError, match="raw_scores=True"):
+        to_onnx(model, X, options={LogisticRegression: {"raw_scores": True}})
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_boosters_whose_converters_are_registered(library, dtype):
+    pytest.importorskip("onnxmltools", reason="onnxmltools is not installed")
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    (code,) = (
+        textwrap.dedent(one)
+        for one in re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", PAGE, re.MULTILINE)
+        if library in one
+    )
+    X, y, sex = people()
+    X = (np.round(4 * X) / 4).astype(dtype)
+    names = {"X": X, "y": y.astype(int), "sex": sex}
+    exec(code, names)
+    model, found = names["fair"], run(names["graph"], X)
+    assert model.prices_.any()
+    lead = found["margins"][:, 1] - found["margins"][:, 0]
+    np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
+    assert np.array_equal(found["label"], model.predict(X))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -148,6 +272,18 @@ def test_what_has_no_graph_is_said():
     aware.fit(X, y, sensitive_features=sex)
     with pytest.raises(ValueError, match=r"asks for the groups .* group_aware=False"):
         to_onnx(aware, X)
+    strata = FairDecisionClassifier(
+        LogisticRegression(), ConditionalOn("demographic_parity"), group_aware=False, cv=3
+    )
+    strata.fit(X, y, sensitive_features=sex, control_features=X[:, 1] > 0)
+    with pytest.raises(ValueError, match="within strata have no ONNX converter"):
+        to_onnx(strata, X)
+    nested = clone(BLIND).set_params(estimator=ConstrainedERMClassifier())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingGroupsWarning)
+        nested.fit(X, y, sensitive_features=sex)
+    with pytest.raises(TypeError, match="ConstrainedERMClassifier inside, whose converter"):
+        to_onnx(nested, X)
     columns = FairKMeans(3, sensitive_columns=4, random_state=0)
     columns.fit(np.column_stack([X, sex == "m"]))
     with pytest.raises(ValueError, match="without sensitive_columns"):
