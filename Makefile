@@ -20,8 +20,8 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, QUICK=1 for a short run"
-	@echo "make bench-check   did something become slower against other libraries?"
-	@echo "make fuzz    20000 odd inputs to everything that is public; CASES=... SEED=..."
+	@echo "make bench-check   did something become slower, or less accurate at equal disparity?"
+	@echo "make fuzz    20000 odd inputs and hard fits of everything public; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
 	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"
 	@echo "               dependencies; PYTHON=... DEPENDENCIES=oldest for one of these"
@@ -88,6 +88,7 @@ bench: $(VENV)/.stamp-bench
 
 bench-check: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.check $(if $(KEEP),--keep)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.frontier $(if $(KEEP),--keep)
 
 # One Python and one set of dependencies if they are named; else each newest, and the oldest once.
 release:

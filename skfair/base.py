@@ -31,9 +31,9 @@ from skfair.blocks.kinds import read_training
 from skfair.blocks.partitions import align, is_lazy, meta_of
 from skfair.blocks.training_data import TrainingData
 from skfair.exceptions import MissingGroupsWarning
-from skfair.groups.attributes import TARGET, WEIGHT, check_alignment
+from skfair.groups.attributes import check_aligned, check_alignment
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.foreign_tables import refuse_arrow_table, refuse_lazy_frame
+from skfair.groups.foreign_tables import refuse_arrow_table
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import (
     column_positions,
@@ -237,9 +237,7 @@ class SensitiveFeaturesMixin(SavedMixin):
         check_params: dict[str, Any],
     ) -> TrainingData:
         """Validate rows in memory."""
-        refuse_lazy_frame(X, "X")
-        check_alignment(y, X, TARGET)
-        check_alignment(given["sample_weight"], X, WEIGHT)
+        check_aligned(X=X, y=y, sample_weight=given["sample_weight"])
         vars(self).pop("n_features_in_", None)  # texts have no columns
         sensitive, control = given["sensitive_features"], given["control_features"]
         if self.sensitive_columns is None:
@@ -368,6 +366,7 @@ class SensitiveFeaturesMixin(SavedMixin):
     ) -> TrainingData:
         """Validate a later part of a stream, in the groups of the first part."""
         groups = self._read_part_groups(X, sensitive_features)
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         rows = self._read_features(X, **check_params)
         y = column_or_1d(y, warn=True)
         check_consistent_length(rows, y)
@@ -423,8 +422,9 @@ def _dropped_columns(estimator: Any) -> list[Any]:
 
 def _warn_without_groups(estimator: Any) -> None:
     warn_user(
-        f"{type(estimator).__name__} was fitted without sensitive_features, so no fairness "
-        "constraint is active. Pass fit(..., sensitive_features=...) or set sensitive_columns.",
+        f"{type(estimator).__name__} was fitted without sensitive_features, so no constraint that "
+        "compares groups is active. Pass fit(..., sensitive_features=...) or set "
+        "sensitive_columns.",
         MissingGroupsWarning,
     )
 

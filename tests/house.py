@@ -229,6 +229,35 @@ def print_breaches(root):
     ]
 
 
+# Who may look at the clock: the seconds of a history and of a command are only shown.
+CLOCKS = {"utils/history.py", "command/warm.py"}
+# Standard output is the whole process's; integer programmes of HiGHS print there and do not stop.
+NOBODYS = {"dup2", "milp", "time_limit", "timelimit"}
+
+
+def process_breaches(root):
+    """List what looks at the clock, turns standard output away or cannot be interrupted."""
+    breaches = []
+    for path in sorted(Path(root).rglob("*.py")):
+        name = path.relative_to(root).as_posix()
+        for node in ast.walk(parsed(path.read_text())):
+            words = {
+                getattr(node, field, None) for field in ("id", "attr", "value", "arg", "module")
+            }
+            if isinstance(node, ast.alias):
+                words.add(node.name)
+            words = {word for word in words if isinstance(word, str)}
+            found = words & NOBODYS | (words & {"time"} if is_import(node) else set())
+            if found and not (name in CLOCKS and found == {"time"}):
+                breaches.append(f"{name}:{node.lineno} uses {found.pop()}")
+    return breaches
+
+
+def is_import(node):
+    """Whether a node names a module."""
+    return isinstance(node, ast.alias | ast.ImportFrom)
+
+
 def public_objects():
     """Every (qualified name, object) that the public sub-packages list in ``__all__``."""
     import skfair

@@ -46,7 +46,7 @@ def test_groups_are_read_at_fit(data):
 
 def test_missing_groups_warn_at_the_callers_line(data):
     X, y, _ = data
-    with pytest.warns(MissingGroupsWarning, match="no fairness constraint is active") as record:
+    with pytest.warns(MissingGroupsWarning, match="compares groups is active") as record:
         model = CentroidClassifier().fit(X, y)
     assert record[0].filename == __file__
     assert model.groups_.tolist() == ["all"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
-from benchmarks import check  # noqa: E402
+from benchmarks import check, frontier  # noqa: E402
 from skfair.models import check_score_model  # noqa: E402
 
 DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
@@ -65,6 +65,33 @@ def test_pages_include_what_records_show(name, tmp_path):
     made = {path.name for path in tmp_path.iterdir()}
     wanted = set(re.findall(r"generated/benchmarks/(\S+)", page.read_text())) if made else set()
     assert wanted == made
+
+
+def measured(name, table, row, column):
+    """What the record of a benchmark says in a cell of a table."""
+    shown = harness.module_of(name).tables(harness.read(name)["results"])[table]
+    return {line[0]: line for line in shown.rows}[row][list(shown.columns).index(column)]
+
+
+def test_sentences_quote_what_their_records_say():
+    rival, most = "every group: multiplier model, library", "train largest excess"
+    excess = measured("plada", "groups", rival, most) - 0.1
+    rand, ratio = ("fair_spectral_dc", "table-6"), "s-FSC / DC-ADMM"
+    faster = [f"{measured(*rand, f'k = {k}, n = 5000', ratio):.1f}" for k in (10, 25, 50)]
+    front, covers = ("safairkm", "dominance"), "SAfairKM / variational"
+    adult = [f"{measured(*front, f'Adult (K={k})', covers):.2f}" for k in (10, 5)]
+    groups = [run["n_groups"] for run in harness.read("plada")["results"]["groups"]]
+    wanted = {
+        "plada": [
+            f"exceeds the bound by {excess:.3f}.",
+            "{}, {} and {} in the three splits".format(*groups),
+        ],
+        "fair_spectral_dc": ["by {}, {} and {} times for 10, 25 and 50".format(*faster)],
+        "safairkm": ["{} (K = 10) and {} (K = 5) of them on Adult".format(*adult)],
+    }
+    for name, sentences in wanted.items():
+        text = " ".join((DOC / f"{name}.rst").read_text().split())
+        assert [one for one in sentences if one not in text] == []
 
 
 def test_alternate_takes_turns_and_drops_the_first_round():
@@ -190,3 +217,46 @@ def test_two_parts_of_a_cells_samples_count_as_one():
         for name, value in whole.items():
             is_number = isinstance(value, float)
             assert both[name] == (pytest.approx(value, abs=1e-12) if is_number else value), name
+
+
+def test_the_gate_sees_what_a_cell_loses():
+    """Rows of one cell: worth rises with the disparity, and the second run loses .01 everywhere."""
+
+    def run(loss, broken=False):
+        return [
+            {
+                "cell": "c",
+                "seed": s,
+                "limit": x,
+                "worth": x - loss,
+                "gap": x,
+                "broken": broken,
+                "cpu": 1,
+            }
+            for s in range(3)
+            for x in (0.1, 0.2, 0.3)
+        ]
+
+    same, worse = (frontier.compared(run(0.0), run(loss)) for loss in (0.0, 0.01))
+    assert frontier.failures(same) == []
+    assert worse[0].gain == pytest.approx(-0.01)
+    assert len(frontier.failures(worse)) == 2  # the cell, and the mean
+    broken = frontier.compared(run(0.0), run(0.0, broken=True))
+    assert frontier.failures(broken) == ["c breaks a limit"]
+    assert frontier.report(broken).rows[0][0] == "c"
+
+
+def test_the_gate_counts_rates_of_groups_by_hand():
+    data = frontier.Data(
+        np.zeros((6, 1)),
+        np.array([0, 1, 1, 0, 1, 1]),
+        np.array(list("aaabbb")),
+        weights=np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0]),
+    )
+    predicted = np.array([1, 1, 0, 0, 0, 0])
+    assert frontier.Rates("demographic_parity").of(data, predicted) == pytest.approx(2 / 3)
+    assert frontier.Rates("equal_opportunity").of(data, predicted) == pytest.approx(1 / 2)
+    assert frontier.Rates("equalized_odds").of(data, predicted) == pytest.approx(1)
+    weighted = frontier.Rates("equal_opportunity", weighted=True)
+    assert weighted.of(data, predicted) == pytest.approx(1 / 3)
+    assert frontier.Rates("demographic_parity", ratio=True).of(data, predicted) == 1

@@ -141,6 +141,27 @@ def test_nothing_prints(tmp_path):
     assert house.print_breaches(plant(tmp_path, "solvers/a.py", "print('step')"))
 
 
+def test_nothing_depends_on_the_clock_or_turns_output_away():
+    assert house.process_breaches(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.dup2(1, 2)",
+        "from os import dup2",
+        "options = {'time_limit': 1.0}",
+        "solve(time_limit=1)",
+        "from scipy.optimize import milp",
+        "from scipy import optimize\noptimize.milp()",
+        "import time",
+        "from time import monotonic",
+    ],
+)
+def test_what_depends_on_the_clock_is_caught(tmp_path, source):
+    assert house.process_breaches(plant(tmp_path, "utils/a.py", source))
+
+
 def test_import_is_light():
     loaded = run("import sys, skfair; print(*sys.modules)").split()
     assert not {"numba", "pandas", "matplotlib", "sklearn", "numpy"} & set(loaded)

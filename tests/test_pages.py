@@ -96,9 +96,7 @@ def test_the_block_on_torch_runs():
     rows = torch.utils.data.TensorDataset(*map(torch.as_tensor, (X, y, groups)))
     names = {"X": X, "y": y, "sex": groups, "trained": torch.nn.Linear(16, 1)}
     names["loader"] = torch.utils.data.DataLoader(rows, batch_size=100)
-    names["ConstrainedERMClassifier"] = partial(
-        ConstrainedERMClassifier, temperatures=(4,), max_iter=20
-    )
+    names["ConstrainedERMClassifier"] = partial(ConstrainedERMClassifier, max_iter=20)
     code = block("user_guide/networks_and_streams.rst", "TorchScore")
     exec(code.replace('device="cuda"', 'device="cpu"'), names)
     assert names["state"].keys() == names["module"].state_dict().keys()

@@ -228,8 +228,9 @@ def train(
     else:
         given |= {"enforce": "surrogate", "surrogate": "ramp"}
         if method == "idca":
+            # (21) as printed is the benchmark ``partial_fairness_pairs``.
             given["solver"] = DC_SOLVERS["idca"](
-                n_inner=size.n_inner, eps=IDCA_EPS, n_outer=size.n_outer or n_outer
+                size.n_inner, IDCA_EPS, size.n_outer or n_outer, form="centers"
             )
         elif method == "penalty":
             # (114) has 2 lambda over the length of the interval, (119) pays for shares of it. The
@@ -384,8 +385,8 @@ def race(
         (k for r, m, k in models if (r, m) == (rule, "idca")), key=lambda k: abs(k - wanted)
     )
     rivals = {
-        "SSG, eps 0.001": DC_SOLVERS["dc_ssg"](eps=1e-3),
-        "SSG, eps 0.005": DC_SOLVERS["dc_ssg"](eps=5e-3),
+        "SSG, eps 0.001": DC_SOLVERS["dc_ssg"](eps=1e-3, form="centers"),
+        "SSG, eps 0.005": DC_SOLVERS["dc_ssg"](eps=5e-3, form="centers"),
     }
     idca = models[rule, "idca", kappa].model
     paths = {f"IDCA, eps {IDCA_EPS}": path(idca, size.n_inner)}

@@ -1,7 +1,7 @@
 """Rules on hundreds of groups for the benchmark ``plada``: figure 3, for a network and for lines.
 
 Groups are those of appendix E of the paper. The rules are :class:`~skfair.constraints.ExcessLoss`
-and :class:`~skfair.constraints.MeanExcessLoss`, restricted to the members of the groups.
+and :class:`~skfair.constraints.MeanExcessLoss` on the members of the groups only.
 """
 
 import time
@@ -65,12 +65,12 @@ def split(seed: int) -> Split:
     return Split(train, test, descriptions[is_used])
 
 
-def bound_to_members(rule: Constraint, train: Part, bound: float) -> BoundConstraint:
-    """Bind a rule on hinge losses to the groups; those who are not in a group are no group."""
+def bound_to_groups(rule: Constraint, train: Part, bound: float) -> BoundConstraint:
+    """Bind a rule on hinge losses to the groups."""
     groups = encode_groups(train.groups.astype(int), intersectional=False)
     loss = make_loss("hinge", "classification")
     rows = TrainingRows(groups, signs(train.y), None, loss, (0, 1))
-    return rule.prepare(rows, bound).restricted(np.arange(1, groups.n_groups, 2), bound, "members")
+    return rule.prepare(rows, bound)
 
 
 def rivals(descriptions: Any, an_epoch: int) -> dict[str, MultiplierModel]:
@@ -100,10 +100,13 @@ def intersectional(n_epochs: int, width: int, seed: int) -> dict[str, Any]:
     model = MLPScore(train.X, (width,) * N_LAYERS)
 
     def problem(rule: Constraint, bound: float) -> ConstrainedERM:
-        rules = [bound_to_members(rule, train, bound)]
+        rules = [bound_to_groups(rule, train, bound)]
         return ConstrainedERM(model, loss, targets, rules, alpha=1 / targets.size)
 
-    problems = {"every group": problem(ExcessLoss(), EACH), "mean": problem(MeanExcessLoss(), MEAN)}
+    problems = {
+        "every group": problem(ExcessLoss(members_only=True), EACH),
+        "mean": problem(MeanExcessLoss(members_only=True), MEAN),
+    }
     plada = SOLVERS["plada"]
     solvers = {
         "PLADA, library": plada(),
@@ -144,7 +147,7 @@ def lines(n_epochs: int, seed: int) -> dict[str, Any]:
     """Train linear scores under a bound for every group: epochs and CPU until all are kept."""
     train, test, descriptions = split(seed)
     loss, targets = make_loss("hinge", "classification"), signs(train.y)
-    rules = [bound_to_members(ExcessLoss(), train, EACH)]
+    rules = [bound_to_groups(ExcessLoss(members_only=True), train, EACH)]
     model = LinearScore(train.X)
     problem = LinearConstrainedERM(model, loss, targets, rules, alpha=1 / targets.size)
     an_epoch = -(-targets.size // BATCH)

@@ -338,15 +338,15 @@ def swap_step(data, state, cells, draws, n_candidates, rule, work, log, n_logged
 
 
 @njit(cache=True)
-def iterate(data, state, cells, batch, draws, n_candidates, rule, enough, work, log):
-    """Run one iteration of Algorithm 2: a k-means step, then swaps until the balance is enough.
+def iterate(data, state, cells, batch, at_once, draws, n_candidates, rule, enough, work, log):
+    """Run one iteration of Algorithm 2: k-means steps, then swaps until the balance is enough.
 
-    Changes the state and ``balances``, writes the log from its beginning and returns its length.
+    A step takes ``at_once`` rows. Changes the state and ``balances``, writes the log from its
+    beginning and returns its length.
     """
-    counts, balances = state[1], work[5]
-    n_logged = 0
-    if batch.size > 0:
-        n_logged = kmeans_step(data, state, cells, batch, work, log, n_logged)
+    counts, balances, n_logged = state[1], work[5], 0
+    for i in range(0, batch.size, at_once):
+        n_logged = kmeans_step(data, state, cells, batch[i : i + at_once], work, log, n_logged)
     balance = overall_balance(counts, balances)
     for r in range(draws.shape[0]):
         if balance >= enough:
@@ -360,11 +360,12 @@ def iterate(data, state, cells, batch, draws, n_candidates, rule, enough, work, 
 
 
 @njit(cache=True)
-def descend(data, state, cells, rows, batch_size, draws, n_candidates, rule, enough, work, log):
-    """Run one iteration per entry of ``draws``, on the next ``batch_size`` of ``rows`` each."""
+def descend(data, state, cells, rows, sizes, draws, n_candidates, rule, enough, work, log):
+    """Run one iteration per entry of ``draws``; ``sizes`` are those of a batch, and at once."""
+    batch_size, at_once = sizes
     for t in range(draws.shape[0]):
         batch = rows[t * batch_size : (t + 1) * batch_size]
-        iterate(data, state, cells, batch, draws[t], n_candidates, rule, enough, work, log)
+        iterate(data, state, cells, batch, at_once, draws[t], n_candidates, rule, enough, work, log)
 
 
 @njit(cache=True)
@@ -398,14 +399,15 @@ def breed(
 ):
     """Apply each pair (rows in the k-means step, swaps) to each labelling of an archive.
 
-    ``archive`` holds the arrays of the states, stacked; ``slots`` says which are to be used. All
-    pairs take the first of the same draws of a labelling: the rows they point to stay in the cache.
-    ``chance`` holds rows and draws. Moves are made in place and undone. Writes costs, balances and
-    log lengths (labellings, pairs) into ``outcome`` and the moves of each child into ``log``.
+    ``archive`` holds the arrays of the states, stacked; ``slots`` says which are used. All pairs
+    take the first of the same draws of a labelling: their rows stay in the cache. ``chance`` holds
+    rows, how many of them make a step, and draws. Moves are made in place and undone. Writes costs,
+    balances and log lengths (labellings, pairs) into ``outcome``, and the moves of each child into
+    ``log``.
     """
     all_labels, all_counts, all_sums = archive
     costs, balances, lengths = outcome
-    batches, draws = chance
+    batches, at_once, draws = chance
     counts, sums = spare
     for p in range(slots.size):
         labels = all_labels[slots[p]]
@@ -417,16 +419,15 @@ def breed(
             batch = batches[p, n_batch : n_batch + pairs[c, 0]]
             n_batch += pairs[c, 0]
             draw = draws[p, : pairs[c, 1]]
-            rows, sources = log[0][p, c], log[1][p, c]
-            moves = (rows, sources, log[2][p, c])
+            moves = (log[0][p, c], log[1][p, c], log[2][p, c])
             n_logged = iterate(
-                data, state, cells, batch, draw, n_candidates, rule, 1.0, work, moves
+                data, state, cells, batch, at_once, draw, n_candidates, rule, 1.0, work, moves
             )
             costs[p, c] = mean_cost(state, total)
             balances[p, c] = work[5].min()
             lengths[p, c] = n_logged
             for m in range(n_logged - 1, -1, -1):
-                labels[rows[m]] = sources[m]
+                labels[moves[0][m]] = moves[1][m]
 
 
 @njit(cache=True)

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skfair.blocks.bundles import bundle, n_rows
 from skfair.blocks.running import (
     Sealed,
     add,
@@ -293,7 +294,8 @@ def align(**columns: Any) -> Partitions:
 
     Collections may be Dask arrays, frames and series with blocks of the same rows, of unequal and
     unknown lengths; arrays of known lengths are cut like the first one. What is not lazy is cut up
-    too. None stays away; a dict of columns is read as a dict.
+    too. None stays away; a dict of columns is read as a dict. Rows are matched by position, so the
+    parts of a block that have an index must have the same one.
     """
     from dask import delayed
 
@@ -303,29 +305,30 @@ def align(**columns: Any) -> Partitions:
             flat |= {(name, key): column for key, column in values.items()}
         elif values is not None:
             flat[name, None] = values
-    first = next(values for values in flat.values() if is_lazy(values))
-    sizes = known_sizes(first)
+    first, sizes = next((key[0], known_sizes(one)) for key, one in flat.items() if is_lazy(one))
     lists = {
-        key: _blocks_of(values, sizes, key[0]) for key, values in flat.items() if is_lazy(values)
+        key: _blocks_of(values, sizes, key[0], first)
+        for key, values in flat.items()
+        if is_lazy(values)
     }
     n_blocks = len(next(iter(lists.values())))
     for (name, _), blocks in lists.items():
         if len(blocks) != n_blocks:
             raise ValueError(
-                f"{name} has {len(blocks)} partitions, but {next(iter(lists))[0]} has {n_blocks}, "
+                f"{name} has {len(blocks)} partitions, but {first} has {n_blocks}, "
                 "and the lengths of the partitions are not known. Pass collections that were split "
                 "alike, for example columns of one DataFrame, or call compute_chunk_sizes()."
             )
     here = [key for key, values in flat.items() if not is_lazy(values)]
     if here:
         if sizes is None:
-            sizes = Partitions(next(iter(lists.values()))).collect(_n_rows)
+            sizes = Partitions(next(iter(lists.values()))).collect(n_rows)
         for key in here:
-            lists[key] = _cut(flat[key], sizes, key[0])
-    bundle = delayed(_bundle, pure=False)
+            lists[key] = _cut(flat[key], sizes, key[0], first)
+    together = delayed(bundle, pure=False)
     return Partitions(
         [
-            bundle(number, list(lists), blocks)
+            together(number, list(lists), blocks)
             for number, blocks in enumerate(zip(*lists.values(), strict=True))
         ]
     )
@@ -374,7 +377,7 @@ def without_rows(estimator: Any) -> Any:
 
 
 def _call_method(block: dict[str, Any], name: str, estimator: Any, nothing: Any) -> Any:
-    if not _n_rows(block["X"]):
+    if not n_rows(block["X"]):
         return nothing
     return np.asarray(getattr(estimator, name)(**block), dtype=nothing.dtype)
 
@@ -388,25 +391,6 @@ def meta_of(X: Any) -> Any:
     return np.empty((0, int(X.shape[1])), X.dtype)
 
 
-def _bundle(number: int, keys: list[tuple[str, str | None]], blocks: Sequence[Any]) -> Any:
-    """Put the parts of one block together and check that they have the same rows."""
-    lengths = {name: _n_rows(part) for (name, _), part in zip(keys, blocks, strict=True)}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"Partition {number}: the numbers of rows differ ({found}).")
-    out: dict[str, Any] = {}
-    for (name, column), part in zip(keys, blocks, strict=True):
-        if column is None:
-            out[name] = part
-        else:
-            out.setdefault(name, {})[column] = part
-    return out
-
-
-def _n_rows(part: Any) -> int:
-    return int(part.shape[0]) if hasattr(part, "shape") else len(part)
-
-
 def known_sizes(collection: Any) -> list[int] | None:
     """Return the numbers of rows of the blocks, if they are known."""
     chunks = getattr(collection, "chunks", None)
@@ -415,13 +399,13 @@ def known_sizes(collection: Any) -> list[int] | None:
     return [int(size) for size in chunks[0]]
 
 
-def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]:
+def _blocks_of(collection: Any, sizes: list[int] | None, name: str, first: str) -> list[Any]:
     """Return the blocks of rows of a collection as delayed objects."""
     if hasattr(collection, "rechunk"):
         own = known_sizes(collection)
         if own is not None and sizes is not None and own != sizes:
             if sum(own) != sum(sizes):
-                raise ValueError(f"{name} has {sum(own)} rows but X has {sum(sizes)}.")
+                raise ValueError(f"{name} has {sum(own)} rows but {first} has {sum(sizes)}.")
             collection = collection.rechunk({0: tuple(sizes)})
         if collection.ndim > 1:
             collection = collection.rechunk({1: -1})
@@ -430,13 +414,13 @@ def _blocks_of(collection: Any, sizes: list[int] | None, name: str) -> list[Any]
     return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
-def _cut(values: Any, sizes: list[int], name: str) -> list[Any]:
+def _cut(values: Any, sizes: list[int], name: str, first: str) -> list[Any]:
     """Cut rows that are here into blocks of given lengths."""
     from dask import delayed
 
     values = values if hasattr(values, "shape") else np.asarray(values)
-    if _n_rows(values) != sum(sizes):
-        raise ValueError(f"{name} has {_n_rows(values)} rows but X has {sum(sizes)}.")
+    if n_rows(values) != sum(sizes):
+        raise ValueError(f"{name} has {n_rows(values)} rows but {first} has {sum(sizes)}.")
     take = values.iloc if hasattr(values, "iloc") else values
     ends = np.cumsum([0, *sizes])
     return [delayed(take[i:j], traverse=False, pure=False) for i, j in pairwise(ends.tolist())]

@@ -7,7 +7,6 @@ its rules is certified as a whole.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,10 +23,11 @@ from skfair.enforcement.certify import row_rates
 from skfair.estimators.certified import check_no_floors
 from skfair.estimators.certified_judges import certified_decisions, in_memory
 from skfair.estimators.decisions import LabelledRows, class_rules
-from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules
+from skfair.estimators.erm_problem import NEWTON_FEATURES, active_rules, limiting_rules
 from skfair.estimators.inner_scores import as_rows
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.sensitive_columns import column_positions, take_columns
+from skfair.utils.warn import unwanted
 
 _SHARED = (
     *("status_", "certified_disparity_", "p_value_", "path_"),
@@ -47,10 +47,10 @@ def certified(
     """
     in_memory(data)
     check_no_floors(estimator.min_rate, estimator.selection_rate)
-    if data.groups.is_vacuous:  # the fit without a certificate says so
-        return {}
+    if not limiting_rules(estimator.constraint, "classification", data.groups):
+        return {}  # the fit without a certificate says so
     rules = active_rules(estimator.constraint, "classification", data)
-    if not rules or not _limits_something(estimator, data, rules):
+    if not _limits_something(estimator, data, rules):
         return {}
     strata = _kept_strata(estimator, X)
     has_prices = (
@@ -136,6 +136,5 @@ def _priced(
         confidence=estimator.confidence,
         shift=estimator.shift,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SmallGroupWarning)  # has been given
+    with unwanted(SmallGroupWarning):  # has been given
         return decisions.fit(data.X, data.y, weights, sensitive_features=groups)

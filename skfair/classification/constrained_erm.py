@@ -88,9 +88,6 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
     enforce : {"strict", "surrogate"}, default="strict"
         What the bound holds for: the predictions, or the smooth stand-in (a sigmoid of the score)
         that the papers bound, which can be far from it.
-    temperatures : array-like of float, default=(1, 2, 4, 8, 16)
-        Steepness of the smooth rates that strict enforcement goes through; it stops where higher
-        ones bring nothing.
     max_iter : int or None, default=None
         Largest number of steps of one run of the solver; None for the solver's own.
     tol : float, default=1e-6
@@ -224,7 +221,6 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         fit_intercept: bool = True,
         solver: SolverChoice = "auto",
         enforce: Literal["strict", "surrogate"] = "strict",
-        temperatures: Any = (1, 2, 4, 8, 16),
         max_iter: int | None = None,
         tol: float = 1e-6,
         class_weight: dict[Any, float] | str | None = None,
@@ -251,7 +247,6 @@ class ConstrainedERMClassifier(ClassifierMixin, CertifiedDecisions, ConstrainedE
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.enforce = enforce
-        self.temperatures = temperatures
         self.max_iter = max_iter
         self.tol = tol
         self.class_weight = class_weight

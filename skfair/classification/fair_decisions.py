@@ -35,6 +35,7 @@ from skfair.estimators.decisions import (
 )
 from skfair.estimators.erm_problem import active_rules
 from skfair.estimators.inner_scores import as_rows, known_folds
+from skfair.groups.attributes import check_aligned
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
 
@@ -262,6 +263,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             columns are cut to the folds. With metadata routing, what it has requested.
         """
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
+        check_aligned(X=X, y=y)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         others: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -275,7 +277,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._within_strata(X, control_features, rows, rules)
         fair = class_rules(rules, rows, self.max_disparity)
-        if self.confidence is not None and any(rule.compares for rule in fair):
+        if self.confidence is not None and any(rule.limits_something for rule in fair):
             if self.refit_with_prices:
                 raise ValueError("refit_with_prices=True is not for confidence. Set it to False.")
             attributes, predicted = self._certify(data, rows, fair, worth, params, folds)

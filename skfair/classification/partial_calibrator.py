@@ -45,6 +45,7 @@ from skfair.estimators.inner_scores import (
     scores_of,
 )
 from skfair.estimators.partial_prediction import PartialPrediction
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.groups.sensitive_columns import column_positions, take_columns
@@ -250,6 +251,7 @@ class PartialParityCalibrator(
             if self.confidence is not None:
                 raise ValueError(NOT_LAZY)
             return self._fit_lazily(X, y, sample_weight, sensitive_features)
+        check_aligned(X=X, y=y)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
         given: dict[str, Any] = {
             "sensitive_features": sensitive_features,
@@ -309,6 +311,7 @@ class PartialParityCalibrator(
             "intersectional": self.intersectional,
             "needs_groups": False,
         }
+        rows = align(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         is_here = not is_lazy(y, sensitive_features, sample_weight)
         kinds = LazyRows({"y": _as_one_block(y) if is_here else y}, **given).kinds()
         self._read_targets(np.asarray(kinds.columns["y"]), kinds.groups)
@@ -317,7 +320,7 @@ class PartialParityCalibrator(
         kinds.groups.warn_small()
         row_params = self._row_params(sample_weight, sensitive_features)
         self.estimator_ = fitted(inner, X, y, row_params)
-        scores = align(X=X).to_array(
+        scores = rows.to_array(
             _scores_of_block, without_rows(self), dtype=np.float64, sizes=known_sizes(X)
         )
         ends = [] if self.threshold == "accuracy" else [float(self.threshold)]

@@ -123,7 +123,8 @@ class PartialParityClassifier(PartialPrediction, PartialFitting):
     enforce : {"strict", "surrogate", "paper"}, default="strict"
         Whether the true training disparity is bounded, or the smooth problem is solved once: in
         each of its forms, of which the one with the lowest objective within the smooth rule is
-        kept, or in the form of the paper only, (15), (21), (50) or (56).
+        kept, or in the form of the paper only, (15), (21), (50) or (56). The last three compare
+        pairs of groups in ranks.
     threshold : float or "accuracy", default=0.0
         Scores above it are decided positively; "accuracy" for the most accurate one on the training
         data. ``decision_function`` subtracts it.

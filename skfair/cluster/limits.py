@@ -38,10 +38,14 @@ def count_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
 
 
 def attribute_balances(counts: FloatArray, groups: GroupEncoding) -> FloatArray:
-    """Balance of each cluster for each attribute; 0 for an empty cluster."""
+    """Balance of each cluster for each attribute; 0 for an empty cluster.
+
+    A group without any weight counts as absent, as in :mod:`skfair.metrics`.
+    """
     balances = np.zeros((counts.shape[0], groups.n_attributes))
     for a, (start, stop) in enumerate(zip(groups.offsets[:-1], groups.offsets[1:], strict=True)):
         part = counts[:, start:stop]
+        part = part[:, part.any(axis=0)]
         largest = part.max(axis=1)
         balances[:, a] = part.min(axis=1) / np.where(largest > 0, largest, 1.0)
     return balances

@@ -104,6 +104,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         lot of balance.
     data_balance_ : float
         Balance of the whole sample: no clustering is more balanced.
+    history_ : dict of ndarray
+        The course of "swap", one value per iteration: ``n_points`` of the list, ``n_children``,
+        ``n_new`` (children that entered it), ``cost`` (the lowest), ``balance`` (the highest),
+        ``hypervolume`` and ``seconds``. Empty for solvers that do not improve a list.
 
     See Also
     --------
@@ -224,7 +228,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         with report_iterations(
             self, X, y, max_iter=None, attributes=lambda centers: {}
         ) as callback:
-            points = solver.front(
+            front = solver.front(
                 problem,
                 rules_of,
                 targets,
@@ -233,7 +237,8 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
                 random_state=check_random_state(self.random_state),
                 callback=callback,
             )
-        self._store(problem, groups, attained, points)
+        self._store(problem, groups, attained, front.points)
+        self.history_ = front.history
         return self
 
     def _targets(self) -> FloatArray:

@@ -168,7 +168,8 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
     ) -> NDArray[np.int32]:
         """Assign a whole batch to the fitted centres, at least cost, within limits on the batch.
 
-        Small batches, up to a few hundred rows, are solved to the optimum, within a second or so.
+        Small batches, up to a few hundred rows, are solved nearly to the optimum, within a second
+        or so.
         A batch with fewer rows of a group than there are clusters cannot be balanced by itself:
         the limits then apply to the rows of ``fit`` and the batch together (``before="fit"``).
 

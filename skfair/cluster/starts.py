@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils import check_array
 from skfair._typing import FloatArray, IntArray
 from skfair.problems.clustering.points import RepresentationProblem, squared_norms
 from skfair.utils.threads import one_thread, over_blocks
+from skfair.utils.warn import hidden
 
 # Starting centres are sought on at most this many points.
 _START_SAMPLE = 10_000
@@ -71,8 +71,8 @@ def best_runs(
         with one_thread():  # OpenMP counts the threads of each thread of Python by itself
             return kmeans.fit(points, sample_weight=weights)
 
-    with warnings.catch_warnings():  # fewer distinct points than clusters are no reason to warn
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Fewer distinct points than clusters are no reason to warn.
+    with hidden("Number of distinct clusters", ConvergenceWarning):
         runs = over_blocks(run, len(seeds), 1)
     parts = (runs[i : i + n_trials] for i in range(0, len(runs), n_trials))
     return [min(part, key=lambda kmeans: kmeans.inertia_) for part in parts]

@@ -28,7 +28,7 @@ from skfair.report.tally import Tally, merge_tallies, tally_rows
 from skfair.report.tasks import Numbers, Task, look_like_scores
 from skfair.report.views import Options
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import listed
+from skfair.utils.text import listed, visible
 from skfair.utils.validation import (
     check_labels,
     check_number,
@@ -85,7 +85,7 @@ def run_audit(given: argparse.Namespace) -> int:
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
         Path(given.out).write_text(_WRITERS[suffix](found), encoding="utf-8")
-    where = "" if given.out is None else f"The report is in {given.out}.\n"
+    where = "" if given.out is None else f"The report is in {visible(given.out)}.\n"
     sys.stdout.write(f"{found!r}\n{where}")
     failed = 0
     for one in conditions:
@@ -93,7 +93,8 @@ def run_audit(given: argparse.Namespace) -> int:
         if np.isnan(value):
             raise ValueError(f"--fail-if {one.text!r}: the metric is undefined for these groups.")
         if one.holds(value, one.limit):
-            sys.stderr.write(f"skfair audit: {one.text} holds: the value is {value:.4g}.\n")
+            text = visible(one.text)
+            sys.stderr.write(f"skfair audit: {text} holds: the value is {value:.4g}.\n")
             failed = 1
     return failed
 

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from skfair.utils.text import visible
+
 _AUDIT_EXAMPLES = """examples:
   python -m skfair audit decisions.csv --target repaid --prediction approved --groups sex,age \\
       --bins age=25,45,65 --out report.html
@@ -38,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(given.run(given))
     except (ValueError, TypeError, OSError, ImportError) as error:
-        sys.stderr.write(f"skfair {given.command}: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"skfair {given.command}: {visible(' '.join(str(error).split()))}\n")
         return 2
 
 

@@ -27,7 +27,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.cells import Given, TrainingRows, make_given, split_into_cells
+from skfair.constraints.cells import (
+    AddsClasses,
+    Given,
+    TrainingRows,
+    make_given,
+    split_into_cells,
+)
 from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
 from skfair.constraints.moments import Moment, check_moment
 from skfair.losses import Loss
@@ -59,9 +65,9 @@ class Constraint(ABC, BaseEstimator):
     among_counted : bool
         Whether the rate of a group is the share of its positive class among the rows that the
         moment counts, instead of the share of the rows that it counts.
-    adds_classes : bool
-        Whether the means of both classes are added up before groups are compared; needs ``given``
-        to be "class".
+    adds_classes : bool or "absolute"
+        Whether the means of both classes are added up before groups are compared, or the absolute
+        differences of both classes are added up; needs ``given`` to be "class".
     tasks : frozenset of {"classification", "regression"}
         Where the rule makes sense.
     metric : str or None
@@ -90,7 +96,7 @@ class Constraint(ABC, BaseEstimator):
     given: str | Given = "all"
     comparison: str | Comparison = "difference"
     among_counted: bool = False
-    adds_classes: bool = False
+    adds_classes: AddsClasses = False
     tasks: frozenset[str] = frozenset({"classification"})
     within_strata: bool = False
     counts_right: bool = False

@@ -9,7 +9,7 @@ quotients of such averages (the share of positives among the selected).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -21,6 +21,9 @@ from skfair.groups.strata import Strata
 from skfair.losses import Loss
 from skfair.utils.text import listed
 from skfair.utils.threads import looked_up
+
+# Whether rates are added up over both classes, or the absolute differences of both.
+AddsClasses = bool | Literal["absolute"]
 
 
 class TrainingRows(NamedTuple):
@@ -175,13 +178,14 @@ class CellTable(NamedTuple):
 
 
 def split_into_cells(
-    rows: TrainingRows, given: Given, *, among_counted: bool, adds_classes: bool = False
+    rows: TrainingRows, given: Given, *, among_counted: bool, adds_classes: AddsClasses = False
 ) -> CellTable:
     """Split the rows into cells.
 
     With ``among_counted`` a rate is the share of the positive class among the rows that the moment
     counts, else the share of the counted rows. With ``adds_classes`` the first half of the parts is
-    one class and the second half the other, and rates are sums of both.
+    one class and the second half the other, and rates are sums of both, with "absolute" also
+    differences: the larger one of |a + b| and |a - b| is |a| + |b|.
     """
     groups, weights = rows.groups, rows.sample_weight
     parts = given.parts(rows)
@@ -205,9 +209,13 @@ def split_into_cells(
         _rates_in_part(membership, cell_weights, part_of_cell == part) for part in range(n_parts)
     ]
     if adds_classes:
-        half = n_parts // 2
-        of_parts = list(map(_added, of_parts[:half], of_parts[half:]))
-        suffixes = parts.without_class
+        half, wholes = n_parts // 2, parts.without_class
+        classes = list(zip(of_parts[:half], of_parts[half:], strict=True))
+        of_parts, suffixes = [_added(*both) for both in classes], wholes
+        if adds_classes == "absolute":
+            of_parts += [_added(*both, sign=-1.0) for both in classes]
+            named = ("sum of classes", "difference of classes")
+            suffixes = tuple(f"{whole}, {name}" for name in named for whole in wholes)
     rates, overall, names, owners, blocks = [], [], [], [], []
     for part, (suffix, one) in enumerate(zip(suffixes, of_parts, strict=True)):
         if not one.groups.size:
@@ -258,12 +266,13 @@ def _rates_in_part(
     )
 
 
-def _added(one: _PartRates, other: _PartRates) -> _PartRates:
+def _added(one: _PartRates, other: _PartRates, *, sign: float = 1.0) -> _PartRates:
     """Add up the rates of the same groups in two parts; a group that one lacks has no sum."""
     both, first, second = np.intersect1d(one.groups, other.groups, return_indices=True)
     if not both.size:
         return one._replace(groups=both)
-    return _PartRates(both, one.rates[first] + other.rates[second], one.overall + other.overall)
+    rates = one.rates[first] + sign * other.rates[second]
+    return _PartRates(both, rates, one.overall + sign * other.overall)
 
 
 def _quotients(

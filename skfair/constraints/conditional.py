@@ -53,6 +53,9 @@ class ConditionalOn(Constraint):
     def _rule(self) -> Constraint:
         return CONSTRAINTS[self.rule]() if isinstance(self.rule, str) else self.rule
 
+    def _refused(self) -> ValueError:
+        return ValueError(f"ConditionalOn takes one rule, got {self.rule!r}. Write one for each.")
+
     @property
     def given(self) -> str | Given:  # type: ignore[override]
         """Rows that count: those of the rule."""
@@ -80,7 +83,10 @@ class ConditionalOn(Constraint):
         return self._rule().metric_options(loss, pos_label)
 
     def compared(self) -> Comparison:  # noqa: D102 (inherited)
-        return self._rule().compared()
+        rule = self._rule()
+        if not isinstance(rule, Constraint):
+            raise self._refused()
+        return rule.compared()
 
     def moment(self, rows: TrainingRows) -> Moment:  # noqa: D102 (inherited)
         return self._rule().moment(rows)
@@ -91,9 +97,7 @@ class ConditionalOn(Constraint):
         task = "regression" if rows.class_names is None else "classification"
         rules = make_constraints(self.rule, task)
         if len(rules) > 1:
-            raise ValueError(
-                f"ConditionalOn takes one rule, got {self.rule!r}. Write one for each."
-            )
+            raise self._refused()
         [rule] = rules
         own = [self.max_disparity, rule.max_disparity, max_disparity]
         limit = next(one for one in own if one is not None)

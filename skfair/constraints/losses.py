@@ -3,16 +3,22 @@
 Table 1 of fairness_constrained_benchmark calls the parity rules demographic parity, equal
 opportunity and equalized odds. They are not: on COMPAS the plain model already meets 0.02 while its
 selection rates differ by 0.245. Hence the names. The third row of the table bounds the sum of the
-absolute differences of both classes: more than ``ClassLossParity(sum_classes=True)``, which bounds
-the difference of the sums, and less than ``ClassLossParity`` with half the bound. The excess rules
-are (18) of plada: the mean over the groups, and, as its text has it, every group by itself.
+absolute differences of both classes, ``ClassLossParity(sum_classes="absolute")``: more than
+``ClassLossParity(sum_classes=True)``, which bounds the difference of the sums, and less than
+``ClassLossParity`` with half the bound. The excess rules are (18) of plada: the mean over the
+groups, and, as its text has it, every group by itself. Its groups overlap; ``members_only=True``
+limits those who are in each of them, and not those who are not.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from skfair.constraints.base import CONSTRAINTS, Constraint, TrainingRows, documented
+from skfair.constraints.bound import BoundConstraint
+from skfair.constraints.cells import AddsClasses
 from skfair.constraints.comparisons import Comparison, Excess, MeanExcess
 from skfair.constraints.moments import MeanLoss, Moment
 from skfair.losses import Loss
@@ -60,10 +66,11 @@ class ClassLossParity(LossParity):
 
     Parameters
     ----------
-    sum_classes : bool, default=False
+    sum_classes : bool or "absolute", default=False
         Whether the mean losses of both classes are added up before groups are compared: one class
-        may then make up for the other. (Table 1 of fairness_constrained_benchmark adds up absolute
-        differences, in which none makes up for another.)
+        may then make up for the other. "absolute" adds up the absolute differences of both
+        classes, in which none makes up for another: the third row of table 1 of
+        fairness_constrained_benchmark.
     """
 
     given = "class"
@@ -73,14 +80,18 @@ class ClassLossParity(LossParity):
         self,
         max_disparity: float | None = None,
         reference: Literal["pairwise", "overall"] = "pairwise",
-        sum_classes: bool = False,
+        sum_classes: AddsClasses = False,
     ) -> None:
         super().__init__(max_disparity, reference)
         self.sum_classes = sum_classes
 
     @property
-    def adds_classes(self) -> bool:  # type: ignore[override]
-        """Whether the means of both classes are added up before groups are compared."""
+    def adds_classes(self) -> AddsClasses:  # type: ignore[override]
+        """Whether both classes are added up: their means, or the absolute differences."""
+        if self.sum_classes not in (False, True, "absolute"):
+            raise ValueError(
+                f"sum_classes must be False, True or 'absolute', got {self.sum_classes!r}."
+            )
         return self.sum_classes
 
     def metric_options(  # noqa: D102 (inherited)
@@ -113,10 +124,21 @@ class _ExcessRule(_LossRule):
     comparison = Excess()
 
     def __init__(
-        self, max_disparity: float | None = None, reference: Literal["overall"] = "overall"
+        self,
+        max_disparity: float | None = None,
+        reference: Literal["overall"] = "overall",
+        members_only: bool = False,
     ) -> None:
         super().__init__(max_disparity)
         self.reference: Literal["overall"] = reference
+        self.members_only = members_only
+
+    def prepare(self, rows: TrainingRows, max_disparity: float) -> BoundConstraint:
+        bound = super().prepare(rows, max_disparity)
+        if not self.members_only:
+            return bound
+        which = np.flatnonzero(np.isin(bound.rate_groups, rows.groups.levels.members()))
+        return bound.restricted(which, bound.max_disparity, bound.name)
 
     def compared(self) -> Comparison:
         """Return how the rates of groups become one number."""
@@ -130,7 +152,7 @@ class _ExcessRule(_LossRule):
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
         options = super().metric_options(loss, pos_label)
         del options["given"], options["reference"]
-        return options
+        return {**options, "members_only": self.members_only}
 
 
 @CONSTRAINTS.register("excess_loss")
@@ -144,6 +166,10 @@ class ExcessLoss(_ExcessRule):
     ----------
     reference : {"overall"}, default="overall"
         What a group is compared with: all rows.
+    members_only : bool, default=False
+        Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
+        (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
+        ``intersectional=False`` with several columns.
     """
 
 
@@ -159,6 +185,10 @@ class MeanExcessLoss(_ExcessRule):
     ----------
     reference : {"overall"}, default="overall"
         What a group is compared with: all rows.
+    members_only : bool, default=False
+        Whether each sensitive attribute says who is a member of a group (1 or True) and who is not
+        (0 or False), and only members are limited, as in (18) of plada. Groups may overlap: use
+        ``intersectional=False`` with several columns.
     """
 
     comparison = MeanExcess()

@@ -16,7 +16,7 @@ from skfair.enforcement.threshold_bins import make_scan
 from skfair.problems.erm.problem import Decisions, RuledProblem
 from skfair.solvers.base import SolverResult
 
-SLACK = 0.004  # accuracy that a lower temperature may cost
+SLACK = 0.004  # training accuracy that errors have to gain, as they fit noise as well
 USED = 0.85  # share of a bound from which on it counts as reached
 ROUNDING = 1e-12  # accuracies that differ by less are the same
 
@@ -60,7 +60,7 @@ class Judge:
         # ``min_gap(theta) -> float``: differences of scores that rounding may cause
         min_gap: Callable[[FloatArray], float],
         is_classifier: bool,  # whether solutions are compared by accuracy (else by the objective)
-        slack: float = SLACK,  # accuracy that a lower temperature may cost
+        slack: float = SLACK,  # accuracy that a later level has to gain
     ) -> None:
         self.problem, self.min_gap, self.is_classifier = problem, min_gap, is_classifier
         self.free = problem.relaxed()

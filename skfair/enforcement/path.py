@@ -1,4 +1,4 @@
-"""The path of strict enforcement: rounds of smooth problems at one temperature after the other."""
+"""The path of strict enforcement: rounds of smooth problems, with the loss and then with errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skfair.problems.erm.problem import RuledProblem
 from skfair.solvers.base import Solver, SolverResult
 
 DAMPING = 0.7  # share of a newly seen difference of true and smooth values that is believed
-MAX_ROUNDS = 6  # solves per temperature
+MAX_ROUNDS = 6  # solves with one loss and steepness
 FAR = 0.01  # smooth bounds that are missed by more were not nearly kept
 PLAIN_MISSES = 2  # of losses; differences that change less and less would never bring them inside
 LOOSE_TOL = 1e-4  # of solves whose result is only a step on the way
@@ -31,8 +31,8 @@ class Path:
         self.judge, self.solver = judge, solver
         # Whether precise solutions are cheap.
         self.is_precise = solver.is_precise and "hessian" in problem.offers
-        # Most solves at one temperature. A run of a stochastic solver is long, and its noise hides
-        # small corrections.
+        # Most solves with one loss and steepness. A run of a stochastic solver is long, and its
+        # noise hides small corrections.
         self.max_rounds = 2 if solver.is_stochastic else MAX_ROUNDS
         self.tol = params.get("tol", 1e-6)
         self.step_tol = self._tol_of_steps()
@@ -42,7 +42,7 @@ class Path:
         # Not past the middle: of a limit of 0 both bounds are 0, and no point would be inside.
         self.margin = np.minimum(wanted, 0.25 * (problem.upper - problem.lower))
         self.candidates: list[Candidate] = []  # one for each solve
-        self.level = 0  # how far along the path, from smooth to steep
+        self.level = 0  # 0 with the loss, then one more for each steepness of smooth errors
 
     @property
     def is_stopped(self) -> bool:
@@ -97,9 +97,8 @@ class Shifting(Rounds[RuledProblem]):
     ) -> None:
         # Margin (n_constraints,): how far inside of the bounds is aimed at
         self.path, self.problem, self.offsets, self.margin = path, problem, offsets, path.margin
-        # reached: quality of the best solution that keeps them; -inf if there is none
         # is_settled: whether the true bounds are kept and used
-        self.is_settled, self.reached = False, -np.inf
+        self.is_settled = False
         self._before, self._n_worse, self._n_missed = np.inf, 0, 0
 
     def bounded(self) -> RuledProblem:
@@ -111,9 +110,7 @@ class Shifting(Rounds[RuledProblem]):
 
     def keep(self, problem: RuledProblem, result: SolverResult) -> bool:
         """Keep a solution, unless its solver gave up far from bounds that it had no way to keep."""
-        candidate = self.path.keep(problem, result)
-        if candidate.found.is_feasible:
-            self.reached = max(self.reached, candidate.quality)
+        self.path.keep(problem, result)
         if result.status != "max_iter" or self.path.solver.is_stochastic:
             return True
         return problem.violation(problem.evaluate(result.theta)) <= FAR

@@ -9,7 +9,6 @@ tested at the full level; the last one before the first failure is kept.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -25,7 +24,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skfair._typing import IntArray, Seed
 from skfair.constraints.base import Constraint
 from skfair.groups.attributes import take_rows
-from skfair.utils.warn import warn_user
+from skfair.utils.warn import unwanted, warn_user
 
 # Limits of the path, as shares of the one that is asked for.
 SHARES = (0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
@@ -203,8 +202,7 @@ class Halves(NamedTuple):
 def fit_quietly(estimator: Any, X: Any, y: Any, given: Mapping[str, Any], rows: IntArray) -> Any:
     """Fit on some rows; warnings about limits that are missed on these are of no interest."""
     own = {name: take_rows(one, rows) for name, one in given.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with unwanted(UserWarning):
         return estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **own)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
+from skfair.utils.validation import check_weights
 
 
 def read_classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -130,17 +131,27 @@ class Predicts(Protocol):
 
 
 def accuracy_in_blocks(
-    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None
+    model: Predicts, X: MatrixLike, y: ColumnLike, sample_weight: ColumnLike | None, **given: Any
 ) -> float:
-    """Return the accuracy on rows in blocks: of each block two numbers travel."""
-    rows = align(X=X, y=y, sample_weight=sample_weight)
-    right, total = rows.total(_right_and_all, without_rows(model))
+    """Return the accuracy on rows in blocks: of each block two numbers travel.
+
+    ``given`` are further columns that predictions take.
+    """
+    rows = align(X=X, y=y, sample_weight=sample_weight, **given)
+    right, total = rows.total(_right_and_all, without_rows(model), tuple(given))
+    if not total:
+        raise ValueError("sample_weight is zero for every row.")
     return float(right / total)
 
 
-def _right_and_all(block: dict[str, Any], model: Predicts) -> tuple[float, float]:
+def _right_and_all(
+    block: dict[str, Any], model: Predicts, given: Sequence[str]
+) -> tuple[float, float]:
     """Return the weight of right predictions in a block, and the weight of all."""
-    weights = block.get("sample_weight")
-    weights = np.ones(len(block["y"])) if weights is None else np.asarray(weights)
-    right = model.predict(block["X"]) == np.asarray(block["y"])
-    return float(weights @ right), float(weights.sum())
+    n_rows = len(block["y"])
+    if not n_rows:
+        return 0.0, 0.0
+    weights = check_weights(block.get("sample_weight"), n_rows, are_all=False)
+    weights = np.ones(n_rows) if weights is None else weights
+    predicted = model.predict(block["X"], **{name: block[name] for name in given})
+    return float(weights @ (predicted == np.asarray(block["y"]))), float(weights.sum())

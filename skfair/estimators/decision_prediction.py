@@ -28,7 +28,7 @@ from skfair.estimators.chances import mean_chances
 from skfair.estimators.group_chances import GroupModels
 from skfair.estimators.group_corrections import GroupCorrections
 from skfair.estimators.inner_scores import as_rows
-from skfair.groups.attributes import CONTROL, check_alignment
+from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.sensitive_columns import take_columns
 from skfair.utils.docs import documented
@@ -229,6 +229,7 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
         score : float
             Weighted share of the rows whose class is decided for.
         """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         predicted = self.predict(
             X, sensitive_features=sensitive_features, control_features=control_features
         )

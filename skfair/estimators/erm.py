@@ -63,7 +63,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         "fit_intercept": ["boolean"],
         "solver": [str, HasMethods("solve")],
         "enforce": [StrOptions({"strict", "surrogate"})],
-        "temperatures": ["array-like", Real],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
@@ -99,19 +98,6 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
                 "model has its own layers: leave hidden_layer_sizes empty."
             )
         return layers
-
-    def _temperatures(self) -> tuple[float, ...]:
-        try:
-            values = tuple(float(value) for value in np.atleast_1d(self.temperatures))
-        except (TypeError, ValueError):
-            values = ()
-        is_usable = all(0 < value < 1e100 for value in values)  # squares must not overflow
-        if not values or not is_usable or list(values) != sorted(values):
-            raise ValueError(
-                f"temperatures must be positive and rising, got {self.temperatures!r}. The larger, "
-                "the closer the smooth rates are to the true ones; 1e100 is too large."
-            )
-        return values
 
     # --- steps of a fit ------------------------------------------------------------------------
 
@@ -178,7 +164,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
                 problem,
                 solver,
                 start,
-                temperatures=self._temperatures() if self.enforce == "strict" else None,
+                is_strict=self.enforce == "strict",
                 is_classifier=task.class_names is not None,
                 refine=self.refine and self.fit_intercept,
                 tol=self.tol,

@@ -27,6 +27,7 @@ from skfair.estimators.limits import (
     rates_before,
     unique_names,
 )
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.limits import Limit
 from skfair.losses import Loss
 from skfair.models import LinearScore, MLPScore, ScoreFunction
@@ -110,15 +111,24 @@ class ModelOptions(NamedTuple):
     function: ScoreFunction | None = None
 
 
-def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
-    """Return the rules that limit something: with a single group there are none."""
-    rules, groups = make_constraints(constraint, task), data.groups
+def limiting_rules(constraint: RuleChoice, task: str, groups: GroupEncoding) -> list[Constraint]:
+    """Return the rules that limit something: with a single group these are the caps."""
+    rules = make_constraints(constraint, task)
     if groups.is_vacuous:
-        if groups.levels.attributes:
-            warn_user(
-                f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule "
-                "is active."
-            )
+        return [rule for rule in rules if rule.compared().is_cap]
+    return rules
+
+
+def active_rules(constraint: RuleChoice, task: str, data: TrainingData) -> list[Constraint]:
+    """Return the rules that limit something, and warn of those that do not."""
+    groups = data.groups
+    rules = limiting_rules(constraint, task, groups)
+    if groups.levels.attributes and len(rules) < len(make_constraints(constraint, task)):
+        warn_user(
+            f"sensitive_features has a single group, {groups.names[0]!r}, so no fairness rule that "
+            "compares groups is active."
+        )
+    if not rules:
         return []
     if data.strata is not None and not any(rule.within_strata for rule in rules):
         warn_user(
@@ -268,7 +278,7 @@ def solve(
     solver: Solver,
     start: FloatArray,
     *,
-    temperatures: Sequence[float] | None,
+    is_strict: bool,
     is_classifier: bool,
     refine: bool,
     tol: float,
@@ -276,15 +286,14 @@ def solve(
     rng: np.random.RandomState,
     callback: Callback,
 ) -> StrictResult:
-    """Run a solver: on the path of strict enforcement, or once if there are no temperatures."""
+    """Run a solver: on the path of strict enforcement, or once."""
     check_needs(solver, problem)
-    if temperatures is not None:
+    if is_strict:
         of_solver = {} if max_iter is None else {"max_iter": max_iter}
         return solve_strictly(
             problem,
             solver,
             start,
-            temperatures=temperatures,
             min_gap=problem.model.rounding,
             is_classifier=is_classifier,
             refine=refine and "hessian" in problem.offers,

@@ -150,8 +150,7 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         if solver.is_precise:
             start = _fit_freely(free, params).result.theta
         surrogate = make_surrogate(self.surrogate, solver)
-        forms = slice(-1, None) if self.enforce == "paper" else slice(None)
-        problems = _checked(build(surrogate, self.n_percentiles)[forms], solver)
+        problems = _checked(build(surrogate, self.n_percentiles), solver)
         return solve_partially(
             problems, solver, start, surrogate, target, n_rounds=1, by_smooth=True, **params
         )
@@ -205,13 +204,17 @@ class PartialFitting(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator
         surrogate: Surrogate,
         n_percentiles: int,
     ) -> list[PartialParityProblem]:
-        """Return the problem in each form of the rule; the algorithms of the paper get the last."""
+        """Return the problem in each form of the rule; the algorithms of the paper get one."""
         zero = self._fixed_threshold()
-        forms = [
-            part.rule.prepare(part.rows(a, part.percentiles(n_percentiles), zero), surrogate)
+        parts = [
+            (part.rule, part.rows(a, part.percentiles(n_percentiles), zero))
             for part in promise.of_attributes()
             for a in range(part.groups.n_attributes)
         ]
+        if solver.compares_pairs or self.enforce == "paper":
+            forms = [[rule.as_printed(rows, surrogate)] for rule, rows in parts]
+        else:
+            forms = [rule.prepare(rows, surrogate) for rule, rows in parts]
         if not solver.can_continue:
             forms = [attribute[-1:] for attribute in forms]
         tolerance = 0.0 if solver.ignores_tolerance else promise.tolerance

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike, MatrixLike
 from skfair.blocks.partitions import by_block, is_lazy
-from skfair.blocks.weighted_rows import LazyRows, WeightedRows
+from skfair.blocks.weighted_rows import WeightedRows
 from skfair.constraints.partial import PARTIAL_RULES, RankWithin
 from skfair.enforcement.cuts import choose_cuts, score_blocks
 from skfair.enforcement.promise import (
@@ -30,6 +30,8 @@ from skfair.enforcement.repair import GroupMaps
 from skfair.enforcement.repair_scores import repair_scores
 from skfair.enforcement.strict_partial import EXACT
 from skfair.estimators.certified_split import Certified
+from skfair.estimators.classes import accuracy_in_blocks
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, GroupLevels
 from skfair.groups.limits import Limit
 from skfair.utils.docs import documented
@@ -194,14 +196,11 @@ class PartialPrediction(Certified, ClassifierMixin):
         accuracy : float
             Share of right predictions.
         """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        if is_lazy(predicted, y, sample_weight):
-            labels = {"y": y, "predicted": predicted}
-            rows = LazyRows(
-                labels, sensitive_features=None, sample_weight=sample_weight, needs_groups=False
-            ).kinds()
-            y, predicted = (rows.columns[name] for name in labels)
-            sample_weight = rows.weights
+        given = {} if sensitive_features is None else {"sensitive_features": sensitive_features}
+        if is_lazy(X, y, sample_weight, sensitive_features):
+            return accuracy_in_blocks(self, X, y, sample_weight, **given)
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
+        predicted = self.predict(X, **given)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     @cached_property

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 from skfair._typing import IntArray
 from skfair.groups.foreign_tables import columns_of_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import listed, plural
+from skfair.utils.text import check_text, listed, plural
 from skfair.utils.warn import warn_user
 
 Columns: TypeAlias = list[tuple[str | None, Any]]
@@ -35,9 +35,10 @@ class Role(NamedTuple):
 
 SENSITIVE = Role("sensitive_features", "Sensitive attribute", "group")
 CONTROL = Role("control_features", "Control attribute", "stratum")
-TARGET = Role("y", "Target", "label")
 PREDICTED = Role("predictions", "Prediction", "prediction")
 WEIGHT = Role("sample_weight", "Weight", "weight")
+# What a value of another column is called.
+_VALUES = {"y": "label", "sample_weight": "weight", "query_id": "query", "y_score": "score"}
 ROLES = {role.argument: role for role in (SENSITIVE, CONTROL)}
 
 # More levels than this in a numeric attribute mean a continuous quantity, not groups.
@@ -77,6 +78,7 @@ def read_columns(given: Any, role: Role = SENSITIVE) -> Columns:
         raise ValueError(f"{argument} is empty. Pass one value per row of X.")
     if len({len(values) for _, values in columns}) > 1:
         raise ValueError(f"The columns of {argument} differ in length.")
+    check_text((name for name, _ in columns), f"The name of a column of {argument},")
     return columns
 
 
@@ -210,3 +212,13 @@ def check_alignment(given: object, like: object, role: Role = SENSITIVE) -> None
             f"one. Pass {role.argument}.loc[X.index], or drop the index with .to_numpy() if the "
             "order is right."
         )
+
+
+def check_aligned(**columns: object) -> object:
+    """Return the first column with an index; raise if another one has its labels in other order."""
+    like = next(
+        (one for one in columns.values() if hasattr(getattr(one, "index", 0), "equals")), None
+    )
+    for name, column in columns.items():
+        check_alignment(column, like, Role(name, name, _VALUES.get(name, "value")))
+    return like

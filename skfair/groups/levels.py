@@ -70,6 +70,25 @@ class GroupLevels:
             for level in column
         ]
 
+    def members(self) -> IntArray:
+        """Return the numbers of the groups of members, where each attribute says who is one.
+
+        Its levels are 0 and 1, or False and True; other levels raise a ``ValueError``.
+        """
+        if self.combinations is not None:
+            raise ValueError(
+                "members_only=True needs one column for each group, but intersectional=True "
+                f"crosses {listed(self.attributes)}. Pass intersectional=False."
+            )
+        for attribute, column in zip(self.attributes, self.levels, strict=True):
+            if any(level not in (0, 1) for level in column):
+                raise ValueError(
+                    "members_only=True needs columns that say who is a member (0 and 1, or False "
+                    f"and True), but {attribute!r} has the levels {listed(column)}. Pass one "
+                    "indicator column for each group."
+                )
+        return np.flatnonzero([level == 1 for column in self.levels for level in column])
+
     def number(self, key: Any) -> int:
         """Return the number of a group, given its name or its key; raise if there is none."""
         for candidates in (self.keys(), list(self.names)):

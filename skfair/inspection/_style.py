@@ -11,6 +11,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skfair.utils.text import visible
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -42,7 +44,10 @@ HATCHES = ("", "///", "\\\\\\", "...", "xxx", "---", "+++", "ooo")
 GREY = "#595959"
 
 # Letters of a line of a name, and entries of a column of a legend.
-_LINE, _COLUMN = 40, 18
+_LINE, _COLUMN = 38, 18
+# Letters that are shown of the beginning and of the end of a longer name: three lines of it. With
+# twice as many a name takes six, with half as many names that are read in full today are cut.
+_HEAD, _TAIL = 60, 30
 # Inches of a letter of a legend, and of its sample and the space around both.
 _LETTER, _SAMPLE = 0.085, 0.8
 
@@ -131,12 +136,15 @@ def as_reference(artist: Artist, what: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Return a name so that it is shown letter by letter, in lines of a readable length.
+    """Return a name so that it is shown letter by letter, in a few lines of a readable length.
 
-    matplotlib reads what stands between two dollars as a formula, and leaves labels that begin with
-    an underscore out of legends.
+    The middle of a very long name is left out. matplotlib reads what stands between two dollars as
+    a formula, and leaves labels that begin with an underscore out of legends.
     """
-    lines = textwrap.fill(text.replace("\n", " "), _LINE).replace("$", r"\$")
+    text = visible(text.replace("\n", " "))
+    if len(text) > _HEAD + _TAIL:
+        text = f"{text[:_HEAD]}…{text[-_TAIL:]}"
+    lines = textwrap.fill(text, _LINE).replace("$", r"\$")
     return f" {lines}" if lines.startswith("_") else lines
 
 

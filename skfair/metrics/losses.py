@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def loss_parity_difference(
     pos_label: ClassLabel = 1,
     reference: Reference = "pairwise",
     agg: Agg = "worst",
-    sum_classes: bool = False,
+    sum_classes: bool | Literal["absolute"] = False,
     zero_division: ZeroDivision = "raise",
 ) -> float:
     r"""Difference of mean losses between groups; 0 is parity.
@@ -84,9 +84,10 @@ def loss_parity_difference(
 
     Parameters
     ----------
-    sum_classes : bool, default=False
+    sum_classes : bool or "absolute", default=False
         Whether the mean losses of both classes are added up before groups are compared, in place of
-        comparing each class by itself; needs ``given="class"``.
+        comparing each class by itself; "absolute" adds up the absolute differences of both classes.
+        Needs ``given="class"``.
 
     Returns
     -------
@@ -112,15 +113,20 @@ def loss_parity_difference(
     rows = (sensitive_features, control_features, sample_weight, intersectional)
     losses = _losses_of(y_true, y_score, rows, Asked(loss, task, given, pos_label))
     means = _loss_means(losses, given, losses.groups.compared, zero_division)
-    if sum_classes:
-        if given != "class":
-            raise ValueError(
-                f"sum_classes=True adds up classes: pass given='class', not {given!r}."
-            )
+    if sum_classes not in (False, True, "absolute"):
+        raise ValueError(f"sum_classes must be False, True or 'absolute', got {sum_classes!r}.")
+    if sum_classes and given != "class":
+        raise ValueError(
+            f"sum_classes={sum_classes!r} adds up classes: pass given='class', not {given!r}."
+        )
+    gaps = _gaps(means, losses.groups, reference)
+    if sum_classes == "absolute":
+        gaps = [sum(gaps, np.zeros(1))]
+    elif sum_classes:
         negative, positive = means
         both = _Means(negative.of_cells + positive.of_cells, negative.overall + positive.overall)
-        means = [both]
-    return _difference(means, losses.groups, reference, agg)
+        gaps = _gaps([both], losses.groups, reference)
+    return aggregate(np.concatenate(gaps), agg)
 
 
 @_documented
@@ -182,6 +188,7 @@ def excess_loss(
     intersectional: bool = True,
     pos_label: ClassLabel = 1,
     agg: Agg = "worst",
+    members_only: bool = False,
 ) -> float:
     r"""How much the mean loss of groups is above that of all rows: the worst group, or the mean.
 
@@ -193,6 +200,9 @@ def excess_loss(
     agg : {"worst", "mean"}, default="worst"
         Report the group that is furthest above, or the mean over the groups, (18) of plada, which
         is negative if small groups have small losses.
+    members_only : bool, default=False
+        Whether the sensitive features say who is a member of a group (1 or True) and who is not (0
+        or False), and only groups of members count.
 
     Returns
     -------
@@ -220,6 +230,9 @@ def excess_loss(
     losses = _losses_of(y_true, y_score, rows, Asked(loss, task, "all", pos_label))
     [means] = _loss_means(losses, "all", losses.groups.compared, np.nan)
     cells = np.unique(np.concatenate(losses.groups.pairs))  # one that is alone is everybody
+    if members_only:
+        groups = losses.groups
+        cells = cells[np.isin(groups.group_of[cells], groups.groups.members())]
     return aggregate((means.of_cells - means.overall)[cells], agg)
 
 
@@ -271,7 +284,8 @@ def mean_score_difference(
     rows = scored_rows(
         y_score, sensitive_features, control_features, sample_weight, intersectional, like=y_true
     )
-    return _difference([_means(rows.scores, rows)], rows.groups, reference, agg)
+    gaps = _gaps([_means(rows.scores, rows)], rows.groups, reference)
+    return aggregate(np.concatenate(gaps), agg)
 
 
 class _Means(NamedTuple):
@@ -368,9 +382,9 @@ def _means(
         return _Means(sums / totals, overall)
 
 
-def _difference(
-    means: Sequence[_Means], groups: ComparedGroups, reference: Reference, agg: Agg
-) -> float:
+def _gaps(
+    means: Sequence[_Means], groups: ComparedGroups, reference: Reference
+) -> list[FloatArray]:
     """Compare the cells of each block with each other, or with all rows of the block."""
     sides = [groups.sides(*mean, reference) for mean in means]
-    return aggregate(np.concatenate([np.abs(one - other) for one, other in sides]), agg)
+    return [np.abs(one - other) for one, other in sides]

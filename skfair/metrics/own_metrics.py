@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from inspect import signature
 from typing import NamedTuple, TypeAlias
@@ -12,6 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import check_random_state
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, Seed
+from skfair.utils.warn import hidden
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
 # Resamples have at most so many rows: a metric of a million takes minutes to compute 200 times.
@@ -85,8 +85,7 @@ def measure_own(
                 for cell in cells
             ]
             tail = 50 * (1 - intervals.confidence)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
+            with hidden("All-NaN", RuntimeWarning):
                 ends = np.nanpercentile(draws, [tail, 100 - tail], axis=1)
             # Errors fall with the root of the number of rows: those of fewer are scaled down.
             shares = np.sqrt([min(_MOST_ROWS / max(cell.size, 1), 1.0) for cell in cells])
@@ -122,6 +121,5 @@ def value_of(
     weights = {} if rows.weights is None else {"sample_weight": rows.weights[cell]}
     if weights and not weights["sample_weight"].any():  # which scikit-learn refuses
         return np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with hidden(".*", UndefinedMetricWarning):
         return float(metric(rows.y_true[cell], predicted[cell], **weights))

@@ -17,6 +17,7 @@ import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.blocks.partitions import is_lazy
+from skfair.groups.attributes import check_aligned
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.utils.docs import documenter
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
@@ -91,18 +92,17 @@ def ranked_rows(
             "Metrics of rankings need all documents of a query at once and do not read Dask "
             "collections. Pass them with .compute()."
         )
+    first = check_aligned(
+        y_score=y_score, y_true=like if y_true is None else y_true, query_id=query_id
+    )
     scores = check_scores(y_score)
     n = scores.size
     grades = np.zeros(n) if y_true is None else check_scores(y_true, "y_true", n)
     codes, names = check_labels(query_id, "query_id", n)
     groups = one_group(n)
     if sensitive_features is not None:
-        named = (one for one in (y_score, y_true, like, query_id) if hasattr(one, "index"))
         groups = encode_groups(
-            sensitive_features,
-            n_samples=n,
-            intersectional=intersectional,
-            like=next(named, None),
+            sensitive_features, n_samples=n, intersectional=intersectional, like=first
         )
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
     return RankedRows(grades, scores, groups, np.argsort(codes, kind="stable"), starts, names)

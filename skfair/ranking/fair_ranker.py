@@ -30,6 +30,7 @@ from skfair._typing import (
 )
 from skfair.base import ROW_CHECKS, SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.blocks.training_data import TrainingData
+from skfair.groups.attributes import check_aligned
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.losses import Loss, make_loss
 from skfair.metrics.rankings import ndcg
@@ -336,6 +337,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         ndcg : float
             Between 0 and 1, larger is better.
         """
+        check_aligned(X=X, y=y)
         scores = self.predict(X)
         _, query_id = split_query(X, query_id, self.query_column)
         return ndcg(y, scores, query_id=or_one(query_id, scores.size))

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import _num_features
 
 from skfair._typing import ColumnLike, MatrixLike
+from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.utils.validation import check_numbers
 
@@ -17,6 +18,7 @@ def split_query(
     X: MatrixLike, query_id: ColumnLike | None, query_column: str | int | None
 ) -> tuple[Any, Any]:
     """Return X without the query column, and the queries."""
+    check_aligned(X=X, query_id=query_id)
     if query_column is None:
         return X, query_id
     if query_id is not None:

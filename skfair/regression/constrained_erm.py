@@ -31,6 +31,7 @@ from skfair.estimators.erm_problem import (
     TargetScale,
     Task,
     active_rules,
+    limiting_rules,
 )
 from skfair.estimators.inner_scores import as_rows
 from skfair.losses import Loss, make_loss
@@ -164,14 +165,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
     _task = "regression"
 
     _parameter_constraints = {
-        **{
-            name: value
-            for name, value in ConstrainedERMBase._parameter_constraints.items()
-            if name != "temperatures"
-        },
+        **ConstrainedERMBase._parameter_constraints,
         "certify": [CERTIFY],
     }
-    temperatures = (1.0,)  # nothing here depends on the sign of a score
 
     def __init__(
         self,
@@ -248,8 +244,9 @@ class ConstrainedERMRegressor(RegressorMixin, ConstrainedERMBase):
         data = self._read(X, y, y_numeric=True, **given, **ROW_CHECKS)
         self._begin_certificate()
         task = self._regression(data)
-        is_certified = self.confidence is not None and not data.groups.is_vacuous
-        if is_certified and (rules := active_rules(self.constraint, self._task, data)):
+        is_certified = self.confidence is not None
+        if is_certified and limiting_rules(self.constraint, self._task, data.groups):
+            rules = active_rules(self.constraint, self._task, data)
             return self._certify(data, task, rules, X, given)
         problem = self._build(data, task)
         solver = self._choose(problem)

@@ -17,6 +17,7 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
+from skfair.groups.attributes import CONTROL, check_aligned, check_alignment
 from skfair.inspection._inputs import SCORE_METHODS
 from skfair.report.pages import render, written
 from skfair.report.paths import (
@@ -43,6 +44,7 @@ from skfair.report.tasks import Task
 from skfair.report.views import Options, gaps_table, rates_table, score_report, views_of
 from skfair.utils.docs import documented
 from skfair.utils.response import get_response
+from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_names, check_number, check_probability
 
 _N_SHOWN = 15
@@ -138,6 +140,9 @@ class Audit(AuditTables):
         is_binary = len(classes) == 2
         if pos_label is None:
             pos_label = np.asarray(classes).tolist()[1] if is_binary else 1
+        like = check_aligned(X=X, y=y, sample_weight=options.get("sample_weight"))
+        check_alignment(sensitive_features, like)
+        check_alignment(options.get("conditional_on"), like, CONTROL)
         groups: dict[str, Any] = {"sensitive_features": sensitive_features}
         given = {"y_pred": get_response(model, X, "predict", **groups)}
         if before is not None:
@@ -275,7 +280,8 @@ class Audit(AuditTables):
         return render(self, "cell.html.j2")
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.title}: {self.n_rows:,} rows", *findings_of(self)])
+        lines = [f"{self.title}: {self.n_rows:,} rows", *findings_of(self)]
+        return "\n".join(map(visible, lines))
 
 
 def audit(
@@ -368,19 +374,20 @@ def audit(
     ['group', 'demographic_parity_difference']
     """
     names = None if metrics is None else check_names(metrics, "metrics")
+    check_text([title], "The title")
     options = _checked_options(names, confidence, depth, min_size, n_simulations, random_state)
     given = Given(y_true, y_pred, y_score, before, sample_weight)
     check_given(given, sensitive_features, conditional_on)
+    like = check_aligned(**given.named())
     found = find_task(given, task, pos_label)
     rows = read_rows(given, found, threshold)
-    named = (one for one in (y_true, y_pred, y_score, before) if hasattr(one, "index"))
     tally = tally_rows(
         rows,
         found,
         sensitive_features,
         conditional_on,
         range_of_scores(rows.score, rows.weights),
-        like=next(named, None),
+        like=like,
     )
     return audit_tally(tally, found, options, title)
 

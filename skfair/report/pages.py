@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from skfair._version import __version__
+from skfair.report.escaping import as_markdown
 from skfair.report.pictures import calibration_picture, density_picture
 from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, is_beyond_chance, number
@@ -40,7 +41,7 @@ MOST_LINES = 8
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template with the numbers of an audit."""
     return (
-        _environment()
+        _environment(template)
         .get_template(template)
         .render(
             audit=tables,
@@ -63,8 +64,8 @@ def written(text: str, path: str | PathLike[str] | None) -> str:
     return text
 
 
-def _environment() -> Environment:
-    """Return the templates and the filters that they use."""
+def _environment(template: str) -> Environment:
+    """Return the templates and the filters that they use; what is filled in is escaped."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
     except ImportError as error:
@@ -76,6 +77,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("skfair.report"),
         autoescape=select_autoescape(["html.j2"]),
+        finalize=as_markdown if template.endswith(".md.j2") else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -135,6 +135,9 @@ class Solver(ABC):
         enforcement do.
     ignores_tolerance : bool
         Whether it pays for any distance from parity: the bounds it is given then are parity.
+    compares_pairs : bool
+        Whether constraints on rates within intervals are given to it as the paper prints them:
+        pairs of groups, in ranks.
 
     Examples
     --------
@@ -151,6 +154,7 @@ class Solver(ABC):
     can_advance: ClassVar[bool] = False
     can_continue: ClassVar[bool] = True
     ignores_tolerance: ClassVar[bool] = False
+    compares_pairs: ClassVar[bool] = False
 
     @abstractmethod
     def solve(

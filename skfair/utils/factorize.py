@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import IntArray
+from skfair.utils.text import check_text
 from skfair.utils.threads import BLOCK, added, looked_up, over_blocks
 
 # Integers whose range is below this are read with a look-up table instead of a hash table.
@@ -21,6 +22,7 @@ _MAX_TABLE = 1 << 16
 # Fixed-width strings up to this many 8-byte words are compared word by word; wider ones go
 # through Python objects. 16 words are 32 unicode characters.
 _MAX_WORDS = 16
+_WHAT = "The group or label"
 
 
 class Factorized(NamedTuple):
@@ -36,6 +38,17 @@ def factorize(values: Any) -> Factorized:
     Cost: O(n) for integers of a small range, booleans and categoricals; one hash per row
     otherwise. Missing values (None, NaN, NaT, pandas.NA) get code -1 and are no level.
     """
+    try:
+        found = _factorized(values)
+    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8
+        check_text([error.object], _WHAT)
+        raise
+    check_text(found.levels, _WHAT)
+    return found
+
+
+def _factorized(values: Any) -> Factorized:
+    """Choose how to encode an array by its type."""
     import pandas as pd
 
     dtype = getattr(values, "dtype", None)

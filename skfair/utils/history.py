@@ -60,7 +60,8 @@ class History:
     def record(self, **values: float) -> None:
         """Append one row; ``seconds`` (and ``passes`` and ``bytes``, if any) are added."""
         values["seconds"] = time.process_time() - self._start
-        if passes := _passes.get() - self._first_pass:
+        # The counter never starts anew: rounded, so that earlier fits do not change the last bits.
+        if passes := round(_passes.get() - self._first_pass, 9):
             values["passes"] = passes
         before, self._bytes = self._bytes, bytes_exchanged()
         if self._bytes > before:

@@ -76,10 +76,13 @@ class Registry(Generic[T]):
         return len(self._components)
 
     def _load(self) -> None:
-        """Import every module of the package once."""
+        """Import every module of the package, until all of them have been imported.
+
+        Python lets a thread wait for what another one is importing.
+        """
         if self._is_loaded:
             return
-        self._is_loaded = True
         package = import_module(self._package)
         for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
             import_module(f"{self._package}.{module.name}")
+        self._is_loaded = True

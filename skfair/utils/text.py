@@ -11,7 +11,7 @@ _MAX_LISTED = 5
 
 def listed(items: Iterable[Any]) -> str:
     """List a few items and say how many were left out."""
-    items = [item if isinstance(item, str) and "'" in item else repr(item) for item in items]
+    items = [visible(i) if isinstance(i, str) and "'" in i else repr(i) for i in items]
     rest = len(items) - _MAX_LISTED
     shown = ", ".join(items[:_MAX_LISTED])
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -20,3 +20,25 @@ def listed(items: Iterable[Any]) -> str:
 def plural(n: int, noun: str) -> str:
     """Return ``"1 row"`` or ``"2 rows"``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def visible(text: str) -> str:
+    """Return text with control characters as escapes, which a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
+
+
+def check_text(values: Iterable[Any], what: str) -> None:
+    """Raise if a text has half of a surrogate pair, which no file, page or screen can show."""
+    for one in values:
+        try:
+            if isinstance(one, str) and not one.isascii():
+                one.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"{what} {one!a} is no valid text: {error.object[error.start]!a} is half of a "
+                "character. Read the data with the encoding in which they were written."
+            ) from error

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
+import re
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 # Frames in the folders of these packages are not the user's. None is imported here: what calls us
 # is loaded, and kernels, which warn too, load in a third of the time without scikit-learn.
@@ -16,6 +21,14 @@ _PACKAGES = ("skfair", "sklearn", "joblib")
 
 # Code of functions whose caller is the user, even where what they call is not in these folders.
 _ENTRANCES: set[CodeType] = set()
+
+# The kinds of warnings that :func:`warn_user` does not give, in this thread.
+_unwanted: contextvars.ContextVar[tuple[type[Warning], ...]] = contextvars.ContextVar(
+    "unwanted", default=()
+)
+# How many threads hide warnings of other packages by each filter; the lock guards it.
+_hiding: Counter[tuple[Any, ...]] = Counter()
+_LOCK = threading.Lock()
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -35,6 +48,8 @@ def warn_user(
     category: type[Warning] = UserWarning,  # the kind of warning
 ) -> None:
     """Warn as if from the innermost line outside this package and scikit-learn."""
+    if issubclass(category, _unwanted.get()):
+        return
     stack = _stack(sys._getframe(1))
     inside = next((k for k, code in enumerate(stack) if code in _ENTRANCES), 0)
     # A folder ends with a separator: a script of the user's may lie beside it and begin like it.
@@ -42,6 +57,52 @@ def warn_user(
     folders = tuple(str(Path(str(module.__file__)).parent) + os.sep for module in loaded)
     outside = (k for k in range(inside, len(stack)) if not stack[k].co_filename.startswith(folders))
     warnings.warn(message, category, stacklevel=next(outside, len(stack) - 1) + 2)
+
+
+@contextmanager
+def unwanted(category: type[Warning]) -> Iterator[None]:
+    """Give no warnings of this package and of a kind: what other threads do is warned of.
+
+    Examples
+    --------
+    >>> from skfair.utils.warn import unwanted, warn_user
+    >>> with unwanted(UserWarning):
+    ...     warn_user("Nobody needs to know.")
+    """
+    token = _unwanted.set((*_unwanted.get(), category))
+    try:
+        yield
+    finally:
+        _unwanted.reset(token)
+
+
+@contextmanager
+def hidden(message: str, category: type[Warning]) -> Iterator[None]:
+    """Hide warnings of other packages that begin with a message, in any number of threads.
+
+    Filters belong to the whole process. Where ``warnings.catch_warnings`` overlaps in two threads,
+    the filters of one stay behind; here the last thread takes away what the first has added.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skfair.utils.warn import hidden
+    >>> with hidden("Number of", UserWarning):
+    ...     warnings.warn("Number of distinct clusters (1) found")
+    """
+    entry = ("ignore", re.compile(message, re.IGNORECASE), category, None, 0)
+    with _LOCK:
+        is_there = entry in warnings.filters and not _hiding[entry]  # the user's own
+        if not is_there:
+            _hiding[entry] += 1
+            warnings.filterwarnings(entry[0], message, category)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _hiding[entry] -= not is_there
+            if not is_there and not _hiding[entry] and entry in warnings.filters:
+                warnings.filters.remove(entry)
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:

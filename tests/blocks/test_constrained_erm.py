@@ -186,6 +186,10 @@ def test_one_group_and_no_groups():
     unlimited = ConstrainedERMClassifier(max_disparity=1.0)
     unlimited.fit(X, y, sensitive_features=people(n=300)[2])
     assert_allclose(model.coef_, unlimited.coef_, atol=1e-6)
+    cap = ConstrainedERMClassifier("bounded_selection_rate", 0.1)
+    cap.fit(lX, ly, sensitive_features=da.zeros(300, chunks=100))
+    assert cap.train_disparity_ == pytest.approx(np.mean(cap.predict(X) == "yes"))
+    assert 0 < cap.train_disparity_ <= 0.1 + 1e-9
 
 
 def test_bytes_per_step_do_not_depend_on_the_number_of_rows():

@@ -21,7 +21,7 @@ from skfair.constraints.partial import PARTIAL_RULES
 from skfair.constraints.partial.rates import RateRule
 from skfair.datasets import load_local
 from skfair.inspection import CCDFCurveDisplay, GroupScoreDisplay
-from skfair.solvers import SSG
+from skfair.solvers import IDCA, SSG
 from tests import naive
 from tests.naive.partial import step
 
@@ -226,6 +226,24 @@ def test_algorithms_of_the_paper(solver, aware):
     assert set(model.history_) == columns
     assert all(len(column) == n_steps + 1 for column in model.history_.values())
     assert (model.n_iter_, model.n_solves_) == (n_steps, 1)
+
+
+def test_idca_is_given_rates_as_the_paper_prints_them():
+    """All pairs of groups in ranks, (21); the reformulation with a centre is asked for by name."""
+    X, _, group = people()
+    given = {"solver": IDCA(eps=5e-3), "max_iter": 5, "enforce": "surrogate", "surrogate": "ramp"}
+    low, high, kappa = 0.1, 0.6, 0.02
+    model = fit((low, high), "demographic_parity", kappa, **given, group_aware=False)
+    scores = model.decision_function(X)
+    rates = [np.clip(scores[group == g] + 0.5, 0, 1).mean() for g in np.unique(group)]
+    covered = np.clip(rates, low, high)
+    assert len(model.constraint_names_) == len(rates) * (len(rates) - 1) // 2
+    assert model.percentile_thresholds_.size == 0
+    assert np.ptp(covered) <= kappa * (high - low) + 5e-3 + 1e-12
+    given["solver"] = IDCA(eps=5e-3, form="centers")
+    other = fit((low, high), "demographic_parity", kappa, **given, group_aware=False)
+    assert len(other.constraint_names_) == len(rates)
+    assert other.percentile_thresholds_.size == 1
 
 
 @pytest.mark.parametrize("solver", ["plada", SSG()])

@@ -13,6 +13,7 @@ from sklearn.mixture import GaussianMixture
 from skfair.cluster import FairAssignment, FairKMeans
 from skfair.cluster.costs import Moved, mean_cost, move_centers
 from skfair.groups.encoding import encode_groups
+from skfair.metrics import balance_score
 from skfair.problems.clustering.cost_table import CostProblem
 from skfair.problems.clustering.counts import balance_rules
 from skfair.solvers.clustering.assignment import assign, place
@@ -327,3 +328,13 @@ def test_a_batch_in_another_order_than_its_groups_is_an_error():
     model.fit(frame, sensitive_features=column)
     with pytest.raises(ValueError, match="different order"):
         model.assign(frame, sensitive_features=column[::-1])
+
+
+def test_a_group_without_weight_counts_as_absent_in_the_balance():
+    X, groups = people(120)
+    groups[:30], weights = "x", np.where(np.arange(120) < 30, 0.0, 1.0)
+    model = FairAssignment(KMeans(2, n_init=1, random_state=0), min_balance=0.0)
+    model.fit(X, sensitive_features=groups, sample_weight=weights)
+    counted = balance_score(model.labels_, sensitive_features=groups, sample_weight=weights)
+    assert model.balance_ == pytest.approx(counted)
+    assert counted > 0

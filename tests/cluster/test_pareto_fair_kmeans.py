@@ -11,6 +11,7 @@ from skfair.metrics import balance_score, kmeans_cost, nondominated
 from skfair.solvers import Swap, Variational
 from skfair.solvers.clustering.swap_front import swap_front
 from tests.cluster.test_fair_kmeans import segregated
+from tests.naive.swap import front_course
 from tests.older import needs_callbacks
 
 
@@ -322,3 +323,80 @@ def test_all_options_of_algorithm_3(options):
     assert np.mean(front.labels_ == alone.labels) > 0.99
     assert not np.array_equal(front.costs_, usual.costs_)
     assert front.costs_.size <= options.get("max_points", 200)
+
+
+@pytest.mark.parametrize("updates", ["batch", "row"])
+def test_the_course_of_algorithm_3_from_starts_of_ones_own(updates):
+    """Each iteration against the paper's steps in plain numpy, with the same random numbers."""
+    rng = np.random.default_rng(3)
+    n, n_clusters, n_iter, pairs = 80, 3, 4, ((6, 0), (4, 2), (2, 3))
+    X, groups = rng.normal(size=(n, 2)) + rng.integers(0, 3, (n, 1)), rng.permutation(n) % 2
+    starts = rng.integers(0, n_clusters, (4, n))
+    solver = Swap(pairs=pairs, starts=starts, updates=updates)
+    front = ParetoFairKMeans(n_clusters, solver=solver, max_iter=n_iter, random_state=7)
+    front.fit(X, sensitive_features=groups)
+
+    draw = np.random.default_rng(np.random.RandomState(7).randint(2**31 - 1))
+    shuffled = draw.permutation(n)
+    rows = shuffled[np.argsort(groups[shuffled], kind="stable")]  # one group after the other
+
+    def of_iteration(n_parents):
+        batches = draw.integers(n, size=(n_parents, 12), dtype=np.int32)
+        return batches, draw.random((n_parents, 3, 2)), 1
+
+    data = X[rows], groups[rows], starts[:, rows], n_clusters, 2, pairs, [of_iteration] * n_iter
+    course = front_course(*data, at_once=1 if updates == "row" else None)
+    lowest = [n * points[0][0] for points in course[1:]]
+    assert front.history_["cost"] == pytest.approx(lowest, rel=1e-9)
+    assert front.history_["balance"] == pytest.approx([points[-1][1] for points in course[1:]])
+    assert front.history_["n_points"].tolist() == [len(points) for points in course[1:]]
+    bred = [len(pairs) * len(points) for points in course[:-1]]
+    assert front.history_["n_children"].tolist() == bred
+    assert front.costs_ == pytest.approx([n * cost for cost, _, _ in course[-1]], rel=1e-9)
+    labels = [points[2][np.argsort(rows)].tolist() for points in course[-1]]
+    assert front.labels_.tolist() == labels
+
+
+def test_starts_of_ones_own_are_the_front_where_nothing_improves_them():
+    """Labellings far apart in cost and balance stay, in the order of the rows."""
+    X = np.repeat([[0.0], [10.0]], 40, axis=0)
+    groups = np.repeat([0, 1, 0, 1], [30, 10, 10, 30])
+    plain, fair = np.repeat([0, 1], 40), np.tile([0, 1], 40)
+    solver = Swap(starts=np.stack([fair, plain]))
+    front = ParetoFairKMeans(2, solver=solver, max_iter=1, random_state=0)
+    front.fit(X, sensitive_features=groups)
+    assert front.labels_[0].tolist() == plain.tolist()
+    assert front.balances_[-1] >= balance_score(fair, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        (np.zeros((2, 9), int), r"each of the 80 rows of X, got int64 of shape \(2, 9\)"),
+        (np.zeros((2, 80)), "must be integers.*got float64"),
+        (np.full((1, 80), 3), "numbers from 0 to 2.*from 3 to 3"),
+        (np.full((1, 80), -1), "numbers from 0 to 2"),
+        (np.empty((0, 80), int), r"of shape \(0, 80\)"),
+        (np.zeros(80, int), r"labellings of shape \(n_starts, n_samples\), got shape \(80,\)"),
+    ],
+)
+def test_starts_that_do_not_suit_are_named(starts, message):
+    X, groups = np.arange(160.0).reshape(80, 2), np.arange(80) % 2
+    front = ParetoFairKMeans(3, solver=Swap(starts=starts), max_iter=1)
+    with pytest.raises(ValueError, match=message):
+        front.fit(X, sensitive_features=groups)
+
+
+def test_the_solver_of_the_paper_starts_at_random_and_moves_centres_row_by_row():
+    X, groups = segregated(120, levels=("a", "b"))
+    solver = Swap.paper()
+    assert (solver.updates, solver.starts, solver.n_starts) == ("row", "random", 30)
+    front = ParetoFairKMeans(3, solver=solver, max_iter=40, random_state=0)
+    front.fit(X, sensitive_features=groups)
+    assert (np.diff(front.history_["hypervolume"]) >= -1e-12).all()  # nothing is thinned
+    assert nondominated(front.costs_, front.balances_).all()
+    model = FairKMeans(3, solver=solver, min_balance=0.5, random_state=0)
+    again = FairKMeans(3, solver=solver, min_balance=0.5, random_state=0)
+    labels = model.fit(X, sensitive_features=groups).labels_
+    assert model.balance_ >= 0.5 * front.data_balance_ - 1e-9
+    assert labels.tolist() == again.fit(X, sensitive_features=groups).labels_.tolist()

@@ -92,6 +92,54 @@ def test_a_fit_keeps_the_sum_and_not_each_class():
     assert gap("class_loss_parity") <= 0.02 + 1e-9
 
 
+@pytest.mark.parametrize("reference", ["pairwise", "overall"])
+def test_absolute_differences_of_classes_are_added_up(reference):
+    """|d+| + |d-|, the third row of table 1 of fairness_constrained_benchmark."""
+    rule = ClassLossParity(reference=reference, sum_classes="absolute")
+    bound = rule.prepare(WHO.training_rows(), 0.1)
+    given = WHO.signs > 0, WHO.columns[0], WHO.weights, reference
+    expected = naive.absolute_differences_of_classes(LOSSES, *given)
+    assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
+    found = loss_parity_difference(
+        WHO.signs,
+        SCORES,
+        sensitive_features=WHO.columns[0],
+        sample_weight=WHO.weights,
+        **rule.metric_options("log_loss", 1),
+    )
+    assert found == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ValueError, match="sum_classes must be False, True or 'absolute'"):
+        ClassLossParity(sum_classes="abs").prepare(WHO.training_rows(), 0.1)
+
+
+def test_within_strata_absolute_differences_are_added_up_in_each():
+    strata = np.random.default_rng(1).integers(0, 2, 200)
+    rows = WHO.training_rows()._replace(strata=Strata(strata, ("east", "west")))
+    bound = ConditionalOn(ClassLossParity(sum_classes="absolute")).prepare(rows, 0.1)
+    expected = max(
+        naive.absolute_differences_of_classes(
+            LOSSES[here], WHO.signs[here] > 0, WHO.columns[0][here], WHO.weights[here], "pairwise"
+        )
+        for here in (strata == 0, strata == 1)
+    )
+    assert bound.disparity(SCORES) == pytest.approx(expected, abs=1e-12)
+    assert len(set(bound.rate_names)) == 12
+
+
+def test_a_fit_keeps_the_sum_of_absolute_differences():
+    who = people(seed=0, n=400, n_levels=(2,))
+    y, groups = (who.signs > 0).astype(int), who.columns[0]
+
+    def left(rule):
+        model = ConstrainedERMClassifier(rule, 0.02).fit(who.X, y, sensitive_features=groups)
+        losses = np.logaddexp(0, -who.signs * model.decision_function(who.X))
+        given = y == 1, groups, np.ones(400), "pairwise"
+        return naive.absolute_differences_of_classes(losses, *given)
+
+    assert left(ClassLossParity(sum_classes="absolute")) <= 0.02 + 1e-9
+    assert left(ClassLossParity(sum_classes=True)) > 0.05
+
+
 def test_a_sum_needs_classes():
     with pytest.raises(ValueError, match="pass given='class', not 'all'"):
         loss_parity_difference([0, 1], [1, 2], sensitive_features=["a", "b"], sum_classes=True)
@@ -127,18 +175,67 @@ def test_an_attribute_of_one_group_changes_nothing(agg):
     assert found == pytest.approx(reduce(excesses()), abs=1e-12)
 
 
-def test_members_only():
-    """Of indicator columns the members can be limited without those who are not."""
-    who = people(seed=5, n=150, n_levels=(2, 2, 2))
-    rows = who.training_rows()
-    for rule, reduce in ((ExcessLoss(), max), (MeanExcessLoss(), np.mean)):
-        bound = rule.prepare(rows, 0.1).restricted(np.array([1, 3, 5]), 0.2, "members")
-        losses = np.logaddexp(0, -who.signs * SCORES[:150])
-        expected = reduce([losses[c == "b"].mean() - losses.mean() for c in who.columns])
-        assert bound.disparity(SCORES[:150]) == pytest.approx(expected, abs=1e-12)
-        values = bound.row_values(bound.means(losses))
-        assert values.max() == pytest.approx(expected, abs=1e-12)
-        assert (bound.upper == 0.2).all()
+def overlapping(n=150):
+    """Indicator columns of three groups that overlap."""
+    who = people(seed=5, n=n, n_levels=(2, 2, 2), weighted=True)
+    return who._replace(columns=[(column == "b").astype(int) for column in who.columns])
+
+
+@pytest.mark.parametrize(
+    ("agg", "kind", "reduce"), [("worst", ExcessLoss, max), ("mean", MeanExcessLoss, np.mean)]
+)
+def test_members_only(agg, kind, reduce):
+    """Of indicator columns only members are limited, (18) of plada."""
+    who = overlapping()
+    rule = kind(members_only=True)
+    bound = rule.prepare(who.training_rows(), 0.2)
+    losses, scores = np.logaddexp(0, -who.signs * SCORES[:150]), SCORES[:150]
+    expected = naive.mean_excess(losses, who.columns, who.weights, reduce)
+    assert bound.disparity(scores) == pytest.approx(expected, abs=1e-12)
+    assert bound.row_values(bound.means(losses)).max() == pytest.approx(expected, abs=1e-12)
+    assert (bound.upper == 0.2).all()
+    given = {
+        "sensitive_features": np.column_stack(who.columns),
+        "sample_weight": who.weights,
+        "intersectional": False,
+    }
+    options = rule.metric_options("log_loss", 1)
+    assert excess_loss(who.signs, scores, **given, **options) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_fit_keeps_18_of_plada():
+    """The mean excess of the members, and not with their complements, is what is limited."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    members = (X[:, :3] + rng.normal(size=(600, 3)) > 1.2).astype(int)
+    y = (X @ [1, 1, 1, 1] + (1 + 2 * members.sum(axis=1)) * rng.normal(size=600) > 0).astype(int)
+
+    def mean_excess(rule):
+        model = ConstrainedERMClassifier(rule, 0.01, loss="hinge", intersectional=False)
+        scores = model.fit(X, y, sensitive_features=members).decision_function(X)
+        losses = np.maximum(0, 1 - (2 * y - 1) * scores)
+        return naive.mean_excess(losses, members.T, np.ones(600), np.mean), model
+
+    value, model = mean_excess(MeanExcessLoss(members_only=True))
+    assert value <= 0.01 + 1e-9
+    assert model.train_disparity_ == pytest.approx(value, abs=1e-9)
+    assert mean_excess(MeanExcessLoss())[0] > 0.012
+
+
+@pytest.mark.parametrize("kind", [ExcessLoss, MeanExcessLoss])
+def test_members_are_those_of_indicator_columns(kind):
+    rule = kind(members_only=True)
+    with pytest.raises(ValueError, match="the levels 'a', 'b'.*indicator column"):
+        rule.prepare(WHO.training_rows(), 0.1)
+    who = overlapping()
+    table = np.column_stack(who.columns)
+    crossed = {"sensitive_features": table, "members_only": True}
+    with pytest.raises(ValueError, match="Pass intersectional=False"):
+        excess_loss(who.signs, SCORES[:150], **crossed)
+    flags = {"sensitive_features": table[:, 0] == 1, "members_only": True}
+    losses = np.logaddexp(0, -who.signs * SCORES[:150])
+    expected = losses[table[:, 0] == 1].mean() - losses.mean()
+    assert excess_loss(who.signs, SCORES[:150], **flags) == pytest.approx(expected, abs=1e-12)
 
 
 def test_one_group_has_no_excess():

@@ -30,24 +30,28 @@ def crowd(seed, n=40_000):
     return X, y, groups
 
 
-@pytest.mark.parametrize("rule", MEASURES)
+@pytest.mark.parametrize(
+    ("rule", "limit"),
+    [("demographic_parity", 0.03), ("equalized_odds", 0.03), ("demographic_parity", 0.15)],
+)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_few_rows_first_is_as_good_and_keeps_the_limit(rule, seed, monkeypatch):
+def test_few_rows_first_is_as_good_and_keeps_the_limit(rule, seed, limit, monkeypatch):
     X, y, groups = crowd(seed)
     closed = []
     close = strict.close_on_all_rows
     monkeypatch.setattr(
         strict, "close_on_all_rows", lambda *given: closed.append(close(*given)) or closed[-1]
     )
-    model = ConstrainedERMClassifier(rule, 0.03).fit(X, y, sensitive_features=groups)
+    model = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
     assert closed
-    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= 0.03
+    assert MEASURES[rule](y, model.predict(X), sensitive_features=groups) <= limit
     assert model.kkt_residual_ <= model.tol
     assert model.status_ == "converged"
     monkeypatch.setattr(strict, "few_rows", lambda problem: None)
-    whole = ConstrainedERMClassifier(rule, 0.03).fit(X, y, sensitive_features=groups)
+    whole = ConstrainedERMClassifier(rule, limit).fit(X, y, sensitive_features=groups)
     assert model.score(X, y) >= whole.score(X, y) - 0.001
-    if rule == "demographic_parity":  # equalized odds ends with more accuracy, and more loss
+    if limit == 0.15:  # it costs little accuracy; else errors take the place of the loss
+        assert model.temperature_ == whole.temperature_ == 1
         assert model.objective_ <= whole.objective_ + 2e-4
 
 

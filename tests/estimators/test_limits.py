@@ -7,8 +7,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, DemographicParity
-from skfair.metrics import demographic_parity_difference, equal_opportunity_difference
+from skfair.exceptions import MissingGroupsWarning
+from skfair.metrics import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    largest_false_negative_rate,
+    largest_false_positive_rate,
+    largest_group_loss,
+    largest_selection_rate,
+)
 from skfair.model_selection import fairness_path
+from skfair.regression import ConstrainedERMRegressor
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +198,80 @@ def test_a_floor_that_is_missed_is_named(people):
     with pytest.warns(ConvergenceWarning, match=r"the (min_rate|.* selection_rate); it is missed"):
         model.fit(X, y, sensitive_features=both["sex"])
     assert model.status_ == "infeasible"
+
+
+CAPS = {
+    "bounded_selection_rate": largest_selection_rate,
+    "bounded_false_positive_rate": largest_false_positive_rate,
+    "bounded_false_negative_rate": largest_false_negative_rate,
+}
+
+
+@pytest.mark.parametrize("attributes", [["all"], ["all", "same"], ["all", "sex"]])
+@pytest.mark.parametrize("rule", CAPS)
+def test_a_cap_holds_for_a_single_group(people, rule, attributes):
+    """A cap compares nobody. It was dropped: a rate of .43 under a limit of .1."""
+    X, y, groups = people
+    given = {"sensitive_features": groups.assign(all="a", same=1)[attributes]}
+    for intersectional in (True, False):
+        measured = {**given, "intersectional": intersectional}
+        model = ConstrainedERMClassifier(rule, 0.1, intersectional=intersectional)
+        rate = CAPS[rule](y, model.fit(X, y, **given).predict(X), **measured)
+        assert rate <= 0.1 + 1e-9
+        assert model.train_disparity_ == pytest.approx(rate, abs=1e-9)
+        decisions = FairDecisionClassifier(None, rule, 0.1, intersectional=intersectional)
+        rate = CAPS[rule](y, decisions.fit(X, y, **given).train_predictions_, **measured)
+        assert rate <= 0.1 + 1e-9
+        assert decisions.train_disparity_ == pytest.approx(rate, abs=1e-9)
+
+
+def test_a_cap_holds_for_all_rows_without_groups(people):
+    X, y, _ = people
+    for model in (
+        ConstrainedERMClassifier("bounded_selection_rate", 0.1),
+        FairDecisionClassifier(None, "bounded_selection_rate", 0.1),
+    ):
+        with pytest.warns(MissingGroupsWarning):
+            model.fit(X, y)
+        assert 0.05 < model.train_disparity_ <= 0.1 + 1e-9
+        assert model.predict(X).mean() <= 0.15  # the models of all folds decide about new rows
+
+
+def test_a_cap_on_the_loss_holds_for_a_single_group(people):
+    """It makes a heavily penalised model fit better than it would."""
+    X, y, _ = people
+    given = {"sensitive_features": ["a"] * len(y)}
+
+    def fitted(limit):
+        model = ConstrainedERMRegressor("bounded_group_loss", limit, alpha=1.0).fit(X, y, **given)
+        options = {"task": "regression", "loss": "squared_error", **given}
+        loss = largest_group_loss(y, model.predict(X), **options)
+        assert model.train_disparity_ == pytest.approx(loss)
+        return loss
+
+    limit = 0.9 * fitted(10.0)
+    assert 0.9 * limit < fitted(limit) <= limit + 1e-9
+
+
+@pytest.mark.parametrize("estimator", [ConstrainedERMClassifier, FairDecisionClassifier])
+def test_beside_a_cap_a_comparison_of_a_single_group_is_said_to_do_nothing(people, estimator):
+    X, y, _ = people
+    model = estimator(constraint=["demographic_parity", "bounded_selection_rate"])
+    with pytest.warns(UserWarning, match="single group, 'a', so no fairness rule that compares"):
+        model.fit(X, y, sensitive_features=["a"] * len(y))
+    assert list(model.train_disparities_) == ["BoundedSelectionRate"]
+    assert 0 < model.train_disparity_ <= 0.05 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ConstrainedERMClassifier("bounded_selection_rate", confidence=0.9),
+        FairDecisionClassifier(None, "bounded_selection_rate", confidence=0.9),
+        ConstrainedERMRegressor("bounded_group_loss", confidence=0.9),
+    ],
+)
+def test_a_cap_on_a_single_group_cannot_be_certified_either(people, model):
+    X, y, _ = people
+    with pytest.raises(ValueError, match="confidence= has no test"):
+        model.fit(X, y, sensitive_features=["a"] * len(y))

@@ -36,9 +36,10 @@ def plan(n_cases: int, seed: int, only: str) -> Iterator[tuple[str, int, int]]:
     A function with few arguments has fewer different cases than its part. The estimators, last in
     the list, make up for that: chunks of theirs follow without end.
     """
-    from tests.fuzz.cases import shares
+    from tests.fuzz import attack, cases
 
-    wanted = {name: share for name, share in shares().items() if only in name}
+    every = cases.shares() | attack.shares()
+    wanted = {name: share for name, share in every.items() if only in name}
     for name, share in wanted.items():
         left = -(-share * n_cases // sum(wanted.values()))
         for number in range(-(-left // CHUNK)):

@@ -87,6 +87,7 @@ class Case:
     arrays: list[Any]
     run: Callable[[], Any]
     allows_nan: bool = False
+    n_calls: int = 1  # so many times the seconds of one call
 
 
 @dataclass

@@ -37,6 +37,14 @@ class Hang(BaseException):
     """The case took too long; no handler of ``Exception`` may swallow it."""
 
 
+class Breach(AssertionError):
+    """What must hold after a fit does not: the kinds of the faults, and what was seen."""
+
+    def __init__(self, kinds: list[str], seen: str) -> None:
+        super().__init__(seen)
+        self.kind = ", ".join(dict.fromkeys(kinds))
+
+
 @dataclass
 class Verdict:
     """What became of a case; ``place`` and ``message`` group the faults."""
@@ -76,12 +84,12 @@ def judge(case: Case) -> Verdict:
 
     before = [(one, one.copy()) for one in case.arrays if type(one) is np.ndarray]
     previous = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, case.n_calls * SECONDS)
     np.random.seed(0)  # noqa: NPY002  random_state=None draws from here, also in a replay
     try:
         result = case.run()
     except Hang as error:
-        return Verdict(f"longer than {SECONDS} s", "", place_of(error))
+        return Verdict(f"longer than {case.n_calls * SECONDS} s", "", place_of(error))
     except Exception as error:
         return judge_error(case, error)
     finally:
@@ -95,6 +103,8 @@ def judge(case: Case) -> Verdict:
 def judge_error(case: Case, error: Exception) -> Verdict:
     """Is the exception documented, and does its message name what is wrong?"""
     message = str(error)
+    if isinstance(error, Breach):
+        return Verdict(error.kind, message)
     found = Verdict("rejected", f"{type(error).__name__}: {message}", place_of(error))
     if is_from_scikit_learn(error) or is_missing_method(error):
         return found

@@ -9,9 +9,11 @@ import os
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
+from tests.fuzz.cases import Case
 from tests.fuzz.verdict import SECONDS, Verdict
 
 CHUNK = 50
@@ -34,12 +36,40 @@ class Record:
 
 
 def run_chunk(name: str, seed: int, n_cases: int, tell, only: int | None = None) -> None:
-    """Let hypothesis draw the cases of a chunk; ``tell`` hears of each before and after it."""
+    """Draw and run the cases of a chunk; ``tell`` hears of each before and after it."""
+    from tests.fuzz.attack import PREFIX
+
+    draw = attacks if name.startswith(PREFIX) else calls
+    draw(name, seed, n_cases, partial(run_case, tell, only))
+
+
+def run_case(tell, only: int | None, number: int, draw: Callable[[], Case]) -> None:
+    """Run a case if it is wanted, and tell of it."""
+    from tests.fuzz.verdict import judge
+
+    case = draw()
+    if only is None or number == only:
+        tell(number, case, None)
+        start = time.process_time()
+        verdict = judge(case)
+        verdict.seconds = time.process_time() - start
+        tell(number, case, verdict)
+
+
+def attacks(name: str, seed: int, n_cases: int, run) -> None:
+    """Cases of the attack: a seed and a number are all that they depend on."""
+    from tests.fuzz.attack import attack_case
+
+    for number in range(n_cases):
+        run(number, partial(attack_case, name, seed, number))
+
+
+def calls(name: str, seed: int, n_cases: int, run) -> None:
+    """Calls of a public name, drawn by hypothesis."""
     from hypothesis import HealthCheck, Phase, given, settings, strategies
     from hypothesis import seed as seeded
 
     from tests.fuzz.cases import draw_case
-    from tests.fuzz.verdict import judge
 
     number = 0
 
@@ -54,13 +84,7 @@ def run_chunk(name: str, seed: int, n_cases: int, tell, only: int | None = None)
     @given(strategies.data())
     def one_case(data):
         nonlocal number
-        case = draw_case(data.draw, name)
-        if only is None or number == only:
-            tell(number, case, None)
-            start = time.process_time()
-            verdict = judge(case)
-            verdict.seconds = time.process_time() - start
-            tell(number, case, verdict)
+        run(number, partial(draw_case, data.draw, name))
         number += 1
 
     one_case()
@@ -136,7 +160,7 @@ class Worker:
             if message is None:
                 return
             number, title, verdict = message
-            patience = 6.0 * SECONDS  # of the clock: for waiting and for compiled code
+            patience = 20.0 * SECONDS  # of the clock: for waiting and for compiled code
             if verdict is not None:
                 yield Record(name, seed, n_cases, number, title, verdict)
 

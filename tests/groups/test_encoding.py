@@ -9,6 +9,7 @@ from scipy import sparse
 
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.encoding import encode_groups, one_group
+from skfair.groups.strata import read_strata
 
 SEX = ["m", "f", "f", "m", "m"]
 RACE = ["b", "a", "a", "a", "b"]
@@ -409,3 +410,25 @@ def test_arrays_of_pandas_around_numpy_arrays(levels, monkeypatch):
     found = encode_groups(values)
     assert list(found.names) == [str(level) for level in levels]
     assert found.codes.tolist() == [[0, 1] * 5]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["a\ud800", "b"],
+        np.array(["a\ud800", "b"]),
+        pd.Series(["a\ud800", "b"], dtype=object),
+        {"sex": ["f", "m"], "race": ["a\ud800", "b"]},
+        {"a\ud800": ["f", "m"]},
+    ],
+    ids=["list", "array", "series", "two", "name"],
+)
+def test_half_a_character_is_no_name(given):
+    """Files, pages and pandas cannot hold it, so it is refused before any of them sees it."""
+    known = encode_groups({"a": ["b", "c"]}).levels
+    readers = [encode_groups, read_strata, known.encode]
+    for read in readers if len(given) == 2 and "race" not in given else readers[:2]:
+        with pytest.raises(ValueError, match=r"'a\\ud800' is no valid text") as caught:
+            read(given)
+        assert type(caught.value) is ValueError
+        str(caught.value).encode()

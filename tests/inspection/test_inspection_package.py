@@ -179,8 +179,10 @@ def test_names_of_groups_are_shown_letter_by_letter(render, legend_of):
     [
         [f"occupation number {i}" for i in range(45)],
         [f"{i}: born outside of the country, part-time employee with dependants" for i in range(3)],
+        [f"{i}{'_part_time_employee' * 300}{i}" for i in range(3)],
+        [f"{i}{' word' * 2000}" for i in range(3)],
     ],
-    ids=["many", "long"],
+    ids=["many", "long", "one very long word", "very long"],
 )
 def test_many_groups_and_long_names_leave_room_for_the_data(names):
     for display in of_groups(names).values():

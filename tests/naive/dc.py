@@ -111,3 +111,51 @@ class TinyParity:
             aim, gradient = (eps, self.objective(v)[1]) if worst[0] <= eps else worst
             iterates.append(v - aim / (gradient @ gradient) * gradient)
         return iterates
+
+
+class TinyPairs(TinyParity):
+    """Problem (21) as written, in the parts of Example D.5: pairs of groups, in ranks, theta = 0.
+
+    The second terms of (84) lack a factor 1 / n_k in print, without which they are no identity.
+    """
+
+    def __init__(self, Z, y, groups, interval, kappa, width, alpha_diagonal):
+        low, high = interval
+        super().__init__(Z, y, groups, [], kappa * (high - low), width, alpha_diagonal)
+        self.low, self.high = interval
+        pairs = [(k, j) for k in range(max(groups) + 1) for j in range(k + 1, max(groups) + 1)]
+        self.sides = pairs + [(j, k) for k, j in pairs]
+
+    def mean_parts(self, v, k):
+        """F_k^+ and F_k^-, the means of both parts over a group, with gradients."""
+        members = [i for i in range(len(self.y)) if self.groups[i] == k]
+        means = [[0.0, np.zeros(len(v))], [0.0, np.zeros(len(v))]]
+        for i in members:
+            both = ramp_parts(self.Z[i] @ v[: self.n_weights], self.width)
+            for mean, (value, slope) in zip(means, both, strict=True):
+                mean[0] += value / len(members)
+                mean[1] += slope * self.Z[i] / len(members)
+        return means
+
+    def larger(self, v, k, end):
+        """F_k^+ + max(F_k^- + end, F_k^+) with a subgradient."""
+        plus, minus = self.mean_parts(v, k)
+        shifted = (minus[0] + end, minus[1])
+        most = plus if plus[0] >= shifted[0] else shifted
+        return plus[0] + most[0], plus[1] + most[1]
+
+    def convex_and_concave(self, v, side):
+        """f_i^+ and f_i^- of an ordered pair, each a value and a gradient."""
+        of_k, of_j = ([self.larger(v, g, end) for end in (self.low, self.high)] for g in side)
+        plus = (of_k[0][0] + of_j[1][0], of_k[0][1] + of_j[1][1])
+        minus = (of_j[0][0] + of_k[1][0] + self.room, of_j[0][1] + of_k[1][1])
+        return plus, minus
+
+    def violation(self, v):
+        """The largest left side of (26) minus its right side, by clipping the rates."""
+        rates = []
+        for k in range(max(self.groups) + 1):
+            plus, minus = self.mean_parts(v, k)
+            rate = plus[0] - minus[0]
+            rates.append(min(rate, self.high) - min(rate, self.low))
+        return max(rates[k] - rates[j] for k, j in self.sides) - self.room

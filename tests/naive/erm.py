@@ -290,3 +290,26 @@ class Risk:
         ends = np.cumsum([len(table) for _, table, _ in self.rules])[:-1]
         parts = np.split(multipliers, ends)
         return [table.T @ part for (_, table, _), part in zip(self.rules, parts, strict=True)]
+
+
+def mean_excess(losses, columns, weights, reduce):
+    """(18) of plada: the mean loss of the members of each group minus that of all rows."""
+    overall = sum(losses * weights) / sum(weights)
+    excesses = []
+    for column in columns:
+        members = [i for i in range(len(losses)) if column[i] == 1]
+        total = sum(weights[i] for i in members)
+        excesses.append(sum(losses[i] * weights[i] for i in members) / total - overall)
+    return reduce(excesses)
+
+
+def absolute_differences_of_classes(losses, is_positive, groups, weights, reference):
+    """|d+| + |d-| of the pair of groups (or of a group and all rows) that is furthest apart."""
+
+    def mean(keep):
+        return sum(losses[keep] * weights[keep]) / sum(weights[keep])
+
+    classes = [is_positive, ~is_positive]
+    each = [[mean((groups == g) & c) for c in classes] for g in sorted(set(groups))]
+    others = each if reference == "pairwise" else [[mean(c) for c in classes]]
+    return max(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a in each for b in others)

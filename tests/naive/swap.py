@@ -153,12 +153,47 @@ class SwapTwin:
         self.move(row_in, low)
         return True
 
-    def iterate(self, batch, draws, n_candidates, rule, enough):
-        if len(batch):
-            self.kmeans_step(batch)
+    def iterate(self, batch, draws, n_candidates, rule, enough, at_once=None):
+        at_once = at_once or max(len(batch), 1)
+        for first in range(0, len(batch), at_once):
+            self.kmeans_step(batch[first : first + at_once])
         for draw in draws:
             if self.balance() >= enough or not self.swap_step(draw, n_candidates, rule):
                 return
+
+
+def front_course(X, codes, starts, n_clusters, n_groups, pairs, draws, at_once=None):
+    """The course of Algorithm 3: per iteration the points of the list, cheapest first.
+
+    ``X`` holds one group after the other. An entry of ``draws`` says of one iteration, for each
+    labelling of the list, which rows its batches have (those of all pairs in one line), the draws
+    of its swaps, and how many candidates these compare.
+    """
+
+    def point(labels):
+        twin = SwapTwin(X, codes, labels, n_clusters, n_groups)
+        return twin.cost(), twin.balance(), twin.labels
+
+    def front(points):
+        # Of equal points the first stays: parents come before children.
+        kept = []
+        for one in sorted(points, key=lambda p: (p[0], -p[1])):
+            if not kept or one[1] > kept[-1][1]:
+                kept.append(one)
+        return kept
+
+    course = [front([point(labels) for labels in starts])]
+    for draw in draws:
+        points = list(course[-1])
+        batches, chances, n_candidates = draw(len(points))
+        for parent, batch, chance in zip(course[-1], batches, chances, strict=True):
+            for n_a, n_b in pairs:
+                twin = SwapTwin(X, codes, parent[2], n_clusters, n_groups)
+                rows, batch = batch[:n_a], batch[n_a:]
+                twin.iterate(rows, chance[:n_b], n_candidates, 1, 1.0, at_once)
+                points.append((twin.cost(), twin.balance(), twin.labels))
+        course.append(front(points))
+    return course
 
 
 def reachable_balance(codes, sizes):

@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from skfair.report import Audit, audit, pages
+from skfair.utils.text import visible
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
 
@@ -190,3 +192,61 @@ def test_without_jinja(found, monkeypatch):
     with pytest.raises(ImportError, match=r"skfair-suite\[report\]"):
         found.to_html()
     assert found.to_json()
+
+
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>",
+    "<!-- a",
+    "[here](https://evil.example)",
+    "![x](//evil.example/a.png)",
+    "https://evil.example www.evil.example <https://evil.example>",
+    "a | b | c",
+    "a\n\n# big\n\n- item",
+    "# big",
+    "*em* __strong__ ~~gone~~ `code`",
+    "1. one",
+    "- ---",
+    "&lt;b&gt; \\",
+    "a\u2028b\x1b[31m",
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_markdown_shows_names_of_users_as_text(payload):
+    rng, reader = np.random.default_rng(0), MarkdownIt("commonmark").enable(["table"])
+    group = np.where(rng.random(200) < 0.5, payload, "b")
+    labels = np.array([payload, "no", "perhaps"])
+    options = {"n_simulations": 5, "min_size": 10, "title": payload}
+    audits = [
+        audit(
+            rng.choice(labels, 200),
+            rng.choice(labels, 200),
+            sensitive_features={payload: group, "a": rng.choice(["c", "d"], 200)},
+            conditional_on={payload + "2": rng.permutation(group)},
+            task="classes",
+            **options,
+        ),
+        audit(None, rng.integers(0, 2, 200), sensitive_features={payload: group}, **options),
+    ]
+    for found, n_headings in zip(audits, (6, 4), strict=True):
+        text = found.to_markdown()
+        tokens = reader.parse(text)
+        every = tokens + [one for token in tokens for one in token.children or []]
+        kinds = {token.type for token in every} - {"text", "text_special", "inline"}
+        assert {kind.rpartition("_")[0] for kind in kinds} <= {
+            *("heading", "paragraph", "bullet_list", "list_item"),
+            *("table", "thead", "tbody", "tr", "th", "td"),
+        }
+        kinds = [token.type for token in tokens]
+        assert kinds.count("heading_open") == n_headings
+        assert kinds.count("bullet_list_open") == 2
+        assert not re.search(r"\w://|www\.", text)  # what GitHub makes a link as it stands
+        shown = "".join(one.content for one in every if one.type != "inline")
+        assert visible(" ".join(payload.split())) in shown
+
+
+def test_a_terminal_is_not_told_what_names_say(sample):
+    group = np.where(sample[0]["sex"] == "f", "\x1b[31mred\x07", "\u202eback")
+    found = audit(None, sample[2], sensitive_features={"a\x1b": group[:600]}, title="\x1b]0;x\x07")
+    assert repr(found).replace("\n", "").isprintable()
+    assert "\\x1b]0;x\\x07" in repr(found)

@@ -1,5 +1,9 @@
 """History, registry, messages, columns, responses, versions: the small shared parts."""
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +15,7 @@ import skfair
 from skfair.groups.sensitive_columns import column_positions, keep_columns, take_columns
 from skfair.solvers import SOLVERS
 from skfair.utils.factorize import factorize
-from skfair.utils.history import History
+from skfair.utils.history import History, count_passes
 from skfair.utils.registry import Registry
 from skfair.utils.response import get_response, takes_groups
 from skfair.utils.text import listed, plural
@@ -29,6 +33,19 @@ def test_history_lines_up_columns():
     assert np.array_equal(columns["gap"], [np.nan, 0.5, 0.25], equal_nan=True)
     assert (np.diff(columns["seconds"]) >= 0).all()
     assert History().as_dict() == {}
+
+
+def test_passes_do_not_depend_on_what_was_counted_before():
+    found = []
+    for n_earlier in (0, 1000):
+        for _ in range(n_earlier):
+            count_passes(1 / 7)
+        history = History()
+        for _ in range(20):
+            count_passes(1 / 3)
+            history.record()
+        found.append(history.as_dict()["passes"])
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_registry_finds_registers_and_explains():
@@ -59,6 +76,48 @@ def test_registry_imports_the_modules_of_its_package(tmp_path, monkeypatch):
     import plugins_of_test
 
     assert plugins_of_test.NAMES == ["extra"]
+
+
+@pytest.fixture
+def registry_of_slow_plugins(tmp_path, monkeypatch):
+    """The file of the one plugin tells that it is being imported, and waits to be let go on."""
+    package = tmp_path / "slow_plugins_of_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    code = "import slow_plugins_of_test as home\nhome.begin()\nhome.REGISTRY.register('one')(3)\n"
+    (package / "extra.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    import slow_plugins_of_test
+
+    slow_plugins_of_test.REGISTRY = Registry("plugin", "slow_plugins_of_test")
+    yield slow_plugins_of_test
+    for name in ("slow_plugins_of_test", "slow_plugins_of_test.extra"):
+        sys.modules.pop(name, None)
+
+
+def test_a_registry_that_is_being_read_is_not_empty_for_others(registry_of_slow_plugins):
+    begun, go_on = threading.Event(), threading.Event()
+    home = registry_of_slow_plugins
+    home.begin = lambda: (begun.set(), go_on.wait(10))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(list, home.REGISTRY)
+        assert begun.wait(10)
+        second = pool.submit(list, home.REGISTRY)
+        threading.Timer(0.05, go_on.set).start()
+        assert first.result() == second.result() == ["one"]
+
+
+def test_an_interrupted_import_does_not_empty_a_registry(registry_of_slow_plugins):
+    home = registry_of_slow_plugins
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    home.begin = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        list(home.REGISTRY)
+    home.begin = list
+    assert list(home.REGISTRY) == ["one"]
 
 
 def test_solvers_are_found():

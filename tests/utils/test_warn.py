@@ -2,12 +2,15 @@
 
 import inspect
 import re
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.cluster import KMeans
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -25,6 +28,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, make_fairness_scorer
 from skfair.model_selection import best_within
 from skfair.regression import ConstrainedERMRegressor
+from skfair.utils.warn import unwanted, warn_user
 from tests.prototypes import CentroidClassifier
 
 N = 240
@@ -186,3 +190,45 @@ def test_a_warning_is_raised_in_one_way_only():
             source = path.read_text()
             assert "stacklevel" not in source, path
             assert "warnings.warn(" not in source, path
+
+
+def test_fits_in_threads_leave_the_filters_of_warnings(monkeypatch):
+    """The first fit ends while the second one is in the middle of its starts."""
+    of_first, of_second, first_is_done = (threading.Event() for _ in range(3))
+    fit, order = KMeans.fit, []
+
+    def in_step(self, *args, **kwargs):
+        if threading.get_ident() not in order:
+            order.append(threading.get_ident())
+            is_first = len(order) == 1
+            (of_first if is_first else of_second).set()
+            (of_second if is_first else first_is_done).wait(10)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(KMeans, "fit", in_step)
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(FairKMeans(2).fit, X, sensitive_features=SEX)
+        of_first.wait(10)
+        second = pool.submit(FairKMeans(2).fit, X, sensitive_features=SEX)
+        first.result()
+        first_is_done.set()
+        second.result()
+    assert list(warnings.filters) == before
+
+
+def test_what_is_unwanted_in_a_thread_is_not_so_in_others():
+    with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(1) as pool:
+        warnings.simplefilter("always")
+        with unwanted(UserWarning):
+            warn_user("here")
+            pool.submit(warn_user, "there").result()
+        warn_user("later")
+    assert [str(one.message) for one in caught] == ["there", "later"]
+
+
+def test_filters_are_changed_in_one_way_only():
+    """``catch_warnings`` in a fit changes what other threads are warned of."""
+    package = Path(skfair.__file__).parent
+    found = [file for file in package.rglob("*.py") if "catch_warnings()" in file.read_text()]
+    assert [file.name for file in found] == ["warm.py"]  # a command: no other threads

@@ -149,3 +149,7 @@ class PartialRule(ABC):
     @abstractmethod
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
         """Bind the rule to rows; several forms of it, each sufficient, are tried one by one."""
+
+    def as_printed(self, rows: PartialRows, surrogate: Surrogate) -> BoundPartialRule:
+        """Bind the constraint to rows in the form in which the paper prints it."""
+        return self.prepare(rows, surrogate)[-1]

@@ -23,14 +23,24 @@ among all rows of its group, of either class, has inside the interval, and
 The masses follow the ranking; slopes take them as constant. Where rows of two classes change
 places at an end of the interval the value jumps, so this is no difference of convex functions.
 
+*As printed*: all pairs of groups, in ranks, with the parts of Example D.5, which keep the terms
+F+ that cancel in (84),
+
+.. math:: f^+ = F_k^+ + \max(a + F_k^-, F_k^+) + F_j^+ + \max(b + F_j^-, F_j^+), \quad
+   f^- = F_j^+ + \max(a + F_j^-, F_j^+) + F_k^+ + \max(b + F_k^-, F_k^+)
+
+and :math:`|f^+ - f^-| \le \kappa (b - a)` for both orders of a pair. A tolerance of a solver is in
+ranks there. Where intervals differ between groups, ranks are in units of the shortest one.
+
 The share does not feel ranks outside the interval, so descent cannot leave a wrong side. Three
 other forms have no such flat parts, and each is sufficient: ranks themselves within the bound of
 each other (one interval for all), all ranks below the interval or hardly in it, all ranks above it
-or hardly in it. The form of the paper comes last.
+or hardly in it. Comparisons with a centre come last.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -46,7 +56,7 @@ from skfair.constraints.partial.base import (
 from skfair.constraints.partial.row_pairs import RankedRows
 from skfair.constraints.partial.surrogates import Part, Surrogate
 
-Form = Literal["ranks", "below", "above", "shares", "masses"]
+Form = Literal["ranks", "below", "above", "shares", "masses", "pairs"]
 
 SIDES: tuple[Form, ...] = ("below", "above")
 PLUS_MINUS: tuple[Part, ...] = ("plus", "minus")
@@ -172,6 +182,70 @@ class _BoundRates(BoundPartialRule):
         return rates[0, : self._n_cells]
 
 
+class _BoundPairs(_BoundRates):
+    """Problem (21) as printed: pairs of groups in ranks, with the convex parts of Example D.5."""
+
+    def __init__(self, rows: PartialRows, surrogate: Surrogate, classes: tuple[int, ...]) -> None:
+        super().__init__(rows, surrogate, "pairs", classes)
+        self.n_aux, self._has_centers = 0, False
+        names, n = self.row_names, self._n_groups
+        starts = range(0, len(names), n)  # of the cells of each class
+        pairs = [(s + i, s + j) for s in starts for i, j in combinations(range(n), 2)]
+        self._pairs = np.array(pairs, dtype=np.intp).reshape(len(pairs), 2).T
+        self.row_names = tuple(f"{names[i]} - {names[j]}" for i, j in pairs)
+        lengths = rows.intervals.lengths
+        self._unit = float(lengths.min())
+        self._factors = (self._unit / lengths)[self._groups]
+        self.penalty_unit = 1 / self._unit
+
+    def bounds(self, tolerance: float) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of differences in ranks."""
+        high = np.full(self.n_constraints, tolerance * self._unit)
+        return -high, high
+
+    def evaluate(self, scores: FloatArray, aux: FloatArray, part: Part = "whole") -> Values:
+        """Return the differences in ranks, or the parts of Example D.5, O(n)."""
+        (i, j), shares = self._pairs, self._shares
+        if part == "whole":
+            covered, along = self._share(self._rates(scores, shares, part))
+            covered, along = self._unit * covered, np.diag(self._unit * along)
+            tape = (scores, shares, part, (part,), (along[i] - along[j],))
+            return Values(covered[i] - covered[j], tape)
+        rates = [self._rates(scores, shares, one) for one in PLUS_MINUS]
+        first, second = (i, j) if part == "plus" else (j, i)
+        lows, low_slopes = self._larger(*rates, end=0)
+        highs, high_slopes = self._larger(*rates, end=1)
+        slopes = tuple(
+            np.diag(low)[first] + np.diag(high)[second]
+            for low, high in zip(low_slopes, high_slopes, strict=True)
+        )
+        return Values(lows[first] + highs[second], (scores, shares, part, PLUS_MINUS, slopes))
+
+    def _larger(
+        self, plus: FloatArray, minus: FloatArray, *, end: int
+    ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+        """Return F+ + max(F- + a, F+) of all cells, with the slopes by F+ and F-.
+
+        ``a`` is the lower end of the intervals, or the upper one.
+        """
+        values, by_plus = np.zeros((2, self._n_cells))
+        n_parts = np.zeros(self._n_cells)
+        for cell, g in enumerate(self._groups):
+            ends = self._intervals.bounds[g][:, end]
+            values[cell] = np.maximum(minus[cell] + ends, plus[cell]).sum() + ends.size * plus[cell]
+            by_plus[cell] = (plus[cell] >= minus[cell] + ends).sum()
+            n_parts[cell] = ends.size
+        factors = self._factors
+        slopes = factors * (n_parts + by_plus), factors * (n_parts - by_plus)
+        return factors * values, slopes
+
+    def pull(self, at: Values, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return slopes by scores, O(n)."""
+        *rest, slopes = at.tape
+        of_cells = tuple(multipliers @ of_rows for of_rows in slopes)
+        return super().pull(Values(at.values, (*rest, of_cells)), np.ones(self._n_cells))
+
+
 class _BoundRatesInGroup(_BoundRates):
     """Rates by class of the rows whose rank in the whole group is inside the interval."""
 
@@ -219,8 +293,14 @@ class RateRule(PartialRule):
         if "metric" not in cls.__dict__:
             cls.metric = _METRICS[len(cls.classes)]
 
+    def as_printed(self, rows: PartialRows, surrogate: Surrogate) -> BoundPartialRule:
+        """Bind the constraint to rows in the form of (21), (50) or (56)."""
+        if self.ranks_whole_groups:
+            return super().as_printed(rows, surrogate)
+        return _BoundPairs(rows, surrogate, self.classes)
+
     def prepare(self, rows: PartialRows, surrogate: Surrogate) -> list[BoundPartialRule]:
-        """Bind the rule to rows, in all its forms; the last is that of the paper."""
+        """Bind the rule to rows, in all its forms but the printed one; the centres come last."""
         if self.ranks_whole_groups:
             outside = [_BoundOutside(rows, surrogate, form, ()) for form in SIDES]
             return [*outside, _BoundRatesInGroup(rows, surrogate, self.classes)]

@@ -36,9 +36,10 @@ class ClassRule(NamedTuple):
     counted: int | None
 
     @property
-    def compares(self) -> bool:
-        """Whether there are two rates or more to compare: a limit may be on a single group."""
-        return bool(np.bincount(self.bound.blocks).max(initial=0) > 1)
+    def limits_something(self) -> bool:
+        """Whether there are two rates or more to compare, or a cap, which a single rate has."""
+        n_rates = np.bincount(self.bound.blocks).max(initial=0)
+        return bool(n_rates > 1 or (n_rates and self.bound.comparison.is_cap))
 
 
 class Verdict(NamedTuple):

@@ -17,12 +17,11 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.problems.clustering.cost_table import CostTable, Moves
 from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.whole_rows import (
-    MAX_COUNTS,
     MAX_MOVES,
+    MAX_PLACES,
     SMALL,
     WORTH,
-    best_combination,
-    rows_within_rules,
+    search_moves,
 )
 
 # What a row has to gain to move, and the mean row for another round, in units of weight and cost.
@@ -33,6 +32,8 @@ _MAX_REPAIRS, _MAX_IMPROVEMENTS = 60, 3
 _LONGEST_LIST = 256
 # Nothing is searched when no more than this share of the cost can be gained.
 _CLOSE = 5e-5
+# What need not be gained where any labels will do.
+_NEARLY_CHEAPEST = 0.01
 
 
 class Placement:
@@ -127,13 +128,15 @@ class Placement:
         problem = self.problem
         n_unknowns = problem.n_samples * problem.n_clusters
         is_missed = problem.rules.violation_beyond(self.counts, problem.largest_weight) > 0
-        if not (is_missed and problem.has_rows_here and n_unknowns <= MAX_COUNTS):
+        if not (is_missed and problem.has_rows_here and n_unknowns <= MAX_PLACES):
             return
-        found = rows_within_rules(problem, self.table.costs(slice(0, problem.n_samples)))
-        if found is not None:
-            self.labels[:] = found
-            self.counts = problem.counts(self.labels)
-            self.violation = problem.violation(self.counts)
+        costs = self.table.costs(slice(0, problem.n_samples))
+        is_other = self.labels[:, None] != np.arange(problem.n_clusters)
+        row, taker = np.nonzero(is_other & (problem.weights[:, None] > 0))
+        giver = np.asarray(self.labels[row], np.int64)
+        change = problem.weights[row] * (costs[row, taker] - costs[row, giver])
+        places = np.stack([row, giver, taker, problem.cells[row]])
+        self._take_moves(places, change, _NEARLY_CHEAPEST)
 
     def settle(self) -> None:
         """Lower the cost of a small problem, by several moves at once that break no rule.
@@ -145,7 +148,7 @@ class Placement:
         """
         problem = self.problem
         gap = (self.cost - self.lower_bound) * problem.total_weight
-        total = (self.cost - self.table.surplus) * problem.total_weight
+        total = self._total
         if problem.n_samples * problem.n_clusters > SMALL or gap <= _CLOSE * total:
             return
         # Heavy rows fit together in few ways, which take more moves to find.
@@ -163,13 +166,38 @@ class Placement:
         if not n_open or (n_open > most and gap <= WORTH * total):
             return
         chosen = nearest[: min(n_open, most)]
-        places = np.stack([row, giver, taker, cell])[:, chosen]
-        counts = problem.counts(self.labels)
-        made = best_combination(
-            problem, counts, places, weight[chosen], change[chosen], total, _CLOSE
-        )
-        moves.labels[row[chosen][made]] = taker[chosen][made]
-        moves.apply()
+        self._take_moves(np.stack([row, giver, taker, cell])[:, chosen], change[chosen], _CLOSE)
+
+    @property
+    def _total(self) -> float:
+        """What the rows pay, without what the table adds."""
+        return (self.cost - self.table.surplus) * self.problem.total_weight
+
+    def _take_moves(self, places: IntArray, change: FloatArray, gap: float) -> None:
+        """Take the cheapest labels within the rules that combinations of moves lead to."""
+        problem, row, taker = self.problem, places[0], places[2]
+        best = self if self.is_feasible else None
+
+        def attempt(made: BoolArray) -> float:
+            nonlocal best
+            labels = self.labels.copy()
+            labels[row[made]] = taker[made]
+            other = Placement(problem, self.table, labels)
+            other.repair()
+            if other.is_feasible:
+                other.improve()
+                if best is None or other.cost < best.cost:
+                    best = other
+            return np.inf if best is None else best._total
+
+        counts, weight = problem.counts(self.labels), problem.weights[row]
+        least = self._total if self.is_feasible else np.inf
+        paid = self._total, least, gap
+        search_moves(problem, counts, places, weight, change, *paid, attempt)
+        if best is not None:
+            self.labels[:] = best.labels
+            self.counts = problem.counts(self.labels)
+            self.violation = problem.violation(self.counts)
 
     def _moved_by(
         self, kernel: Callable[..., Any], listed: Callable[[Any], Moves], *limits: float

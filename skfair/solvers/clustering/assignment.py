@@ -61,8 +61,8 @@ def assign(
 ) -> Placement:
     """Find a cheapest assignment to fixed (scaled) centres, or at given costs, under the rules.
 
-    With ``search_counts`` an integer programme on the counts helps where single moves get stuck,
-    with ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
+    With ``search_counts`` a search for whole counts helps where single moves get stuck, with
+    ``exact`` one on the undecided rows of small problems. Of a large problem a sample finds
     the prices; ``settle_iter`` steps on all rows follow, by default a quarter of ``max_iter``.
     """
     multipliers = problem.no_multipliers()

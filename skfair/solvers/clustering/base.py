@@ -77,6 +77,13 @@ class FrontPoint(NamedTuple):
     clustering: Clustering
 
 
+class Front(NamedTuple):
+    """Clusterings all along a front, and the course of the search for them."""
+
+    points: list[FrontPoint]  # in any order; dominated ones may be included
+    history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
+
+
 RulesOf = Callable[[float], Rules]
 Starts = Callable[[np.random.RandomState], Sequence[FloatArray]]
 
@@ -187,7 +194,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         max_iter: int,
         random_state: np.random.RandomState,
         callback: Callback,
-    ) -> list[FrontPoint]:
+    ) -> Front:
         """Return clusterings all along the front of cost against balance.
 
         Parameters
@@ -209,8 +216,8 @@ class ClusteringSolver(BaseEstimator, ABC):
 
         Returns
         -------
-        points : list of FrontPoint
-            In any order; dominated ones may be included.
+        front : Front
+            The clusterings, and the course of the search.
         """
         raise TypeError(f"solver={self.name!r} finds no fronts. Use solver='prices'.")
 

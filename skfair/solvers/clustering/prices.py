@@ -18,7 +18,7 @@ from skfair.solvers.clustering.assignment import LARGE, SAMPLE
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
-    FrontPoint,
+    Front,
     RulesOf,
     Starts,
     for_each,
@@ -118,14 +118,14 @@ class Prices(ClusteringSolver):
         max_iter: int,
         random_state: np.random.RandomState,
         callback: Callback,
-    ) -> list[FrontPoint]:
+    ) -> Front:
         # A large problem is swept on a sample.
         first = starts(random_state)
         if problem.n_samples <= LARGE:
-            return sweep(problem, rules_of, targets, first, callback)
+            return Front(sweep(problem, rules_of, targets, first, callback), {})
         sample = problem.sample(SAMPLE, random_state)
         points = sweep(sample, rules_of, targets, first, callback)
-        return on_all_points(problem, points, callback)
+        return Front(on_all_points(problem, points, callback), {})
 
 
 def _on_all_rows(

@@ -14,6 +14,10 @@ Changed against the paper:
 - Centres are the exact means of the clusters, not running averages with ever smaller steps, and a
   cluster keeps its last row in a k-means step. An empty cluster takes the row of the batch that is
   farthest from all centres.
+- The rows of a k-means step are all assigned to the centres that held before it; in the paper the
+  centre moves after each row. ``updates="row"`` does so too.
+- A descent visits every row once per pass, in random order; the paper draws each batch from all
+  rows, as ``updates="row"`` and fronts do.
 - The paper says that each swap raises the balance, which fails when the target cluster is not
   better off than the bottleneck. Here a target must stay strictly above the bottleneck's balance,
   so that a swap never lowers the balance. If there is no such target for the two extreme groups of
@@ -23,6 +27,9 @@ Changed against the paper:
 - A bottleneck that is as balanced as its size allows (an empty cluster, or counts 3 and 2) wins one
   row of a group it has least of, without exchange. All other swaps keep the sizes of the clusters.
 - Candidates are compared by the exact difference of their squared distances to the two centres.
+- The labels at the start of a descent are those of the closest starting centres, not random ones.
+
+``Swap.paper()`` undoes what can be undone of this; ``swap_front.py`` says what else changes there.
 
 =================  ================================================================
 Symbol             Here
@@ -52,6 +59,7 @@ from skfair.solvers.base import SolverResult, Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    Front,
     FrontPoint,
     RulesOf,
     Starts,
@@ -63,8 +71,10 @@ from skfair.solvers.clustering.swap_front import PAIRS, swap_front
 from skfair.solvers.clustering.swap_sample import (
     MAX_CANDIDATES,
     TARGETS,
+    BestLabels,
     SwapSample,
     check_pairs,
+    checked_labels,
     new_log,
 )
 from skfair.utils.history import History, go_on
@@ -113,6 +123,13 @@ class Swap(ClusteringSolver):
         On a front, labellings at the start.
     max_points : int, default=200
         Length of a front, at least 2.
+    updates : {"batch", "row"}, default="batch"
+        Whether the centres move after each k-means step, or after each row of it, as in the paper;
+        rows are then drawn with replacement. "row" takes more time for the same number of rows.
+    starts : {"mixed", "random"} or array-like of shape (n_starts, n_samples), default="mixed"
+        On a front, the labellings at the start: one half from k-means++ seeds and the other half
+        random; all random, as in the paper; or labellings of your own, clusters from 0 to
+        ``n_clusters - 1`` in the order of the rows of X, in place of ``n_starts``.
 
     See Also
     --------
@@ -152,11 +169,29 @@ class Swap(ClusteringSolver):
     pairs: Annotated[tuple[tuple[int, int], ...], "array-like"] = PAIRS
     n_starts: Annotated[int, Interval(Integral, 1, None, closed="left")] = 30
     max_points: Annotated[int, Interval(Integral, 2, None, closed="left")] = 200
+    updates: Annotated[str, StrOptions({"batch", "row"})] = "batch"
+    starts: Annotated[Any, StrOptions({"mixed", "random"}), "array-like"] = "mixed"
 
     name = "swap"
     takes_weights = False
     has_front = True
     keeps_balance = True
+
+    @classmethod
+    def paper(cls) -> Swap:
+        """Return the solver with the updates, starts and values of the paper.
+
+        These are updates row by row, 30 random labellings, the four pairs of the experiments on
+        real data and local targets. Where the paper stops at 1500 points, a front goes on with the
+        1500 of largest hypervolume. Exact means, swaps that never lower the balance, and what else
+        the module lists as changed, stay.
+
+        Returns
+        -------
+        solver : Swap
+            The solver.
+        """
+        return cls(updates="row", starts="random", n_starts=30, max_points=1500)
 
     def run(
         self,
@@ -195,7 +230,7 @@ class Swap(ClusteringSolver):
         max_iter: int,
         random_state: np.random.RandomState,
         callback: Callback,
-    ) -> list[FrontPoint]:
+    ) -> Front:
         # Algorithm 3 has starts of its own, and asks for no targets.
         no_rules = rules_of(0.0)
         free = problem.with_rules(no_rules)
@@ -205,7 +240,9 @@ class Swap(ClusteringSolver):
             problem.n_clusters,
             problem.n_groups,
             pairs=self.pairs,
+            starts=self.starts,
             n_starts=self.n_starts,
+            updates=self.updates,
             max_points=self.max_points,
             swap_target=self.swap_target,
             swap_candidates=self.swap_candidates,
@@ -217,7 +254,8 @@ class Swap(ClusteringSolver):
         def point(labels: NDArray[Any]) -> FrontPoint:
             return FrontPoint(0.0, no_rules, of_labels(free, labels))
 
-        return for_each(point, list(front.labels), go_on)
+        course = {**front.history, "cost": front.history["cost"] * problem.n_samples}
+        return Front(for_each(point, list(front.labels), go_on), course)
 
     def descend(
         self,
@@ -249,8 +287,9 @@ class Swap(ClusteringSolver):
         min_balance : float, default=None
             Smallest balance of the result, in [0, 1]; None for no limit.
         max_iter : int, default=20
-            Number of passes. A pass visits every row once: it has n / n_kmeans_steps iterations of
-            Algorithm 2 (n / (2 n_swap_steps) without k-means steps).
+            Number of passes. A pass visits every row once, or as many drawn ones: it has
+            n / n_kmeans_steps iterations of Algorithm 2 (n / (2 n_swap_steps) without k-means
+            steps).
         tol : float, default=1e-4
             The descent ends when a pass changes the cost by at most this share of it, and the
             balance by at most this number.
@@ -273,7 +312,7 @@ class Swap(ClusteringSolver):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
         sample = SwapSample(X, codes, n_clusters, n_groups)
         descent = _Descent(self, sample, labels, min_balance, rng)
-        best = _Best(min_balance)
+        best = BestLabels(min_balance)
         cost, balance = descent.measured()
         best.offer(cost, balance, descent.labels)
         history = History()
@@ -322,7 +361,7 @@ class _Descent:
         self.enough = 1.0 if min_balance is None else float(min_balance)
         n_clusters, n_groups, _ = sample.shape
         n = self._n_samples = sample.data[0].shape[0]
-        self._state = sample.state(_read_labels(labels, n, n_clusters))
+        self._state = sample.state(checked_labels(labels, n, n_clusters))
         starts = np.empty((n_groups, n_clusters + 1), np.int64)
         self._cells = np.empty(n, np.int32), np.empty(n, np.int32), starts
         self._work = sample.scratch(solver.n_kmeans_steps)
@@ -349,13 +388,17 @@ class _Descent:
         return self._sample.cost(self._state), balance
 
     def visit_rows(self, n_pass: int) -> None:
-        """Make a pass: every row once in a k-means step, in random order, and the swaps."""
+        """Make a pass: each row once in a k-means step (or as many drawn rows), and the swaps."""
         from skfair._kernels import swaps
 
         n = self._n_samples
         n_rows, n_swaps = int(self._solver.n_kmeans_steps), int(self._solver.n_swap_steps)
-        rows = self._rng.permutation(n).astype(np.int32) if n_rows else np.empty(0, np.int32)
-        n_left = math.ceil(n / (n_rows or 2 * n_swaps))
+        rows, n_left = np.empty(0, np.int32), math.ceil(n / (n_rows or 2 * n_swaps))
+        is_by_row = self._solver.updates == "row"
+        if n_rows and is_by_row:
+            rows = self._rng.integers(n, size=n_rows * n_left, dtype=np.int32)
+        elif n_rows:
+            rows = self._rng.permutation(n).astype(np.int32)
         step = max(1, _MAX_DRAWS // (2 * max(n_swaps, 1)))
         for first in range(0, n_left, step):
             swaps.descend(
@@ -363,7 +406,7 @@ class _Descent:
                 self._state,
                 self._cells,
                 rows[first * n_rows :],
-                n_rows,
+                (n_rows, 1 if is_by_row else max(n_rows, 1)),
                 self._rng.random((min(step, n_left - first), n_swaps, 2)),
                 _n_candidates(self._solver.swap_candidates, n_pass),
                 TARGETS[self._solver.swap_target],
@@ -396,38 +439,6 @@ class _Descent:
             n_planned = _MORE_SWAPS
 
 
-class _Best:
-    """The labels to return: the last ones, or the best ones under a bound on the balance."""
-
-    labels: NDArray[Any]
-
-    def __init__(self, min_balance: float | None) -> None:
-        self._min_balance = min_balance
-        self.is_feasible = min_balance is None
-        self._key: tuple[float, float] | None = None
-
-    def offer(self, cost: float, balance: float, labels: NDArray[Any]) -> None:
-        """Take a copy of the labels if they are the best so far."""
-        if self._min_balance is not None:
-            # Below the bound, the balance decides; above it, only the cost.
-            key = (min(balance, self._min_balance), -cost)
-            if self._key is not None and key <= self._key:
-                return
-            self._key = key
-            self.is_feasible = balance >= self._min_balance
-        self.labels = labels.copy()
-
-
 def _n_candidates(given: str | int, n_pass: int) -> int:
     """Return how many candidates a pass compares."""
     return min(2**n_pass, MAX_CANDIDATES) if isinstance(given, str) else given
-
-
-def _read_labels(labels: NDArray[Any], n_samples: int, n_clusters: int) -> NDArray[Any]:
-    """Return a copy of the labels in the smallest integers that hold them."""
-    if labels.shape != (n_samples,) or labels.min() < 0 or labels.max() >= n_clusters:
-        raise ValueError(
-            f"labels must be {n_samples} numbers from 0 to {n_clusters - 1}, one per row of X, got "
-            f"shape {labels.shape} with values from {labels.min()} to {labels.max()}."
-        )
-    return labels.astype(np.min_scalar_type(-n_clusters))

@@ -1,13 +1,15 @@
 """The front of cost against balance by a list of labellings (Algorithm 3 of safairkm).
 
 Each labelling of the list has a child per pair (n_a, n_b), one iteration of Algorithm 2
-(``swap.py``); the list keeps what no other labelling dominates. Changed against the
-paper: one half of the first labellings comes from k-means++ seeds instead of random labels;
-dominance is strict in one objective only and equal points count once, so the front has no weakly
-dominated points; a list that grows too long loses the points of least hypervolume; the children of
-a labelling draw candidates for their swaps from the same places (fronts are as good, and at 100,000
-rows a child takes a seventh less time). If they shared the rows of their k-means steps, too, the
-fairest end would need more iterations.
+(``swap.py``); the list keeps what no other labelling dominates. Changed against the paper: one half
+of the first labellings comes from k-means++ seeds instead of random labels (unless ``starts`` says
+otherwise); dominance is strict in one objective only and equal points count once, so the front has
+no weakly dominated points; a list that grows too long loses the points of least hypervolume, where
+the paper stops; a child is always one iteration (q = 1, as in the experiments of the paper); a
+batch is assigned to the centres held before (unless ``updates="row"``); the children of a labelling
+draw candidates for their swaps from the same places (fronts are as good, and at 100,000 rows a
+child takes a seventh less time). If they shared the rows of their k-means steps, too, the fairest
+end would need more iterations.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from skfair.solvers.clustering.swap_sample import (
     TARGETS,
     SwapSample,
     check_pairs,
+    checked_labels,
     new_log,
 )
 from skfair.utils.history import History
@@ -74,7 +77,10 @@ def swap_front(
     # softmax of normal numbers. Above ``max_points``, the point that contributes least to the
     # hypervolume is dropped, again and again; the cheapest and the most balanced one stay
     pairs: Sequence[tuple[int, int]] = PAIRS,
+    # "mixed", "random", or labellings in the order of X in place of ``n_starts``
+    starts: Any = "mixed",
     n_starts: int = 30,
+    updates: str = "batch",  # "row" moves the centres after each row, not after each batch
     max_iter: int = 500,  # number of iterations; the paper runs 400 to 8000
     max_points: int = 200,
     swap_target: str = "local",
@@ -133,7 +139,18 @@ def swap_front(
     shuffled = rng.permutation(X.shape[0])
     rows = shuffled[np.argsort(codes[shuffled], kind="stable")]
     sample = SwapSample(X[rows], codes[rows], n_clusters, n_groups)
-    archive = SwapArchive(sample, rows, _start_labels(sample, n_starts, seeds, rng), max_points)
+    if isinstance(starts, str):
+        n_seeded = (n_starts + 1) // 2 if starts == "mixed" else 0
+        labels = _start_labels(sample, n_starts, n_seeded, seeds, rng)
+    else:
+        own = checked_labels(starts, X.shape[0], n_clusters)
+        if own.ndim != 2:
+            raise ValueError(
+                "Swap(starts=...) needs labellings of shape (n_starts, n_samples), got shape "
+                f"{own.shape}. Pass a list of labellings."
+            )
+        labels = np.ascontiguousarray(own[:, rows])
+    archive = SwapArchive(sample, rows, labels, max_points, is_by_row=updates == "row")
     table = np.array(pairs, np.int64)
     for t in range(max_iter):
         n_candidates = (
@@ -160,10 +177,13 @@ class SwapArchive:
         rows: IntArray,  # (n_samples,): place of each row of the sample in the data of the user
         labels: NDArray[Any],  # (n_starts, n_samples): the first labellings
         max_points: int,  # largest number of labellings after the first iteration
+        *,
+        is_by_row: bool = False,  # whether centres move after each row of a k-means step
     ) -> None:
         from skfair._kernels import swap_rows, swaps
 
         self._sample, self._rows, self._max_points = sample, rows, max_points
+        self._is_by_row = is_by_row
         n_clusters, n_groups, n_features = sample.shape
         n_starts, n_slots = len(labels), max(len(labels), max_points)
         self._labels = np.empty((n_slots, rows.size), labels.dtype)
@@ -197,6 +217,7 @@ class SwapArchive:
         costs, balances, lengths = np.empty(shape), np.empty(shape), np.empty(shape, np.int64)
         log = new_log((*shape, int((pairs @ [1, 2]).max())))
         n_clusters, n_groups, n_features = self._sample.shape
+        at_once = 1 if self._is_by_row else max(int(pairs[:, 0].max()), 1)
 
         def of_parents(start: int, stop: int) -> None:
             part = slice(start, stop)
@@ -207,7 +228,7 @@ class SwapArchive:
                 self._slots[part],
                 self._sample.total,
                 pairs,
-                (batches[part], draws[part]),
+                (batches[part], at_once, draws[part]),
                 n_candidates,
                 rule,
                 self._sample.scratch(int(pairs[:, 0].max())),
@@ -309,15 +330,18 @@ class SwapArchive:
 
 
 def _start_labels(
-    sample: SwapSample, n_starts: int, seeds: np.random.RandomState, rng: np.random.Generator
+    sample: SwapSample,
+    n_starts: int,
+    n_seeded: int,
+    seeds: np.random.RandomState,
+    rng: np.random.Generator,
 ) -> NDArray[Any]:
-    """Return half of the starts by k-means++ seeds, the other half by uneven probabilities."""
+    """Return some starts by k-means++ seeds, and the others by uneven probabilities."""
     from skfair._kernels import swap_rows
 
     X = sample.data[0]
     n_samples, n_clusters = X.shape[0], sample.shape[0]
     labels = np.empty((n_starts, n_samples), np.min_scalar_type(-n_clusters))
-    n_seeded = (n_starts + 1) // 2
     block, scores, lowest = sample.scratch(_BLOCK)[:3]
     for s in range(n_seeded):
         n_rows = min(n_samples, _SEED_ROWS * n_clusters)

@@ -1,4 +1,4 @@
-"""The rows that swaps work on, and what never changes of them."""
+"""The rows that swaps work on, what never changes of them, and labels: checked, and the best."""
 
 from __future__ import annotations
 
@@ -86,6 +86,28 @@ class SwapSample:
             return np.ldexp(cost, -2 * self._exponent)
 
 
+class BestLabels:
+    """The labels to return: the last ones, or the best ones under a bound on the balance."""
+
+    labels: NDArray[Any]
+
+    def __init__(self, min_balance: float | None) -> None:
+        self._min_balance = min_balance
+        self.is_feasible = min_balance is None
+        self._key: tuple[float, float] | None = None
+
+    def offer(self, cost: float, balance: float, labels: NDArray[Any]) -> None:
+        """Take a copy of the labels if they are the best so far."""
+        if self._min_balance is not None:
+            # Below the bound, the balance decides; above it, only the cost.
+            key = (min(balance, self._min_balance), -cost)
+            if self._key is not None and key <= self._key:
+                return
+            self._key = key
+            self.is_feasible = balance >= self._min_balance
+        self.labels = labels.copy()
+
+
 def new_log(shape: tuple[int, ...]) -> Any:
     """Return room for the rows, old labels and new labels of moves."""
     return np.empty(shape, np.int32), np.empty(shape, np.int32), np.empty(shape, np.int32)
@@ -98,3 +120,19 @@ def check_pairs(pairs: Sequence[tuple[int, int]]) -> None:
             "The numbers of rows per k-means step and of swaps must be at least 0 and not both 0, "
             f"got {[tuple(pair) for pair in pairs]}."
         )
+
+
+def checked_labels(labels: Any, n_samples: int, n_clusters: int) -> NDArray[Any]:
+    """Return a copy of labels, of shape (..., n_samples), in the smallest integers for them."""
+    found = np.asarray(labels)
+    if found.dtype.kind not in "iu" or found.shape[-1:] != (n_samples,) or not found.size:
+        raise ValueError(
+            f"Labels must be integers, one for each of the {n_samples} rows of X, got "
+            f"{found.dtype} of shape {found.shape}."
+        )
+    if found.min() < 0 or found.max() >= n_clusters:
+        raise ValueError(
+            f"Labels must be numbers from 0 to {n_clusters - 1}, one per row of X, got values from "
+            f"{found.min()} to {found.max()}."
+        )
+    return found.astype(np.min_scalar_type(-n_clusters))

@@ -59,6 +59,7 @@ from skfair.solvers.base import Status
 from skfair.solvers.clustering.base import (
     Clustering,
     ClusteringSolver,
+    Front,
     FrontPoint,
     RulesOf,
     Starts,
@@ -211,7 +212,7 @@ class Variational(ClusteringSolver):
         max_iter: int,
         random_state: np.random.RandomState,
         callback: Callback,
-    ) -> list[FrontPoint]:
+    ) -> Front:
         # It keeps no balance that could be asked for: weights lead it.
         weights = check_numbers(self.front_weights, "front_weights")
         if not (weights.size and (weights >= 0).all()):
@@ -233,8 +234,8 @@ class Variational(ClusteringSolver):
                 )
                 points.append(FrontPoint(0.0, no_rules, found))
                 if callback(found.centers):
-                    return points
-        return points
+                    return Front(points, {})
+        return Front(points, {})
 
     def soft_clustering(
         self,

@@ -40,6 +40,8 @@ class DCSwitching(DCSolver):
         Whether all tolerances are ``eps``, or that of step t is ``c / (t + 1)``.
     c : float, default=0.5
         First diminishing tolerance; the paper chooses among 0.2 to 2.
+    form : {"pairs", "centers"}, default="pairs"
+        How constraints on rates are written, see :class:`IDCA`.
 
     See Also
     --------
@@ -66,6 +68,12 @@ class DCSwitching(DCSolver):
     eps: Positive = 1e-3
     schedule: Literal["static", "diminishing"] = "static"
     c: Positive = 0.5
+    form: Literal["pairs", "centers"] = "pairs"
+
+    @property
+    def compares_pairs(self) -> bool:  # type: ignore[override]
+        """Whether constraints on rates are given to it as the paper prints them."""
+        return self.form == "pairs"
 
     def steps(
         self,

@@ -7,6 +7,10 @@ if the largest constraint is at most eps, and that constraint otherwise.
 
 The paper leaves open what to do where no step was within eps, which cannot happen from a feasible
 start; the point of least violation is taken then, which repairs starts that are not far off.
+
+Constraints on rates are solved as (21), (50) and (56) print them, with the convex parts of Example
+D.5 and eps in ranks. The reformulation with a centre, ``form="centers"``, cancels terms in these
+parts, and measures in shares of the interval, so the same eps is stricter by the interval's length.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 
@@ -54,6 +58,10 @@ class IDCA(DCSolver):
     mu : float, default=0.0
         Weight of a pull to the last iterate, in objective and constraints: the strong convexity of
         Assumption 6.3A. The theory wants some; the paper's experiments have none.
+    form : {"pairs", "centers"}, default="pairs"
+        How constraints on rates are written: as in (21), (50) and (56), for all pairs of groups
+        and in ranks, or for each group and a centre, in shares of the interval. In ranks, ``eps``
+        allows 1 over the length of the interval times as much. Other constraints are the same.
 
     See Also
     --------
@@ -64,7 +72,8 @@ class IDCA(DCSolver):
     Notes
     -----
     A step costs one pass through the model, both convex parts of the constraints, and one
-    pull-back; a convex problem costs one more pull-back per constraint.
+    pull-back; a convex problem costs one more pull-back per constraint. G groups make G (G - 1)
+    constraints on pairs, and 2 G with centres.
     From a start that violates by at most eps, so do all iterates, and the objective never rises.
     Where no step lowers it the iterates rest: smaller values of eps may still get further.
     Multipliers are an estimate: total length of the steps against a constraint over that of the
@@ -85,8 +94,14 @@ class IDCA(DCSolver):
     eps: Positive = 2e-3
     n_outer: Count = 100
     mu: NonNegative = 0.0
+    form: Literal["pairs", "centers"] = "pairs"
 
     needs: ClassVar[tuple[Offer, ...]] = ("parts",)
+
+    @property
+    def compares_pairs(self) -> bool:  # type: ignore[override]
+        """Whether constraints on rates are given to it as the paper prints them."""
+        return self.form == "pairs"
 
     @property
     def default_max_iter(self) -> int:  # type: ignore[override]

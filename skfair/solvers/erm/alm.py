@@ -98,7 +98,18 @@ class ALM(GradientSolver[ALMState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4 (batch sizes are not printed there)."""
+        """Return the solver with the values of section 4; batches differ from the paper.
+
+        Batch sizes are not printed. The algorithm draws rows of the loss, xi, apart from the rows
+        of the constraints, zeta. Here xi is the first batch of zeta where its cells contain all
+        rows and are as large a sample as ``n_loss`` rows, as with loss parity and demographic
+        parity: no rows of the loss are drawn, and the mean loss is still estimated without bias.
+
+        Returns
+        -------
+        solver : ALM
+            The solver.
+        """
         return cls(
             averaging=None,
             output="last",

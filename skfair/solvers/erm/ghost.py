@@ -135,7 +135,17 @@ class Ghost(StochasticSolver[GhostState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4 and single rows (one for each cell)."""
+        """Return the solver with the values of section 4; batches differ from the paper.
+
+        A unit is one row for each cell. The algorithm draws a row of the loss as well; where the
+        cells contain all rows, as with loss parity and demographic parity, the loss is estimated on
+        the rows of the cells, without bias.
+
+        Returns
+        -------
+        solver : Ghost
+            The solver.
+        """
         return cls(
             n_loss=1,
             n_per_cell=1,

@@ -48,6 +48,9 @@ from skfair.solvers.one_sided import GradientStep, OneSided, curvature_bounds
 from skfair.solvers.parameters import Count, NonNegative, Positive
 
 _TINY = 1e-12
+# Steps shorter than this, in units of max(1, |theta|), say nothing of M_G: values of G are rounded
+# in the 16th digit, so over a step of 1e-8 the slope is known to 1e-8. At 1e-16 it is noise.
+_SHORTEST = 1e-8
 
 
 @SOLVERS.register("ipp_conex")
@@ -169,8 +172,8 @@ class IPPConEx(IterativeSolver[Problem]):
 
 
 def _slope(constraints: OneSided, old: Evaluation, new: Evaluation) -> float:
-    """Return how fast G changed in a step: a lower bound of M_G."""
+    """Return how fast G changed in a step: a lower bound of M_G, 0 if the step is too short."""
     length = float(np.linalg.norm(new.theta - old.theta))
-    if not length:
+    if length < _SHORTEST * max(1.0, float(np.linalg.norm(old.theta))):
         return 0.0
     return float(np.linalg.norm(constraints.values(new) - constraints.values(old))) / length

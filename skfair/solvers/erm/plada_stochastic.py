@@ -13,13 +13,15 @@ a batch and is
 
 where F, G and the derivatives are means over the batch.
 
-Differences from the paper, which prints no more about this setting than its figure 7:
+Differences from the paper, which prints no more about this setting than its figure 7, neither batch
+sizes nor which rows a batch has:
 
 - The product of the Jacobian and the values of G of one batch is a biased estimate, badly so with
   few rows per cell. With ``batches="two"`` lambda comes from a batch of its own, as in equation
   (10) of the paper that compares stochastic solvers.
 - Steps of theta are Adam's, and the averaged iterate is returned; ``PladaStochastic.paper()`` has
   plain steps of the printed length, one batch and the last iterate.
+- Where the cells of the constraints contain all rows, the loss gets no rows of its own.
 
 lam -> lambda, prices of G + u = z; mu -> prices of z = 0; u -> slacks; rho -> penalty weight; tau
 -> step of u; gamma -> step of mu.
@@ -125,7 +127,17 @@ class PladaStochastic(GradientSolver[PladaState]):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the row for neural networks of table 2; kappa and u_max are 1."""
+        """Return the solver with the row for neural networks of table 2; kappa and u_max are 1.
+
+        How batches are drawn is not printed. That values and gradients share one batch is our
+        reading, and where the cells of the constraints contain all rows, as with demographic
+        parity, the loss is estimated on the rows of the cells too.
+
+        Returns
+        -------
+        solver : PladaStochastic
+            The solver.
+        """
         return cls(
             averaging=None,
             output="last",

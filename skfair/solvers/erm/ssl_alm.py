@@ -3,8 +3,8 @@ r"""Stochastic smoothed and linearised augmented Lagrangian (SSL-ALM).
 Algorithm 2 of the paper that compares stochastic solvers: the augmented Lagrangian of
 ``alm.py`` plus a smoothing term :math:`\frac{\mu}{2} |x - z|^2` whose anchor z
 follows the iterates x. As there, x holds the slack variables too, if there are any.
-The default differs from the paper as :class:`~skfair.solvers.ALM` does; ``SSLALM.paper()`` is
-the algorithm as printed.
+The default differs from the paper as :class:`~skfair.solvers.ALM` does; ``SSLALM.paper()`` has
+the printed steps and values. Its batches differ from the printed ones: see ``ALM.paper``.
 
 point -> x = (theta, slack variables), anchor -> z, mu -> weight of the term, beta -> step of z.
 """
@@ -63,7 +63,16 @@ class SSLALM(ALM):
 
     @classmethod
     def paper(cls) -> Self:
-        """Return the solver with the values of section 4 (batch sizes are not printed there)."""
+        """Return the solver with the values of section 4; batches differ from the paper.
+
+        Batch sizes are not printed. The algorithm draws rows of the loss, xi, apart from the rows
+        of the constraints, zeta; see :meth:`ALM.paper` for when the two are the same rows here.
+
+        Returns
+        -------
+        solver : SSLALM
+            The solver.
+        """
         return replace(super().paper(), mu=2.0, beta=0.5)
 
     def begin(

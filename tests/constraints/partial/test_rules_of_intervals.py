@@ -70,7 +70,9 @@ class Rows(NamedTuple):
             self.percentiles,
             self.threshold,
         )
-        return PARTIAL_RULES[rule]().prepare(rows, surrogate)
+        kind = PARTIAL_RULES[rule]()
+        forms = kind.prepare(rows, surrogate)
+        return [*forms, kind.as_printed(rows, surrogate)] if kind.limits_decisions else forms
 
     def take(self, order):
         scores, groups, targets, weights = (
@@ -112,7 +114,7 @@ def bounds_of(interval):
 def forms_of(rule, interval):
     if rule == "statistical_parity":
         return [None]
-    return [*(["ranks"] if interval != "per group" else []), "below", "above", "shares"]
+    return [*(["ranks"] if interval != "per group" else []), "below", "above", "shares", "pairs"]
 
 
 def naive_values(rows, rule, form, interval, surrogate, aux):
@@ -127,10 +129,14 @@ def naive_values(rows, rule, form, interval, surrogate, aux):
     for center, wanted in enumerate(RATE_RULES[rule]):
         counts = weights * (True if wanted is None else rows.targets == wanted)
         (ranks,) = naive.soft_rates(rows.scores, codes, 3, counts, [rows.threshold], of_step)
-        if form == "shares":
+        if form in ("shares", "pairs"):
             ranks = naive.shares(ranks, bounds_of(interval))
-        values.extend(ranks - (aux[center] if form in ("shares", "ranks") else 0))
-    return np.array(values)
+        if form == "pairs":  # in ranks of the shortest interval
+            unit = min(np.diff(pieces).sum() for pieces in bounds_of(interval))
+            values.append(unit * (ranks[[0, 0, 1]] - ranks[[1, 2, 2]]))
+            continue
+        values.append(ranks - (aux[center] if form in ("shares", "ranks") else 0))
+    return np.concatenate(values)
 
 
 # Values and slopes
@@ -224,7 +230,10 @@ def test_names_of_groups(rule, interval):
             *zip(one.bounds(0.1), other.bounds(0.1), strict=True),
         ]
         for mine, theirs in pairs:
-            moved = theirs.reshape(-1, 3)[:, [2, 0, 1]]  # z, x, y among x, y, z
+            order = [2, 0, 1]  # z, x, y among x, y, z
+            if getattr(one, "_form", None) == "pairs":  # z - x, z - y, x - y
+                order, mine, theirs = [1, 2, 0], abs(mine), abs(theirs)
+            moved = theirs.reshape(-1, 3)[:, order]
             assert mine == pytest.approx(moved.ravel(), abs=1e-13)
 
 

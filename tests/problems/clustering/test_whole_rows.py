@@ -1,10 +1,12 @@
 import itertools
+import time
 
 import numpy as np
 import pytest
 
+from skfair.cluster import FairKMeans
 from skfair.groups.encoding import encode_groups
-from skfair.problems.clustering import placement, whole_rows
+from skfair.problems.clustering import branching, placement, whole_rows
 from skfair.problems.clustering.counts import Rules, balance_rules
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
@@ -163,3 +165,80 @@ def test_a_sample_of_rows_is_drawn_evenly_and_again(n):
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
     assert np.array_equal(problem.sample_rows(n, 0), np.arange(n))
+
+
+def tied_rows(seed, n=60):
+    """Rows on a grid, with weights that need not fit."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 2)))
+    return X, np.arange(n) % 2, rng.lognormal(0, 1.5, n)
+
+
+def test_labels_do_not_depend_on_the_speed_of_the_machine(monkeypatch):
+    """A machine on which everything takes a hundred times as long finds the same labels."""
+    X, groups, weights = tied_rows(4)
+    model = FairKMeans(4, min_balance=0.95, random_state=0)
+    fit = {"sensitive_features": groups, "sample_weight": weights}
+    model.fit(X, **fit)
+    fast = model.labels_, model.assign(X, **fit)
+    real = branching.linprog
+
+    def slow(*args, **kwargs):
+        options = dict(kwargs.pop("options", {}))
+        assert "time_limit" not in options
+        time.sleep(0.002)
+        return real(*args, options=options, **kwargs)
+
+    monkeypatch.setattr(branching, "linprog", slow)
+    model.fit(X, **fit)
+    slowly = model.labels_, model.assign(X, **fit)
+    for one, other in zip(fast, slowly, strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_searches_end_after_a_number_of_programmes(monkeypatch):
+    """Sixty rows take no seconds, whatever their weights."""
+    n_solved, real = [], branching.linprog
+    monkeypatch.setattr(branching, "linprog", lambda *a, **k: n_solved.append(0) or real(*a, **k))
+    for seed in range(3):
+        X, groups, weights = tied_rows(seed)
+        model = FairKMeans(4, min_balance=0.95, random_state=0)
+        fit = {"sensitive_features": groups, "sample_weight": weights}
+        model.fit(X, **fit)
+        n_solved.clear()
+        model.assign(X, **fit)
+        # Any labels within the limits, if single moves found none, and then the cheapest.
+        assert len(n_solved) <= 2 * whole_rows._MAX_FOR_MOVES
+
+
+@pytest.mark.parametrize("sizes", [(86, 98), (30, 70), (41, 65), (60, 60)])
+@pytest.mark.parametrize("share", [0.98, 1.0])
+def test_near_exact_proportion_rows_move_in_blocks(sizes, share):
+    """No exchange of one or two rows keeps a ratio such as 43 to 49."""
+    problem = problem_of(*sizes, share * min(sizes) / max(sizes))
+    totals = np.bincount(problem.cells)
+    for first in (0.3, 0.5):
+        start = np.rint(np.outer([first, 1 - first], totals))
+        start[1] = totals - start[0]
+        found = nearest_feasible_counts(problem, start)
+        assert found is None or found.sum(axis=0).tolist() == totals.tolist()
+        if exists(problem):
+            assert problem.rules.violation(found.astype(float)).sum() <= 1e-9
+
+
+def test_a_search_can_be_interrupted(monkeypatch):
+    """Between two linear programmes, each of which takes milliseconds."""
+    X, groups, weights = tied_rows(4)
+    model = FairKMeans(4, min_balance=0.95, random_state=0)
+    fit = {"sensitive_features": groups, "sample_weight": weights}
+    model.fit(X, **fit)
+    n_solved = []
+
+    def interrupted(*args, **kwargs):
+        n_solved.append(0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(branching, "linprog", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.assign(X, **fit)
+    assert len(n_solved) == 1

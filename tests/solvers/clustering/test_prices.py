@@ -139,7 +139,7 @@ def test_exact_assignment_is_the_integer_optimum(seed, n_groups, n_clusters, bet
     weights = np.random.default_rng(seed).integers(1, 4, n) * 0.5 if is_weighted else None
     problem, centers = random_problem(seed, 50, n_clusters, n_groups, beta, weights)
     plain = assign(problem, centers)
-    with patch.object(whole_rows, "_MAX_NODES", 1_000_000):
+    with patch.object(whole_rows, "_MAX_FOR_MOVES", 1_000_000):
         found = assign(problem, centers, exact=True)
     assert found.violation == plain.violation
     if plain.violation > 1e-9:  # weighted points need not fit

@@ -138,13 +138,13 @@ def test_iterations_equal_the_twin(mode, case, is_sorted):
             batch = s.rng.integers(0, len(s.twin.X), step % 3 * 4).astype(np.int32)
             draws = s.rng.random((3, 2))
             enough = 0.5 if step == 4 else 1.0
-            n_candidates = 1 + step * 3
+            n_candidates, at_once = 1 + step * 3, 1 + 8 * (step % 2)
             s.twin.moves.clear()
             n_logged = swaps.iterate(
-                s.sample.data, s.state, s.cells, batch, draws, n_candidates, rule, enough, s.work,
-                s.log,
+                s.sample.data, s.state, s.cells, batch, at_once, draws, n_candidates, rule, enough,
+                s.work, s.log,
             )  # fmt: skip
-            s.twin.iterate(batch, draws, n_candidates, rule, enough)
+            s.twin.iterate(batch, draws, n_candidates, rule, enough, at_once)
             assert list(zip(*(part[:n_logged] for part in s.log), strict=True)) == s.twin.moves
             check(s)
 
@@ -159,7 +159,7 @@ def test_empty_clusters_are_filled_like_in_the_twin(mode, rule, n_groups, n_used
             batch = s.rng.integers(0, len(s.twin.X), 2 * has_batch).astype(np.int32)
             draws = s.rng.random((4, 2))
             swaps.iterate(
-                s.sample.data, s.state, s.cells, batch, draws, 3, rule, 1.0, s.work, s.log
+                s.sample.data, s.state, s.cells, batch, 2, draws, 3, rule, 1.0, s.work, s.log
             )
             s.twin.iterate(batch, draws, 3, rule, 1.0)
             check(s)
@@ -170,7 +170,7 @@ def test_descend_and_raise_balance_equal_the_twin(mode):
     s = set_up(5, True)
     rows = s.rng.permutation(60).astype(np.int32)
     draws = s.rng.random((9, 2, 2))
-    swaps.descend(s.sample.data, s.state, s.cells, rows, 7, draws, 2, 1, 1.0, s.work, s.log)
+    swaps.descend(s.sample.data, s.state, s.cells, rows, (7, 7), draws, 2, 1, 1.0, s.work, s.log)
     for t in range(9):
         s.twin.iterate(rows[7 * t : 7 * t + 7], draws[t], 2, 1, 1.0)
     check(s)
@@ -210,7 +210,7 @@ def test_children_equal_the_twin_and_are_undone(mode, n_groups):
     spare = (np.empty((4, n_groups), np.int64), np.empty((4, 3)))
     swaps.breed(
         first.sample.data, first.cells, archive, slots, first.sample.total, pairs,
-        (batches, draws), 2, 1, first.work, spare, log, outcome,
+        (batches, 6, draws), 2, 1, first.work, spare, log, outcome,
     )  # fmt: skip
     for part, old in zip(archive, before, strict=True):
         assert_array_equal(part[slots], old[slots])  # bit for bit
@@ -277,7 +277,9 @@ def test_drift_over_many_steps():
         for _ in range(40):
             rows = s.rng.permutation(300).astype(np.int32)
             draws = s.rng.random((38, 3, 2))
-            swaps.descend(s.sample.data, s.state, s.cells, rows, 8, draws, 2, 1, 1.0, s.work, s.log)
+            swaps.descend(
+                s.sample.data, s.state, s.cells, rows, (8, 8), draws, 2, 1, 1.0, s.work, s.log
+            )
         s.twin.labels[:] = s.state[0]
         s.twin.cells = {
             (g, k): s.cells[0][s.cells[2][g, k] : s.cells[2][g, k + 1]].tolist() for g, k in

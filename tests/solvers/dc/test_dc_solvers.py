@@ -27,7 +27,7 @@ from skfair.solvers.dc.base import (
 from skfair.solvers.dc.dc_penalty import DCPenalty
 from skfair.solvers.dc.dc_ssg import DCSwitching
 from skfair.solvers.dc.idca import IDCA
-from tests.naive.dc import TinyParity
+from tests.naive.dc import TinyPairs, TinyParity
 
 LOW, HIGH = 0.1, 0.5
 SHARES = np.array([0.15, 0.5, 0.85])
@@ -56,7 +56,8 @@ def problem_of(
     encoding = encode_groups(codes)
     intervals = Intervals((LOW, HIGH), encoding.levels)
     rows = PartialRows(codes, encoding.names, y, None, intervals, SHARES, 0.0)
-    bound = PARTIAL_RULES[rule]().prepare(rows, surrogate or Surrogate("ramp", 0.5))
+    kind, surrogate = PARTIAL_RULES[rule](), surrogate or Surrogate("ramp", 0.5)
+    bound = [*kind.prepare(rows, surrogate), kind.as_printed(rows, surrogate)]
     one = bound[0] if form is None else next(b for b in bound if b._form == form)
     loss = MeanLoss(make_loss("log_loss", "classification"), y, np.full(len(y), 1 / len(y)))
     return PartialParityProblem(LinearScore(X), loss, [one], tolerance, alpha=alpha)
@@ -84,6 +85,8 @@ RULES = [
     ("demographic_parity", "ranks"),
     ("demographic_parity", "below"),  # without lower bounds
     ("equalized_odds", "shares"),
+    ("demographic_parity", "pairs"),
+    ("equalized_odds", "pairs"),
 ]
 each_rule = pytest.mark.parametrize(("rule", "form"), RULES)
 each_solver = pytest.mark.parametrize("name", ["idca", "dc_ssg", "dc_penalty"])
@@ -173,6 +176,29 @@ def test_algorithm_2_takes_the_steps_of_its_naive_twin():
     at_all = [convex.evaluate(theta) for theta in expected]
     kept = [p.objective for p in at_all if p.excess <= eps]
     assert convex.evaluate(found).objective == pytest.approx(min(kept), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_idca_solves_the_printed_problem_of_rates(n_groups):
+    """(21) in the form of Example D.5, step by step, and eps is in ranks."""
+    width, eps, kappa = 0.5, 1e-2, 0.1
+    X, y, codes = people(n_groups=n_groups)
+    Z = np.c_[(X - X.mean(0)) / X.std(0), np.ones(len(y))]
+    diagonal = np.append(ALPHA / X.var(0), 0.0)
+    twin = TinyPairs(Z, y, codes, (LOW, HIGH), kappa, width, diagonal)
+    who = X, y, codes
+    problem = problem_of("demographic_parity", "pairs", kappa, Surrogate("ramp", width), who=who)
+    assert problem.n_parameters == Z.shape[1]  # there is no centre
+    w = start_of(problem) + 0.1 * np.random.default_rng(1).normal(size=problem.n_parameters)
+    assert violations(problem, w).max() == pytest.approx(twin.violation(w), abs=1e-12)
+    expected = twin.algorithm2(w, eps, 40)
+    convex = Linearised(problem, problem.parts(w))
+    at, lengths = convex.center, StepLengths(convex.n)
+    for theta in expected[1:]:
+        at = switching_step(convex, at, eps).take(convex, at, lengths)
+        np.testing.assert_allclose(at.theta, theta, atol=1e-9)
+    assert lengths.of_objective > 0
+    assert lengths.of_rows.max() > 0
 
 
 @cache

@@ -9,10 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 from skfair.problems.erm.in_memory import ConstrainedERM
 from skfair.solvers import ALNewton
-from skfair.solvers.erm.ipp_conex import IPPConEx
+from skfair.solvers.erm.ipp_conex import IPPConEx, _slope
 from skfair.solvers.erm.ipp_ssg import IPPSSG
 from skfair.solvers.erm.ssg import SSG
-from skfair.solvers.one_sided import curvature_bounds
+from skfair.solvers.one_sided import OneSided, curvature_bounds
 from tests.small_problems import build, people, raw, twin
 
 # rules, levels of the attributes, bound, and how far a switching method may stay from the optimum
@@ -346,3 +346,20 @@ def test_needs_no_second_derivatives(solver):
     assert not hasattr(plain, "hessian")
     result, _ = solve(plain, solver, max_iter=100)
     assert np.array_equal(result.theta, solve(problem, solver, max_iter=100)[0].theta)
+
+
+@pytest.mark.parametrize("length", [1e-16, 1e-14, 1e-10, 1e-6, 1e-2])
+def test_steepness_of_ipp_conex_is_no_rounding(length):
+    """However short a step is, the slope of G is at most the norm of its Jacobian."""
+    problem = problem_of(CASES[1])
+    constraints, rng = OneSided(problem), np.random.default_rng(0)
+    slopes, theta = [], start(problem) + rng.normal(size=problem.n_parameters)
+    old = problem.evaluate(theta)
+    units = np.eye(constraints.n)
+    rows = [old.gradient(constraints.signed(unit), objective=0.0) for unit in units]
+    steepest = np.linalg.norm(rows, 2)
+    for _ in range(50):
+        step = rng.normal(size=theta.size)
+        new = problem.evaluate(theta + length * step / np.linalg.norm(step))
+        slopes.append(_slope(constraints, old, new))
+    assert max(slopes) <= 1.01 * steepest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any
@@ -18,6 +17,7 @@ from skfair._typing import Rows
 from skfair.problems.cut.affinities.kernels import RbfKernel, dense
 from skfair.problems.cut.affinity import AFFINITIES, Affinity
 from skfair.problems.cut.weights import FactoredWeights
+from skfair.utils.warn import hidden
 
 # Rows whose distances to the landmarks are computed at a time.
 _ROWS = 64
@@ -171,8 +171,8 @@ def choose_landmarks(X: Rows, n_landmarks: int, rng: np.random.RandomState) -> N
         sample = X[np.sort(rng.permutation(n)[: _ROWS_PER_LANDMARK * n_landmarks])]
     if sample.shape[0] <= n_landmarks:
         return np.unique(sample, axis=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # duplicates: fewer centres
+    # Duplicates make fewer centres.
+    with hidden("Number of distinct clusters", ConvergenceWarning):
         model = KMeans(
             n_landmarks, init="random", n_init=1, max_iter=_LANDMARK_ROUNDS, random_state=rng
         )
