@@ -59,13 +59,14 @@ test-bounds: $(VENV)/.stamp-test
 
 # Kernels run as Python, so that their lines count. Where they need minutes that way, tests are left out.
 NOJIT := tests/test_kernels.py tests/metrics tests/problems tests/constraints \
-	$(addprefix tests/enforcement/test_,repair.py thresholds.py) \
+	$(addprefix tests/enforcement/test_,repair.py thresholds.py) tests/enforcement/decisions/test_decisions.py \
 	$(addprefix tests/solvers/clustering/test_,fair_cut.py prices.py swap.py)
 test-nojit: $(VENV)/.stamp-test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) $(NOJIT) --cov=skfair._kernels --cov-report=term
 
 fuzz: $(VENV)/.stamp-test
 	$(BIN)/python -m tests.fuzz --cases $(or $(CASES),20000) --seed $(or $(SEED),0)
+	$(BIN)/python -m tests.fuzz.interrupts --moments $(or $(MOMENTS),200) --seed $(or $(SEED),0)
 
 lint: $(VENV)/.stamp-lint $(VENV)/.stamp-plot
 	$(BIN)/ruff check .

@@ -82,7 +82,7 @@ def fit_method(method: Method) -> Method:
     ...     print(model.mean_)
     2.0
     """
-    managed = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(method))
+    managed = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(method))
 
     @functools.wraps(method)
     @entrance

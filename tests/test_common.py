@@ -13,12 +13,20 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_clusterer
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skfair.classification import PartialParityClassifier
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
+from skfair.cluster import FairAssignment
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.response import takes_groups
 from tests.house import discover_estimators
@@ -214,6 +222,37 @@ def test_a_failed_fit_changes_nothing(estimator_class, data):
     with pytest.raises(ValueError, match="missing value"):
         fit(estimator, X, y, sensitive_features=[None, *groups[1:]])
     assert vars(estimator) == before
+
+
+@pytest.mark.parametrize("name", sorted(DISCOVERED))
+def test_weights_and_labels_that_nothing_can_be_done_with_are_named(name, data):
+    """Once they blamed a loss of the user's own, a linear programme, or a regression target."""
+    X, y, groups = data
+    estimator = seeded(DISCOVERED[name])
+    if "sample_weight" in inspect.signature(estimator.fit).parameters:
+        tiny = {"sensitive_features": groups, "sample_weight": np.full(len(X), 5e-324)}
+        with pytest.raises(ValueError, match=r"sample_weight is at most 4\.9.*Multiply"):
+            fit(estimator, X, y, **tiny)
+    if is_classifier(estimator):
+        mixed = np.array(["1" if one else 0 for one in y], object)
+        with pytest.raises(ValueError, match=r"y has labels that are text and others that are not"):
+            fit(estimator, X, mixed, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    "estimator", [FairAssignment(KMeans(0)), FairDecisionClassifier(LogisticRegression(C=-1))]
+)
+def test_parameters_of_a_model_inside_are_looked_at(estimator, data):
+    X, y, groups = data
+    with pytest.raises(InvalidParameterError, match="parameter of"):
+        estimator.fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("model", [ConstrainedERMClassifier(), PartialParityClassifier()])
+def test_columns_whose_squares_vanish_are_named(model, data):
+    X, y, groups = data
+    with pytest.raises(ValueError, match="squares vanish, the first of them is column 0"):
+        model.fit(X * 1e-160, y, sensitive_features=groups)
 
 
 def test_fitted_attributes_are_documented(data):

@@ -131,8 +131,8 @@ def exchanged(counted, rows, label, others, before, gains, cells, steps, base):
             chosen = counted.selecting[k] if counted.selecting[k] >= 0 else counted.classes[i]
             step, cell = counted.steps[k, i], counted.cells[k, i]
             cells[k, j] = cell
-            steps[k, j] = step * ((label == chosen) - (other == chosen))
-            base[k, cell] += step * ((other == chosen) - (now == chosen))
+            steps[k, j] = step * (int(label == chosen) - int(other == chosen))
+            base[k, cell] += step * (int(other == chosen) - int(now == chosen))
     return worth
 
 

@@ -16,14 +16,16 @@ import gc
 import os
 import pickle
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache as once
-from hashlib import sha1
+from hashlib import sha1, sha256
 from pathlib import Path
 from typing import Any
 
+from skfair.utils.files import is_safe, replacing
 from skfair.utils.warn import warn_user
 
 
@@ -52,6 +54,8 @@ with _nothing_is_garbage():
     cpu_target.typing_context.refresh()
 
 _KERNELS = Path(__file__).parent
+_HASH = sha256().digest_size
+_WARNED: set[str] = set()  # what this process has warned about
 _CONFIG: Any = numba.config  # its fields are set when numba is imported
 
 
@@ -77,10 +81,28 @@ def njit(*, cache: bool, inline: str = "never") -> Callable[[Callable[..., Any]]
 
 def _kept_by_key(kernel: Any) -> Any:
     """Let a kernel keep its code in files that are named by what they hold."""
-    files = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    cache = getattr(kernel, "_cache", None)
+    files = getattr(cache, "_cache_file", None)
     if files is not None:  # there are none with NUMBA_DISABLE_JIT
         kernel._cache._cache_file = _FilesByKey(files)
+        kernel._cache.save_overload = _where_possible(kernel._cache.save_overload)
     return kernel
+
+
+def _where_possible(save: Callable[..., None]) -> Callable[..., None]:
+    """Store compiled code unless the disk is full or refuses it: the code runs without."""
+
+    def store(*args: Any) -> None:
+        try:
+            save(*args)
+        except OSError as error:
+            _warn_once(
+                "full",
+                f"Compiled code could not be stored: {error}. The next process compiles it anew. "
+                "Free some space, or set NUMBA_CACHE_DIR to a folder on another disk.",
+            )
+
+    return store
 
 
 class _FilesByKey:
@@ -90,34 +112,100 @@ class _FilesByKey:
     same time, for different types, may both take the next number. The list then leads from one type
     to the code for another, and every later process fails with "can't unbox array", or what one of
     them compiled is not found again. Without a list there is nothing to disagree about.
+
+    A file is the hash of its rest, the hash of what the code was compiled from, and the code. The
+    code is a pickle, which runs what its author likes when it is loaded. So files and folders that
+    another user could have written are not used.
     """
 
     def __init__(self, files: Any) -> None:
-        self._files = files  # numba's, which write, read and name a file
+        self._files = files  # numba's, which name a file
+        self.is_used = False  # whether code was read from one, or written to it
 
     def save(self, key: Any, data: Any) -> None:
         """Write what was compiled, and from what."""
-        self._files._save_data(self._name(key), (self._source(key), self._files._dump(data)))
+        path = self._path(key)
+        if not _is_place_trusted(path.parent):
+            return
+        content = self._source(key) + self._files._dump(data)
+        with replacing(path, anew=True) as beside:
+            beside.write_bytes(sha256(content).digest() + content)
+            beside.chmod(beside.stat().st_mode & 0o755)
+        self.is_used = True
 
     def load(self, key: Any) -> Any:
         """Return what was compiled, or None if it is not there or its source has changed."""
-        try:
-            source, content = self._files._load_data(self._name(key))
-        except OSError:
+        path = self._path(key)
+        content = self._read(path)
+        if content is None:
             return None
-        return pickle.loads(content) if source == self._source(key) else None
+        if sha256(content[_HASH:]).digest() != content[:_HASH]:
+            _discard(path)
+            return None
+        if content[_HASH : 2 * _HASH] != self._source(key):
+            return None
+        self.is_used = True
+        return pickle.loads(content[2 * _HASH :])
 
     def flush(self) -> None:
         """Nothing has to be forgotten: a file is overwritten when its kernel is compiled anew."""
 
-    def _source(self, key: Any) -> tuple[Any, str]:
-        return self._files._source_stamp, repr(key)
+    def _read(self, path: Path) -> bytes | None:
+        """Return what is in a file; None if there is none, or another user could have written."""
+        try:
+            with open(path, "rb") as file:  # what is checked is what is read
+                if _is_trusted(path, os.fstat(file.fileno())) and _is_place_trusted(path.parent):
+                    return file.read()
+        except OSError:
+            pass
+        return None
 
-    def _name(self, key: Any) -> str:
-        """Return the name of the file: by types and processor, not by the code of the kernel."""
+    def _source(self, key: Any) -> bytes:
+        return sha256(repr((self._files._source_stamp, key)).encode()).digest()
+
+    def _path(self, key: Any) -> Path:
+        """Return the file: by types and processor, not by the code of the kernel."""
         types, processor, *_ = key
-        digest = sha1(repr((numba.__version__, types, processor)).encode()).hexdigest()
-        return str(self._files._data_name(int(digest[:12], 16)))
+        digest = sha256(repr((numba.__version__, types, processor)).encode()).hexdigest()
+        name = self._files._data_name(int(digest[:12], 16))
+        return Path(self._files._data_path(name))
+
+
+def _is_place_trusted(folder: Path) -> bool:
+    """Return whether no other user could have put a file into a folder, or moved the folder."""
+    return all(_is_trusted(place, place.stat()) for place in (folder, folder.parent))
+
+
+def _is_trusted(path: Path, status: os.stat_result) -> bool:
+    """Return whether no other user could have written a file or folder; warn if one could."""
+    if is_safe(status):
+        return True
+    _warn_once(
+        "unsafe",
+        f"Compiled code in {str(path)!r} is neither used nor stored, because another user could "
+        f"have written it ({stat.filemode(status.st_mode)}, owner {status.st_uid}), and loading "
+        "it runs it. So kernels are compiled anew in every process. Take it away from others "
+        "(chown, chmod go-w), or set NUMBA_CACHE_DIR to a folder that only you can write.",
+    )
+    return False
+
+
+def _discard(path: Path) -> None:
+    """Delete a damaged file, so that its kernel is compiled and stored anew."""
+    with suppress(OSError):
+        path.unlink()
+    _warn_once(
+        "damaged",
+        f"Compiled code in {str(path)!r} is damaged. It is deleted and compiled anew. If this "
+        "happens again, check the disk.",
+    )
+
+
+def _warn_once(about: str, message: str) -> None:
+    """Warn, unless this process has warned about the same thing."""
+    if about not in _WARNED:
+        _WARNED.add(about)
+        warn_user(message, RuntimeWarning)
 
 
 @once
@@ -137,12 +225,19 @@ def _temporary_folder() -> str | None:
     # numba's name of the folder of a package within a cache.
     name = f"{_KERNELS.name}_{sha1(str(_KERNELS).encode()).hexdigest()}"
     own = Path(folder, name)
-    own.mkdir()
-    for filled in (Path(_CONFIG.CACHE_DIR or _KERNELS) / name, _KERNELS / "__pycache__"):
-        for file in filled.glob("*.nb[ic]"):
-            if not (own / file.name).exists():
-                (own / file.name).symlink_to(file)
+    with suppress(OSError):  # of a full disk: what is not linked is compiled
+        own.mkdir()
+        for filled in (Path(_CONFIG.CACHE_DIR or _KERNELS) / name, _KERNELS / "__pycache__"):
+            if filled.is_dir() and _is_place_trusted(filled):
+                _link(own, filled)
     return folder
+
+
+def _link(own: Path, filled: Path) -> None:
+    """Link to what is compiled, unless it is there."""
+    for file in filled.glob("*.nbc"):
+        if not (own / file.name).exists():
+            (own / file.name).symlink_to(file)
 
 
 def _writable_folder() -> str | None:

@@ -189,3 +189,20 @@ def cluster_sums(X, labels, weights, sums, mass):
         mass[k] += w
         for j in range(d):
             sums[k, j] += w * X[i, j]
+
+
+@njit(cache=True)
+def nearest(distances, unit, rounding, labels):
+    """Write the first column of each row whose distance is as small as any but for rounding.
+
+    Distances are sums of numbers of the size of ``unit`` and of their own.
+    """
+    for i in range(distances.shape[0]):
+        least = distances[i, 0]
+        for k in range(1, distances.shape[1]):
+            least = min(least, distances[i, k])
+        least += rounding * (abs(least) + unit)
+        k = 0
+        while distances[i, k] > least:
+            k += 1
+        labels[i] = k

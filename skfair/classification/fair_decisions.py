@@ -34,7 +34,7 @@ from skfair.estimators.decisions import (
     report,
 )
 from skfair.estimators.erm_problem import active_rules
-from skfair.estimators.inner_scores import as_rows, known_folds
+from skfair.estimators.inner_scores import as_rows, keep_folds, known_folds
 from skfair.groups.attributes import check_aligned
 from skfair.utils.docs import documented
 from skfair.utils.threads import one_thread_if_few
@@ -246,6 +246,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         *,
         sensitive_features: ColumnsLike | None = None,
         control_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
         **fit_params: Any,
     ) -> FairDecisionClassifier:
         """Fit the classifier on folds, and choose the prices of its decisions.
@@ -258,10 +259,14 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
             Two or more classes; of two, the one that sorts last is the positive one.
         control_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             Allowed attributes, for rules that hold within each of their levels.
+        groups : array-like of shape (n_samples,)
+            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
+            the same one in one fold. They are not compared.
         **fit_params : dict
             What ``estimator.fit`` takes besides, such as ``clf__sample_weight`` of a pipeline;
             columns are cut to the folds. With metadata routing, what it has requested.
         """
+        keep_folds(self)
         self._refuse_lazy(X, y, sensitive_features, control_features, sample_weight)
         check_aligned(X=X, y=y)
         X, y = indexable(as_rows(X), _check_y(y, estimator=self))
@@ -272,7 +277,7 @@ class FairDecisionClassifier(DecisionFitting, MetaEstimatorMixin, BaseEstimator)
         data = self._read(X, y, sample_weight=sample_weight, skip_check_array=True, **others)
         rows = self._labelled(data)
         params = self._inner_params(data, fit_params, others)
-        folds = known_folds(self._folds(rows), X, data.y, data.groups)
+        folds = known_folds(self._folds(rows), X, data.y, data.groups, groups)
         worth, unit = read_worth(self.cost_matrix, self.classes_.size)
         rules = active_rules(self.constraint, "classification", data)
         rows = self._within_strata(X, control_features, rows, rules)

@@ -41,6 +41,7 @@ from skfair.estimators.inner_scores import (
     as_rows,
     cross_fitted_scores,
     fitted,
+    keep_folds,
     known_folds,
     scores_of,
 )
@@ -230,6 +231,7 @@ class PartialParityCalibrator(
         sample_weight: ColumnLike | None = None,
         *,
         sensitive_features: ColumnsLike | None = None,
+        groups: ColumnLike | None = None,
     ) -> PartialParityCalibrator:
         """Fit the estimator and learn the maps.
 
@@ -239,12 +241,16 @@ class PartialParityCalibrator(
             The rows, in whatever form the estimator takes.
         y : array-like of shape (n_samples,)
             Two classes; the one that sorts last is the positive one.
+        groups : array-like of shape (n_samples,)
+            What rows belong to, such as people, for a ``cv`` like ``GroupKFold`` that keeps rows of
+            the same one in one fold. They are not compared.
 
         Returns
         -------
         self : PartialParityCalibrator
             The fitted calibrator.
         """
+        keep_folds(self)
         self._check_rule()
         self._begin_certificate("status_")
         if is_lazy(X, y, sample_weight, sensitive_features):
@@ -276,7 +282,7 @@ class PartialParityCalibrator(
                 data.X,
                 data.y,
                 row_params,
-                cv=known_folds(self.cv, X, data.y, data.groups),
+                cv=known_folds(self.cv, X, data.y, data.groups, groups),
                 n_jobs=self.n_jobs,
                 response_method=self.response_method,
                 pos_label=self.classes_[1],

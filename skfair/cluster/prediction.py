@@ -21,7 +21,7 @@ from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import encode_groups
 from skfair.groups.sensitive_columns import take_columns
-from skfair.problems.clustering.points import Units, squared_distances
+from skfair.problems.clustering.points import Units, squared_distances, squared_norms
 from skfair.solvers.clustering.assignment import assign
 from skfair.utils.docs import documented
 from skfair.utils.threads import over_blocks
@@ -32,6 +32,9 @@ R = TypeVar("R")
 
 # Rows of X whose distances are computed at a time.
 _CHUNK = 1 << 14
+# Distances of a row in two batches differ by so many units in the last place at most, times the
+# squared norms that they are made of; below that they are tied, and the first cluster gets the row.
+_ROUNDING = 64.0
 # What an estimator keeps of how it read its training data.
 _READING = (
     "n_features_in_",
@@ -92,12 +95,19 @@ class PricePredictionMixin(SensitiveFeaturesMixin):
         codes = self._read_groups(X, sensitive_features)
         rows = self._read_features(X, **ROW_CHECKS)
         labels = np.empty(rows.shape[0], np.int32)
+        centers = self._scaled_centers + self._units.mean / self._units.scale * issparse(rows)
+        unit = float(squared_norms(centers).max())
+        if codes is not None:
+            unit += len(codes) * float(np.abs(self._scaled_prices).max(initial=0.0))
 
         def of_part(part: slice, distances: NDArray[Any]) -> None:
+            from skfair._kernels.prices import nearest
+
             if codes is not None:
                 for attribute in codes:
                     distances += self._scaled_prices.T[attribute[part]]
-            labels[part] = distances.argmin(axis=1)
+            rounding = _ROUNDING * np.finfo(distances.dtype).eps
+            nearest(distances, unit, rounding, labels[part])
 
         self._over_distances(rows, of_part)
         return labels

@@ -29,7 +29,6 @@ def clustering_attributes(
     problem: RepresentationProblem, groups: GroupEncoding, clustering: Clustering
 ) -> dict[str, Any]:
     """Return all attributes of a fit."""
-    total = problem.units.squared * problem.total_weight
     prices, bound = clustering.prices, clustering.lower_bound
     if prices is None:
         prices = problem.group_prices(clustering.multipliers)
@@ -44,13 +43,18 @@ def clustering_attributes(
         **count_attributes(counts @ problem.membership.T, groups),
         "_multipliers": multipliers,
         "labels_": problem.label_rows(clustering.labels),
-        "inertia_": clustering.cost * total,
-        "lower_bound_": bound * total,
+        "inertia_": total_cost(problem, clustering.cost),
+        "lower_bound_": total_cost(problem, bound),
         "assignment_gap_": (clustering.cost_at_bound - bound) / bound if bound > 0 else 0.0,
         "n_iter_": clustering.n_iter,
         "history_": clustering.history,
         "status_": "infeasible" if is_missed else clustering.status,
     }
+
+
+def total_cost(problem: RepresentationProblem, mean: float) -> float:
+    """Return a mean squared distance as the sum over rows, in units of the data."""
+    return float(problem.units.squared_outwards(np.asarray(mean * problem.total_weight)))
 
 
 def missed_by(problem: RepresentationProblem, clustering: Clustering) -> float:
@@ -69,6 +73,12 @@ def warn_of_result(
             f"The limits are missed by {missed:.4g} in all (largest weight of a row: "
             f"{problem.largest_weight:g}); the balance reached is {balance:.4g}. Ask for a "
             "smaller min_balance or wider share_bounds, or for fewer clusters.",
+            ConvergenceWarning,
+        )
+    elif clustering.status == "infeasible":
+        warn_user(
+            f"The limits are missed, though by less than a row; the balance reached is "
+            f"{balance:.4g}. Ask for a smaller min_balance, fewer clusters, or another solver.",
             ConvergenceWarning,
         )
     elif clustering.status == "max_iter":

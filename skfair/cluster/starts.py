@@ -68,8 +68,8 @@ def best_runs(
         points, seed = seen[i // n_trials], np.random.RandomState(seeds[i])
         first = points[spread_rows(points, weights, n_clusters, seed)] if "+" in init else init
         kmeans = KMeans(n_clusters, init=first, n_init=1, max_iter=max_iter, random_state=seed)
-        with one_thread():  # OpenMP counts the threads of each thread of Python by itself
-            return kmeans.fit(points, sample_weight=weights)
+        # OpenMP counts the threads of each thread of Python by itself.
+        return one_thread(kmeans.fit)(points, sample_weight=weights)
 
     # Fewer distinct points than clusters are no reason to warn.
     with hidden("Number of distinct clusters", ConvergenceWarning):

@@ -12,7 +12,12 @@ from skfair.base import ROW_CHECKS, fit_method
 from skfair.blocks.partitions import is_lazy
 from skfair.cluster.limits import members_known, representation_rules
 from skfair.cluster.prediction import PricePredictionMixin
-from skfair.cluster.results import center_attributes, count_attributes, price_attributes
+from skfair.cluster.results import (
+    center_attributes,
+    count_attributes,
+    price_attributes,
+    total_cost,
+)
 from skfair.cluster.rows import problem_type
 from skfair.groups.encoding import GroupEncoding
 from skfair.problems.clustering.placement import Placement
@@ -124,7 +129,7 @@ def stream_attributes(
     centers = centers_before + share[:, None] * (means - centers_before)
     step = max(_LEAST_STEP, problem.total_weight / (before.sum() + problem.total_weight))
     multipliers = multipliers_before + step * (placed.multipliers - multipliers_before)
-    total, bound = problem.units.squared * problem.total_weight, placed.lower_bound
+    bound = placed.lower_bound
     counts = counts_before + problem.counts(placed.labels) @ problem.membership.T
     return {
         **center_attributes(problem, centers),
@@ -132,7 +137,7 @@ def stream_attributes(
         **count_attributes(counts, groups),
         "_multipliers": multipliers,
         "labels_": problem.label_rows(placed.labels),
-        "inertia_": placed.cost * total,
-        "lower_bound_": bound * total,
+        "inertia_": total_cost(problem, placed.cost),
+        "lower_bound_": total_cost(problem, bound),
         "assignment_gap_": (placed.cost - bound) / bound if bound > 0 else 0.0,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import operator
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from skfair.report.tally import Tally, merge_tallies, tally_rows
 from skfair.report.tasks import Numbers, Task, look_like_scores
 from skfair.report.views import Options
 from skfair.utils.factorize import Factorized
+from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
 from skfair.utils.validation import (
     check_labels,
@@ -79,12 +81,16 @@ def run_audit(given: argparse.Namespace) -> int:
         raise ValueError(f"--out must end in .html, .md or .json, got {given.out!r}.")
     if given.out is not None and not Path(given.out).parent.is_dir():
         raise ValueError(f"There is no folder {str(Path(given.out).parent)!r} for --out.")
+    are_there = given.out is not None and os.path.exists(given.out) and os.path.exists(given.file)
+    if are_there and os.path.samefile(given.out, given.file):
+        raise ValueError(f"--out {given.out!r} is the file that is audited. Name another one.")
     check_probability(given.confidence, "--confidence")
     for name in ("depth", "min_size", "block_rows"):
         check_number(getattr(given, name), "--" + name.replace("_", "-"), low=1)
     found = audit_file(given, [one.metric for one in conditions])
     if given.out is not None:
-        Path(given.out).write_text(_WRITERS[suffix](found), encoding="utf-8")
+        with replacing(given.out) as beside:
+            beside.write_text(_WRITERS[suffix](found), encoding="utf-8")
     where = "" if given.out is None else f"The report is in {visible(given.out)}.\n"
     sys.stdout.write(f"{found!r}\n{where}")
     failed = 0

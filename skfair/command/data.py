@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from skfair.datasets import load_local, local_datasets, make_loans
+from skfair.utils.files import replacing
 
 _SIMULATED = "loans"
 _N_ROWS = 5000
@@ -34,10 +35,9 @@ def run_data(name: str | None, out: str | None) -> int:
         raise ValueError(f"--out must end in .csv or .parquet, got {out!r}.")
     found = make_loans(_N_ROWS, random_state=0) if name == _SIMULATED else load_local(name)
     frame = _table(found)
-    if Path(out).suffix == ".parquet":
-        frame.to_parquet(out, index=False)
-    else:
-        frame.to_csv(out, index=False)
+    with replacing(out) as beside:
+        write = frame.to_parquet if beside.suffix == ".parquet" else frame.to_csv
+        write(beside, index=False)
     columns = ", ".join(str(column) for column in frame.columns)
     sys.stdout.write(f"{out}: {len(frame)} rows with the columns {columns}\n")
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -39,14 +40,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         return int(given.run(given))
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError, RecursionError) as error:
         sys.stderr.write(f"skfair {given.command}: {visible(' '.join(str(error).split()))}\n")
         return 2
 
 
 def audit_main() -> int:
     """Run ``skfair-audit``, the same as ``python -m skfair audit``."""
+    end_with_the_pipe()
     return main(["audit", *sys.argv[1:]])
+
+
+def end_with_the_pipe() -> None:
+    """Let this process end without a word when nobody reads what it prints, as after ``| head``."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 # Each command imports what it needs only when it runs: "warm" must name the folder of the cache

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from itertools import pairwise
+from lzma import LZMAError
 from pathlib import Path
 from shlex import quote
+from tarfile import TarError
 from typing import NamedTuple
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.utils.text import listed, plural
+
+# What readers of compressed files raise; OSError is that of bz2 and of the first bytes of gzip.
+_DAMAGED = (EOFError, OSError, ZlibError, BadZipFile, TarError, LZMAError)
+# Names of columns in a message.
+_MOST_NAMES = 40
 
 
 class Columns(NamedTuple):
@@ -60,17 +71,24 @@ class Table(NamedTuple):
         """Raise unless the file exists and has the columns."""
         if not self.path.is_file():
             raise ValueError(f"There is no file {str(self.path)!r}. Check the path.")
-        known = self._names()
+        names = self._names()
+        known, counts = dict.fromkeys(names), Counter(names)
         unknown = [name for name in self.columns.used if name not in known]
         if unknown:
             has_comma = any("," in name for name in known)
             hint = """ Quote a name with a comma: --groups '"a, b",c'.""" if has_comma else ""
             raise ValueError(
                 f"{self.path.name} has no column {listed(unknown)}. Its columns are "
-                f"{', '.join(map(repr, known))}.{hint}"
+                f"{_few(list(known), unknown)}.{hint}"
+            )
+        twice = [name for name in self.columns.used if counts[name] > 1]
+        if twice:
+            raise ValueError(
+                f"{self.path.name} has the column {listed(twice)} more than once, so it is not "
+                "clear which one is meant. Give each column a name of its own."
             )
         if not self._is_parquet:
-            self._check_widths(len(known))
+            self._check_widths(len(names))
         stray = [name for name in self.bins if name not in self.columns.attributes]
         if stray:
             raise ValueError(f"--bins names {listed(stray)}, which is not in --groups or --within.")
@@ -98,7 +116,8 @@ class Table(NamedTuple):
         """Return the columns of the file."""
         if self._is_parquet:
             return [str(name) for name in _parquet(self.path).schema_arrow.names]
-        return [str(name) for name in self._csv(nrows=0).columns]
+        first = self._csv(header=None, nrows=1, dtype=str, keep_default_na=False, low_memory=False)
+        return [str(name) for name in first.to_numpy()[0]]
 
     def _csv(self, skiprows: int = 0, **options: object) -> pd.DataFrame:
         """Read a file with commas, or with what separates the names of its first line.
@@ -129,9 +148,9 @@ class Table(NamedTuple):
             skipinitialspace=True,
             nrows=1000,
             dtype=str,
+            usecols=lambda name: name in self.columns.used,
         )
-        values = few[[name for name in self.columns.used if name in few]].to_numpy().ravel()
-        texts = [value for value in values if isinstance(value, str)]
+        texts = [value for value in few.to_numpy().ravel() if isinstance(value, str)]
         has_comma, has_point = (
             any(re.fullmatch(rf"[-+]?\d*{mark}\d+", text) for text in texts)
             for mark in (",", r"\.")
@@ -144,10 +163,10 @@ class Table(NamedTuple):
         pandas takes the first of more values than names for the name of the row, as R writes it.
         Here this would put each value under the name to its left.
         """
-        few = self._csv(nrows=1000)
-        if few.empty or not few.iloc[:, -1].isna().all():
+        if self._csv(nrows=1).empty:
             return
-        if self._csv(header=None, skiprows=1, nrows=1).shape[1] > n_names:
+        first = self._csv(header=None, skiprows=1, nrows=1, dtype=str, low_memory=False)
+        if first.shape[1] > n_names and self._csv(nrows=1000).iloc[:, -1].isna().all():
             raise ValueError(
                 f"Rows of {self.path.name} have more values than its first line has names, and the "
                 "last ones are empty. Remove the separators at the ends of the rows, or add as "
@@ -163,6 +182,8 @@ class Table(NamedTuple):
             raise ValueError(f"{self.path.name} is not UTF-8. Save it as CSV UTF-8.") from error
         except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
             raise ValueError(f"{self.path.name} is no CSV file: {error}.") from error
+        except _DAMAGED as error:
+            raise ValueError(f"{self.path.name} is damaged: {error}. Copy it again.") from error
 
     def _raw_blocks(self) -> Iterator[pd.DataFrame]:
         """Yield blocks as they are in the file."""
@@ -210,6 +231,15 @@ class Table(NamedTuple):
         return found.where(values.notna(), self.missing)
 
 
+def _few(known: list[str], unknown: list[str]) -> str:
+    """Return names of columns: all, or of very many the most similar ones and the first."""
+    if len(known) <= _MOST_NAMES:
+        return ", ".join(map(repr, known))
+    near = [one for name in unknown for one in get_close_matches(name, known[:10_000], 3)]
+    some = list(dict.fromkeys([*near, *known[:_MOST_NAMES]]))[:_MOST_NAMES]
+    return f"{', '.join(map(repr, some))} and {len(known) - len(some):,} more"
+
+
 def check_levels(name: str, levels: set[str]) -> None:
     """Raise if an attribute of a file looks continuous or like an identifier."""
     if len(levels) > MAX_NUMERIC_LEVELS:
@@ -246,11 +276,11 @@ def read_bins(given: list[str]) -> dict[str, list[float]]:
 def _parquet(path: Path):  # type: ignore[no-untyped-def]
     """Open a parquet file."""
     try:
-        from pyarrow import ArrowInvalid
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install pyarrow.") from error
     try:
         return ParquetFile(path)
-    except ArrowInvalid as error:
+    except (ArrowException, OSError) as error:
         raise ValueError(f"{path.name} is no parquet file: {error}.") from error

@@ -6,13 +6,16 @@ called here as fits call them: by small fits of every solver and rule, and by th
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +38,7 @@ from skfair.constraints.partial import Surrogate
 from skfair.constraints.partial.base import PARTIAL_RULES
 from skfair.regression import ConstrainedERMRegressor
 from skfair.solvers import CLUSTERING_SOLVERS, DC_SOLVERS, SOLVERS, Swap
+from skfair.utils.files import is_safe
 
 Task = Callable[[FloatArray, NDArray[Any]], None]
 
@@ -47,7 +51,11 @@ def run_warm() -> int:
     """Compile the kernels on all cores, and say how many of them Python calls."""
     start = time.perf_counter()
     n_jobs = min(effective_n_jobs(-1), len(TASKS))
-    compiled = Parallel(n_jobs)(delayed(compiled_by)(task) for task in TASKS)
+    with _only_the_user_writes():
+        folder = os.environ.get("NUMBA_CACHE_DIR")
+        if folder:
+            _make_safe(Path(folder))
+        compiled = Parallel(n_jobs)(delayed(compiled_by)(task) for task in TASKS)
     kernels = entry_kernels()
     missing = kernels.difference(*compiled)
     seconds = time.perf_counter() - start
@@ -58,14 +66,42 @@ def run_warm() -> int:
     return 0
 
 
+@contextmanager
+def _only_the_user_writes() -> Iterator[None]:
+    """Give new folders 0755 and new files 0644: others may use compiled code, not change it."""
+    given = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(given)
+
+
+def _make_safe(folder: Path) -> None:
+    """Make a folder for compiled code, or take one away from others that may write to it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder, *folder.glob("_kernels_*")):
+        if not is_safe(place.stat()):
+            place.chmod(0o755)
+        if not is_safe(place.stat()):
+            raise ValueError(
+                f"{str(place)!r} belongs to another user (owner {place.stat().st_uid}), who could "
+                "plant code in it. Name a folder of your own."
+            )
+
+
 def compiled_by(task: Task) -> set[str]:
-    """Do a task in this process; return the names of the kernels that are compiled then."""
+    """Do a task in this process; return the names of the kernels that are stored then."""
     rows = np.random.RandomState(0).normal(size=(_N_ROWS, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny fits of few steps
+        warnings.filterwarnings("default", "Compiled code")
         task(rows, np.repeat(["a", "b"], _N_ROWS // 2))
     kernels = chain.from_iterable(module.items() for module in _kernels())
-    return {name for name, kernel in kernels if kernel.signatures}
+    return {name for name, kernel in kernels if _is_stored(kernel)}
+
+
+def _is_stored(kernel: Any) -> bool:
+    return getattr(getattr(kernel._cache, "_cache_file", None), "is_used", False)
 
 
 def entry_kernels() -> set[str]:

@@ -1,27 +1,30 @@
-"""Thresholds of groups: the most accurate ones whose shares are within a tolerance of each other.
+"""Thresholds of groups: the most accurate ones whose rates are within a limit of each other.
 
 The scores of each group are sorted once (:func:`score_blocks`); a threshold is a *cut* between two
-distinct ones. For one rule a sweep over windows is exact, for two (equalized odds) pairs of windows
-are tried on a grid.
+distinct ones. If the rates of all groups lie within a limit of each other, they lie in a *window*
+of that length. For one rate a sweep over all windows is exact. For two (equalized odds) windows are
+pairs; the best cut of a group within both is a maximum over a range of its cuts, which a sparse
+table answers at once: all pairs are tried if they are few, else a grid that is made finer twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.enforcement.range_maxima import RangeMaxima
 from skfair.utils.threads import for_groups
 
 # Shares are sums of many floating-point numbers.
 ROUNDING = 1e-12
-# Largest number of steps of the sweep over windows; beyond it, windows are tried on a grid.
+# Largest number of steps of the sweep over windows; beyond it, only some windows are tried.
 _MOST_STEPS = 100_000_000
-# Cuts per group, and windows per class, that are tried where two rates are bounded at once.
-_MOST_CUTS, _GRID = 4096, 200
+# With more pairs of windows than this (which take .1 s) a grid with so many on each side is tried,
+# and made finer around the best one so many times.
+_MOST_PAIRS, _N_SIDE, _N_ZOOMS = 250_000, 200, 3
 
 
 class Blocks(NamedTuple):
@@ -117,10 +120,7 @@ def choose_cuts(
     tolerance: float,  # largest difference of two groups
     threshold: float | None,  # a common threshold that is kept if the rule allows it
 ) -> Cuts:
-    """Return the most accurate cuts whose levels are within the tolerance of each other.
-
-    Exact for one rule, O(n G) after sorting; near the best on a grid of windows for two.
-    """
+    """Return the most accurate cuts whose levels are within the tolerance of each other."""
     if threshold is not None:
         cuts = natural_cuts(blocks, threshold)
         spreads = [
@@ -129,60 +129,140 @@ def choose_cuts(
         ]
         if max(spreads) <= tolerance + ROUNDING:
             return cuts
-    gains = [one.gains for one in blocks]
-    counts = (
-        _best_single(levels[0], gains, tolerance)
-        if len(levels) == 1
-        else _best_double(levels, gains, tolerance)
-    )
+    length = tolerance + ROUNDING
+    groups = [
+        GroupCuts(one.gains, tuple(Rate(k, rule[g], length) for k, rule in enumerate(levels)))
+        for g, one in enumerate(blocks)
+    ]
+    counts = best_cuts(groups)
+    assert counts is not None  # nobody above any threshold is always within the limits
     middles = [_between(one, j) for one, j in zip(blocks, counts, strict=True)]
-    return Cuts(counts, np.array(middles))
+    return Cuts(np.array(counts), np.array(middles))
 
 
-def _best_single(
-    levels: Sequence[FloatArray], gains: Sequence[FloatArray], tolerance: float
-) -> IntArray:
+class Rate(NamedTuple):
+    """What one constraint limits of a group, at every cut of the group."""
+
+    window: int  # rates with the same number are compared with each other; -1 for a cap
+    rising: FloatArray  # (n_cuts,): the rate, or minus the rate if it falls as the threshold does
+    length: float  # of the window; or the cap
+    is_falling: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCuts:
+    """What each cut of a group gains, and the rates that are limited."""
+
+    gains: FloatArray  # (n_cuts,)
+    rates: tuple[Rate, ...]
+
+    def extent(self) -> tuple[int, int]:
+        """Return the first cut that the caps allow, and the one after the last."""
+        first, end = 0, self.gains.size
+        for rate in self.rates:
+            if rate.window < 0 and rate.is_falling:
+                first = max(first, int(np.searchsorted(rate.rising, -rate.length)))
+            elif rate.window < 0:
+                end = min(end, int(np.searchsorted(rate.rising, rate.length, side="right")))
+        return first, end
+
+    def rate(self, window: int) -> Rate | None:
+        """Return the rate in a window; None if the group has none there."""
+        return next((rate for rate in self.rates if rate.window == window), None)
+
+
+def best_cuts(groups: Sequence[GroupCuts]) -> list[int] | None:
+    """Return the cut of each group, all within the limits, of largest total gain.
+
+    None if no cuts are within the limits. Exact for rates in one window, O(n G) after sorting, and
+    for two if pairs of rates are few; else near the best.
+    """
+    extents = [one.extent() for one in groups]
+    if any(first >= end for first, end in extents):
+        return None
+    windows = sorted({rate.window for one in groups for rate in one.rates if rate.window >= 0})
+    if not windows:
+        return [_best_inside(one, *extent) for one, extent in zip(groups, extents, strict=True)]
+    if len(windows) == 1:
+        return _best_in_one_window(groups, extents, windows[0])
+    return _best_in_two_windows(groups, extents, *windows)
+
+
+def _best_inside(group: GroupCuts, first: int, end: int) -> int:
+    return first + int(np.argmax(group.gains[first:end]))
+
+
+def _best_in_one_window(
+    groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], window: int
+) -> list[int] | None:
+    """Move a window over all rates; the best cuts inside are kept in queues."""
     from skfair._kernels.repair import best_cuts
 
-    starts = np.cumsum([0, *(level.size for level in levels)])
-    together = np.concatenate(levels)
-    lows = np.unique(together)
-    stride = -(-lows.size * len(levels) // _MOST_STEPS)
+    counts = [_best_inside(one, *extent) for one, extent in zip(groups, extents, strict=True)]
+    rates = [one.rate(window) for one in groups]
+    limited = [g for g, rate in enumerate(rates) if rate is not None]
+    parts = [slice(*extents[g]) for g in limited]
+    levels = [rates[g].rising[part] for g, part in zip(limited, parts, strict=True)]  # type: ignore[union-attr]
+    gains = [groups[g].gains[part] for g, part in zip(limited, parts, strict=True)]
+    lows = np.unique(np.concatenate(levels))
+    stride = -(-lows.size * len(limited) // _MOST_STEPS)
     lows = np.unique(np.append(lows[::stride], lows[-1]))
-    cuts = np.zeros(len(levels), np.int64)
-    best_cuts(together, np.concatenate(gains), starts, lows, tolerance + ROUNDING, cuts)
-    return cuts
+    starts = np.cumsum([0, *(level.size for level in levels)])
+    length = min(rate.length for rate in rates if rate is not None)
+    cuts = np.zeros(len(limited), np.int64)
+    arrays = np.concatenate(levels), np.concatenate(gains), starts
+    if not np.isfinite(best_cuts(*arrays, lows, length, cuts)):
+        return None
+    for g, part, cut in zip(limited, parts, cuts.tolist(), strict=True):
+        counts[g] = part.start + cut
+    return counts
 
 
-def _best_double(
-    levels: Sequence[Sequence[FloatArray]], gains: Sequence[FloatArray], tolerance: float
-) -> IntArray:
-    """Try a grid of pairs of windows; the cuts of a group within both are a range."""
-    n_groups = len(gains)
-    kept = [
-        np.unique(np.linspace(0, gain.size - 1, min(gain.size, _MOST_CUTS)).astype(np.int64))
-        for gain in gains
-    ]
-    grids = [
-        np.unique(np.quantile(np.concatenate(list(rule)), np.linspace(0, 1, _GRID), method="lower"))
-        for rule in levels
-    ]
-    total = np.zeros((grids[0].size, grids[1].size))
-    chosen = []
-    for g in range(n_groups):
-        ranges = []
-        for rule, lows in zip(levels, grids, strict=True):
-            level = rule[g][kept[g]]
-            first = np.searchsorted(level, lows)
-            last = np.searchsorted(level, lows + tolerance + ROUNDING, side="right")
-            ranges.append((first, last))
-        first = np.maximum.outer(ranges[0][0], ranges[1][0])
-        last = np.minimum.outer(ranges[0][1], ranges[1][1])
-        where, best = RangeMaxima(gains[g][kept[g]])(first, last)
-        total += best
-        chosen.append(kept[g][where])
-    best_window = np.unravel_index(np.argmax(total), total.shape)
-    return np.array([where[best_window] for where in chosen])
+def _best_in_two_windows(
+    groups: Sequence[GroupCuts], extents: Sequence[tuple[int, int]], left: int, right: int
+) -> list[int] | None:
+    """Try pairs of windows."""
+    maxima = for_groups(
+        lambda one: RangeMaxima(one.gains), groups, sum(one.gains.size for one in groups)
+    )
+
+    def best_of(first: FloatArray, second: FloatArray) -> tuple[list[int] | None, list[float]]:
+        """Return the best cuts of all pairs of windows, and where the best windows begin."""
+        lows = [low.ravel() for low in np.meshgrid(first, second, indexing="ij")]
+        total, chosen = np.zeros(lows[0].size), []
+        for one, extent, best_inside in zip(groups, extents, maxima, strict=True):
+            ranges = [np.full(lows[0].size, end) for end in extent]
+            for window, low in zip((left, right), lows, strict=True):
+                rate = one.rate(window)
+                if rate is not None:
+                    inside = np.searchsorted(rate.rising, low + rate.length, side="right")
+                    ranges[0] = np.maximum(ranges[0], np.searchsorted(rate.rising, low))
+                    ranges[1] = np.minimum(ranges[1], inside)
+            cuts, gains = best_inside(*ranges)
+            total += gains
+            chosen.append(cuts)
+        best = int(np.argmax(total))
+        cuts_of_best = [int(cuts[best]) for cuts in chosen] if np.isfinite(total[best]) else None
+        return cuts_of_best, [float(low[best]) for low in lows]
+
+    points = [_all_rates(groups, window) for window in (left, right)]
+    if points[0].size * points[1].size <= _MOST_PAIRS:
+        return best_of(points[0], points[1])[0]
+    found, ranges = None, [(values[0], values[-1]) for values in points]
+    for _ in range(_N_ZOOMS):
+        sides = [np.linspace(low, high, _N_SIDE) for low, high in ranges]
+        cuts, windows = best_of(sides[0], sides[1])
+        if cuts is None:
+            break
+        found, steps = cuts, [side[1] - side[0] for side in sides]
+        ranges = [(low - step, low + step) for low, step in zip(windows, steps, strict=True)]
+    return found
+
+
+def _all_rates(groups: Sequence[GroupCuts], window: int) -> FloatArray:
+    """Return the rates of all cuts that share a window, without repetitions."""
+    rates = (one.rate(window) for one in groups)
+    return np.unique(np.concatenate([rate.rising for rate in rates if rate is not None]))
 
 
 def _between(blocks: Blocks, count: int) -> float:
@@ -205,3 +285,36 @@ def _halfway(low: float, high: float) -> float:
 def small_distance(scores: FloatArray) -> float:
     """Return a distance that is small but not nothing, on the scale of the scores."""
     return max(1e-3 * float(np.ptp(scores)), 1e-9 * float(np.abs(scores).max())) or 1e-6
+
+
+class RangeMaxima:
+    """Finds the largest of ``values[first:last]``, in a sparse table.
+
+    A range is the union of two whose lengths are a power of two, and the largest values of all of
+    these are known.
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+        # By power of two: the place of the largest of so many values from each one on.
+        self._tables = [np.arange(values.size)]
+        while 2 ** len(self._tables) <= values.size:
+            half = 2 ** (len(self._tables) - 1)
+            self._tables.append(self._larger(self._tables[-1][:-half], self._tables[-1][half:]))
+
+    def __call__(self, first: IntArray, last: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the first place of the largest value of each range, and the value.
+
+        For empty ranges these are 0 and minus infinity.
+        """
+        is_empty = last <= first
+        power = np.frexp(np.where(is_empty, 0, last - first).astype(np.float64))[1] - 1
+        place = np.zeros_like(first)
+        for k in np.unique(power[~is_empty]).tolist():
+            here = (power == k) & ~is_empty
+            table = self._tables[k]
+            place[here] = self._larger(table[first[here]], table[last[here] - 2**k])
+        return place, np.where(is_empty, -np.inf, self.values[place])
+
+    def _larger(self, one: IntArray, other: IntArray) -> IntArray:
+        return np.where(self.values[one] >= self.values[other], one, other)

@@ -26,6 +26,7 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
         low, high = y.min(), y.max()
         if low < high and np.all((y == low) | (y == high)):
             return np.array([low, high])
+    check_one_type(y)
     check_classification_targets(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     classes = np.unique(y)
@@ -38,6 +39,19 @@ def read_classes(y: NDArray[Any]) -> NDArray[Any]:
         )
     check_several(classes)
     return classes
+
+
+def check_one_type(y: NDArray[Any]) -> None:
+    """Raise for labels that cannot be put in order, such as 0 and "1"."""
+    if y.dtype != object:
+        return
+    examples = {isinstance(label, str): label for label in y}
+    if len(examples) > 1:
+        text, other = examples[True], examples[False]
+        raise ValueError(
+            f"y has labels that are text and others that are not, such as {text!r} and {other!r} "
+            f"({type(other).__name__}). Make all of them the same, for example y.astype(str)."
+        )
 
 
 def check_several(classes: NDArray[Any]) -> None:

@@ -7,7 +7,6 @@ prices are searched on the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -37,7 +36,7 @@ from skfair.estimators.chances import (
     usual_folds,
     with_probabilities,
 )
-from skfair.estimators.classes import check_several
+from skfair.estimators.classes import check_one_type, check_several
 from skfair.estimators.decision_prediction import DecisionPrediction
 from skfair.estimators.decisions import LabelledRows, free_decisions
 from skfair.estimators.fold_models import Models
@@ -72,6 +71,7 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
         """Read classes and groups; nothing is left of the certificate of an earlier fit."""
         self._begin_certificate()
         self.is_refitted_, self._corrections, self.tie_weight_ = False, None, 0.0
+        check_one_type(data.y)
         check_classification_targets(data.y)
         self.classes_, codes = np.unique(data.y, return_inverse=True)
         check_several(self.classes_)
@@ -215,20 +215,8 @@ class DecisionFitting(CertifiedDecisions, InnerModels, DecisionPrediction):
 
         if not self.is_group_aware_:
             known = self._group_models
-            if known is None:
-                return choose(search(None), None, self.method)
-            joint = known.joint_of_rows(chances)
-            guessed = known.guess(joint) if n_strata == 1 else None
-            chosen = choose(search(joint), None, self.method, guessed)
-            is_convex = all(bound.quotients is None for bound in judge.bounds)
-            if is_convex and chosen.verdict.is_feasible:
-                return chosen
-            # Where prices may be stuck, others are tried: the classes as the models of groups say.
-            models = replace(known, trusts_classifier=False)
-            other = choose(search(models.joint_of_rows(chances)), None, self.method)
-            if other.verdict.is_better_than(chosen.verdict):
-                self._group_models, chosen = models, other
-            return chosen
+            joint = None if known is None else known.joint_of_rows(chances)
+            return choose(search(joint), None, self.method)
         is_partition = groups.n_attributes == 1 and n_strata == 1
         chosen = choose(search(None), groups.codes[0] if is_partition else None, self.method)
         return chosen._replace(verdict=counted(chosen.predicted), free=counted(free))

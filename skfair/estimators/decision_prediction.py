@@ -126,6 +126,8 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
     def _prediction_strata(
         self, X: MatrixLike, control_features: ColumnsLike | None
     ) -> IntArray | None:
+        if control_features is not None:
+            check_alignment(control_features, X, CONTROL)
         if self._strata_levels is None:
             return None
         if control_features is None and self.control_columns is not None:
@@ -135,7 +137,6 @@ class DecisionPrediction(ClassifierMixin, SensitiveFeaturesMixin):
                 "The limits hold within strata: pass predict(X, control_features=...), or set "
                 "control_columns if X holds them."
             )
-        check_alignment(control_features, X, CONTROL)
         codes = self._strata_levels.encode(control_features, n_samples=_num_samples(X))
         return np.asarray(codes[0])
 

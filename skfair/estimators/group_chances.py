@@ -14,10 +14,6 @@ from skfair.groups.encoding import GroupEncoding
 
 # With more pairs of group and class than this, the group is estimated by itself.
 MOST_PAIRS = 20
-# Groups count as known if the most likely one has this probability, in the mean over rows.
-SURE = 0.95
-# Rows that show whether it has.
-_ENOUGH = 20_000
 # A class that the models of pairs find less likely says nothing of the group.
 TINY = 1e-300
 
@@ -32,8 +28,6 @@ class GroupModels:
     sizes: tuple[int, ...]
     n_classes: int
     of_rows: list[FloatArray]  # probabilities of the training rows; empty after the fit
-    # Whether the probabilities of classes are those of the classifier, or of the models of pairs
-    trusts_classifier: bool = True
 
     def without_rows(self) -> GroupModels:
         """Return what new rows need: a model that is passed on says nothing of training rows."""
@@ -61,14 +55,6 @@ class GroupModels:
         """Return the same of the training rows, by models that have not seen them."""
         return self._together(self.of_rows, chances)
 
-    def guess(self, joint: FloatArray) -> IntArray | None:
-        """Return the most likely groups of rows by their joint, None if these are far from sure."""
-        if len(self.models) > 1:
-            return None
-        some = joint[:: max(1, joint.shape[0] // _ENOUGH)]
-        is_sure = some.sum(axis=2).max(axis=1).mean() >= SURE
-        return np.asarray(joint.sum(axis=2).argmax(axis=1)) if is_sure else None
-
     def _together(self, found: list[FloatArray], chances: FloatArray) -> FloatArray:
         parts = []
         for one, labels, size in zip(found, self.labels, self.sizes, strict=True):
@@ -80,8 +66,7 @@ class GroupModels:
             if not is_pairs:
                 parts.append(one[:, :, None] * chances[:, None, :])
                 continue
-            joint = _given_class(one, chances) if self.trusts_classifier else one
-            parts.append(joint.reshape(-1, size, self.n_classes))
+            parts.append(_given_class(one, chances).reshape(-1, size, self.n_classes))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 

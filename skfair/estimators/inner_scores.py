@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from inspect import signature
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples, check_array
 
@@ -67,16 +68,40 @@ def fitted(
     return clone(estimator).fit(X, y, **row_params)
 
 
-def known_folds(cv: Any, X: MatrixLike, y: ColumnLike, groups: GroupEncoding) -> Any:
+class HasFolds(Protocol):
+    """An estimator with the parameter ``cv``."""
+
+    cv: Any
+
+
+def keep_folds(estimator: HasFolds) -> None:
+    """Make folds that can be read once a list: copies, files and a second fit read them again."""
+    if isinstance(estimator.cv, Iterator):
+        estimator.cv = list(estimator.cv)
+
+
+def known_folds(
+    cv: Any, X: MatrixLike, y: ColumnLike, sensitive: GroupEncoding, groups: ColumnLike | None
+) -> Any:
     """Return the folds of a splitter that reads groups, and any other ``cv`` as it is.
 
-    Such a splitter gets the groups of the fit, or reads its own columns of X, the rows as passed.
+    A splitter of :mod:`skfair.model_selection` gets the sensitive groups of the fit, or reads its
+    own columns of X, the rows as passed; one of scikit-learn gets ``groups``: rows of the same
+    group are then in one fold.
     """
+    if groups is not None:
+        if not hasattr(cv, "split") or isinstance(cv, type):
+            raise ValueError(
+                f"groups= says which rows belong together, and cv={cv!r} does not ask for that. "
+                "Pass a splitter, such as cv=GroupKFold(5)."
+            )
+        check_consistent_length(X, groups)
+        return list(cv.split(X, y, groups))
     takes_groups = hasattr(cv, "split") and "sensitive_features" in signature(cv.split).parameters
     if not takes_groups or isinstance(cv, type):  # a class is refused with other odd values
         return cv
     reads_columns = getattr(cv, "sensitive_columns", None) is not None
-    names = None if reads_columns else np.transpose(groups.codes).astype(str)
+    names = None if reads_columns else np.transpose(sensitive.codes).astype(str)
     return list(cv.split(X, y, sensitive_features=names))
 
 

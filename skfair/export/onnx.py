@@ -199,8 +199,6 @@ def _joint_chances(
         found = _mean_chances(models, np.arange(size), of_models, ops)
         return ops("Mul", ops("MatMul", found, of_group), ops("MatMul", chances, of_class))
     pairs = _mean_chances(models, np.arange(size * n_classes), of_models, ops)
-    if not groups.trusts_classifier:
-        return pairs
     # The models of pairs say P(group | class), and P(group) of a class they find impossible.
     alike = ops("MatMul", pairs, of_class.T)
     is_known = ops("Greater", alike, np.full(1, TINY))
@@ -298,7 +296,7 @@ def _reads_columns(model: BaseEstimator) -> bool:
     return _reads_columns(steps[0][1]) if steps else isinstance(model, ColumnTransformer)
 
 
-def _parse_inside(scope: Any, model: Any, inputs: list[Any], parsers: Any) -> Any:
+def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: Any) -> Any:
     """Return what a model inside another says of rows: its second output."""
     from skl2onnx._parse import _parse_sklearn
 

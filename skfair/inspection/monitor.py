@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skfair.groups.limits import loosest
 from skfair.inspection._docs import PARAGRAPHS
 from skfair.inspection._inputs import check_same_length
 from skfair.inspection._style import (
@@ -19,8 +19,10 @@ from skfair.inspection._style import (
     look,
     marker_of_few,
     n_series,
+    with_name,
 )
 from skfair.utils.docs import documenter
+from skfair.utils.text import listed
 from skfair.utils.validation import check_number, check_numbers, check_scores
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class MonitorDisplay:
         Place of the batch at which the alarm was raised, from 0.
     batches : array-like of shape (n_batches,), default=None
         Numbers of the batches, where not all are given; None counts from 0.
+    attribute : str, default=None
+        The attribute whose groups are compared, for the legend.
 
     Attributes
     ----------
@@ -76,6 +80,7 @@ class MonitorDisplay:
         max_disparity: float | None,
         alarm_at: int | None = None,
         batches: ArrayLike | None = None,
+        attribute: str | None = None,
     ) -> None:
         self.disparities = np.atleast_1d(check_numbers(disparities, "disparities"))
         self.standard_errors = np.atleast_1d(check_numbers(standard_errors, "standard_errors"))
@@ -90,38 +95,52 @@ class MonitorDisplay:
             standard_errors=self.standard_errors,
             batches=self.batches,
         )
-        self.max_disparity, self.alarm_at = max_disparity, alarm_at
+        self.max_disparity, self.alarm_at, self.attribute = max_disparity, alarm_at, attribute
 
     @classmethod
-    def from_monitor(cls, monitor: Any, *, ax: Axes | None = None) -> Self:
+    def from_monitor(
+        cls, monitor: Any, *, attribute: str | None = None, ax: Axes | None = None
+    ) -> Self:
         """Draw what a monitor has seen.
 
         Parameters
         ----------
         monitor : DisparityMonitor
-            The monitor. With a limit for each attribute, disparities are scaled so that all limits
-            are the loosest one, which is drawn. With a ``reference`` the limit is on the change of
-            the disparity, so it is no line beside the disparity itself and is left out.
+            The monitor. With a ``reference`` the limit is on the change of the disparity, so it is
+            no line beside the disparity itself and is left out.
+        attribute : str, default=None
+            The attribute to draw, of a monitor with limits for several. With ``ax`` they can be
+            drawn one after the other on the same axes.
         """
         check_matplotlib(f"{cls.__name__}.from_monitor")
         try:
-            history, alarm = monitor.history_, monitor.alarm_
+            history, alarm, limit = monitor.history_, monitor.alarm_, monitor.max_disparity
         except AttributeError as error:
             raise TypeError(f"monitor must be a DisparityMonitor, got {monitor!r}.") from error
         if not history:
             raise ValueError("The monitor has not read a batch yet.")
-        batches = [point[0] for point in history]
+        known = list(dict.fromkeys(point[4] for point in history))
+        wanted = known[0] if attribute is None and len(known) == 1 else attribute
+        if wanted not in known:
+            raise ValueError(
+                f"attribute={attribute!r} is none of those with a limit, {listed(known)}. Choose "
+                "one."
+            )
+        points = [point for point in history if point[4] == wanted]
+        batches = [point[0] for point in points]
+        limit = limit[wanted] if isinstance(limit, Mapping) else limit
         at = None
         if alarm is not None:
             # Not every batch is kept; one after the last that is stands at the end.
             last = len(batches) - 1
             at = next((i for i, one in enumerate(batches) if one >= alarm.batch), last)
         display = cls(
-            disparities=[point[1] for point in history],
-            standard_errors=[point[2] for point in history],
-            max_disparity=None if monitor.reference else loosest(monitor.max_disparity),
+            disparities=[point[1] for point in points],
+            standard_errors=[point[2] for point in points],
+            max_disparity=None if monitor.reference else limit,
             alarm_at=at,
             batches=batches if all(isinstance(one, Real) for one in batches) else None,
+            attribute=wanted or None,
         )
         return display.plot(ax=ax)
 
@@ -147,14 +166,15 @@ class MonitorDisplay:
             color=style.color,
             linestyle=style.linestyle,
             marker=marker_of_few(style, int(np.isfinite(self.disparities).sum())),
-            label="recent",
+            label=with_name(self.attribute, "recent"),
         )
         as_series(self.line_)
         low = self.disparities - 2 * self.standard_errors
         high = self.disparities + 2 * self.standard_errors
         ax.fill_between(batches, np.maximum(low, 0), high, color=style.color, alpha=0.2, lw=0)
         if self.max_disparity is not None:
-            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label="limit")
+            label = with_name(self.attribute, "limit")
+            ax.axhline(self.max_disparity, color=GREY, lw=0.8, label=label)
         if self.alarm_at is not None:
             ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
         ax.set_xlabel("Batch")

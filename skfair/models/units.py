@@ -15,8 +15,8 @@ from skfair.utils.threads import over_blocks
 BLOCK_ROWS, _THREAD_ROWS = 4096, 1 << 14
 # From so many rows on a kernel reads columns, which makes no copy of a block.
 MANY_ROWS = 1 << 17
-
-
+# Columns that vary less have squares that are rounded to 0.
+_SMALLEST = 1e-152
 # Dense data of at most this share of nonzeros are kept as CSR.
 SPARSE_SHARE = 0.2
 
@@ -128,6 +128,13 @@ class Units(NamedTuple):
                 "X has columns whose squares overflow, the first of them is column "
                 f"{overflowing[0]}. Divide X by its largest value, for example with "
                 "sklearn.preprocessing.MaxAbsScaler."
+            )
+        vanishing = np.flatnonzero((scale > 0) & (scale < _SMALLEST))
+        if vanishing.size:
+            raise ValueError(
+                f"X has columns whose squares vanish, the first of them is column {vanishing[0]}, "
+                f"which varies by {scale[vanishing[0]]:g}. Divide X by its largest value, for "
+                "example with sklearn.preprocessing.MaxAbsScaler."
             )
         middle = mean if centered else np.zeros_like(mean)
         return cls(middle, np.where(scale > 0, scale, 1.0), scale == 0)

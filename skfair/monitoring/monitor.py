@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
-from numbers import Integral, Real
-from typing import Any, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from copy import copy
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,24 @@ from skfair.blocks.partitions import is_lazy
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.metrics.label_rates import LabelTable, label_table
 from skfair.metrics.labels import LABEL_METRICS
-from skfair.monitoring.state import Alarm, StoredMonitor
-from skfair.monitoring.windows import aligned
+from skfair.monitoring.batches import (
+    Batch,
+    check_keys,
+    check_limits,
+    checked_batch,
+    is_empty,
+    kind_of,
+    named_groups,
+    warn_of_groups,
+)
+from skfair.monitoring.late_labels import LateLabels
+from skfair.monitoring.state import Alarm
+from skfair.monitoring.windows import Windows, aligned
 from skfair.utils.text import listed
-from skfair.utils.validation import check_labels, check_number, check_probability, one_dimensional
+from skfair.utils.validation import check_number, check_probability
 
+# Largest horizon and number of rows of a block.
+_MOST = 1_000_000_000
 # A picture over time has at most so many points, then every second one is dropped.
 _MOST_POINTS = 512
 _RULES = (
@@ -29,11 +41,9 @@ _RULES = (
     "false_negative_parity",
     "equalized_odds",
 )
-# Number or time of a batch; None counts from 0.
-Batch: TypeAlias = int | str | date | np.datetime64 | None
 
 
-class DisparityMonitor(StoredMonitor):
+class DisparityMonitor(LateLabels):
     """Watch whether the disparity of decisions stays within a limit, batch by batch.
 
     It may be looked at after every batch. As long as the disparity is within the limit, the chance
@@ -50,11 +60,11 @@ class DisparityMonitor(StoredMonitor):
     confidence : float, default=0.95
         1 minus the chance of a false alarm, over the whole life of the monitor.
     groups : sequence or dict, default=None
-        All groups; None for those of the first batch. With a limit for each attribute, a dict of
-        the groups of each.
+        The groups that are expected; None for those of the first batch. With a limit for each
+        attribute, a dict of the groups of each. A group that comes later is compared from then on.
     horizon : int, default=1000
         About how many batches are expected. Changes within it are found soonest; the memory is
-        proportional to it.
+        proportional to it and to the number of pairs of groups.
     min_rows : int, default=50
         Rows of each group that are collected before they are compared.
     pos_label : label, default=1
@@ -74,9 +84,9 @@ class DisparityMonitor(StoredMonitor):
         Each rate of each group, over all rows.
     n_rows_, n_batches_ : int
         What has been read.
-    history_ : list of (batch, disparity, standard error, evidence)
-        At most 512 points over time; the disparity is that of about the last ten blocks. With a
-        limit for each attribute, disparities are scaled so that all limits are the loosest one.
+    history_ : list of (batch, disparity, standard error, evidence, attribute)
+        At most 512 batches over time; the disparity is that of about the last ten blocks. With a
+        limit for each attribute, a batch has one entry for each; otherwise the attribute is "".
 
     See Also
     --------
@@ -89,7 +99,8 @@ class DisparityMonitor(StoredMonitor):
     an approximation. Memory does not depend on the length of the stream. A change to twice the
     limit is what the monitor is tuned for. With ``reference`` nothing is found before so many
     batches have been read, and a disparity that grows slowly, by less than the limit within the
-    reference, is not found.
+    reference, is not found. A group that comes later has no evidence against it, and it takes part
+    in what is bet from its first batch on, so it makes no false alarm more likely.
 
     References
     ----------
@@ -126,10 +137,11 @@ class DisparityMonitor(StoredMonitor):
     ) -> None:
         if constraint not in _RULES:
             raise ValueError(f"constraint must be one of {listed(_RULES)}, got {constraint!r}.")
-        _check_limits(max_disparity, groups)
+        check_limits(max_disparity, groups)
         check_probability(confidence, "confidence")
-        check_number(horizon, "horizon", 1, kind=Integral)
-        check_number(min_rows, "min_rows", 2, kind=Integral)
+        kind_of(pos_label, "pos_label")
+        check_number(horizon, "horizon", 1, _MOST, kind=Integral)
+        check_number(min_rows, "min_rows", 2, _MOST, kind=Integral)
         self.constraint, self.max_disparity, self.confidence = constraint, max_disparity, confidence
         self.groups, self.horizon, self.min_rows = groups, int(horizon), int(min_rows)
         if reference is not None:
@@ -138,17 +150,17 @@ class DisparityMonitor(StoredMonitor):
         self._spec = LABEL_METRICS[f"{constraint}_difference"]
         self.alarm_: Alarm | None = None
         self.evidence_, self.n_rows_, self.n_batches_ = 0.0, 0, 0
-        self.history_: list[tuple[Any, float, float, float]] = []
+        self.history_: list[tuple[Any, float, float, float, str]] = []
         self._stride, self._names, self._attributes = 1, [], []
         self._first: dict[int, Any] = {}  # the batch id of each start that is kept
         self._last_id: Any = None
-        self._pending: dict[Any, tuple[Any, Any]] = {}
-        if isinstance(groups, Mapping):
-            pairs = [(a, name) for a, names in groups.items() for name in names]
-            names = [f"{a}={name}" if len(groups) > 1 else str(name) for a, name in pairs]
-            self._begin(names, [a for a, _ in pairs])
-        elif groups is not None:
-            self._begin([str(name) for name in groups])
+        self._pending: dict[Any, tuple[Any, dict[str, str]]] = {}
+        if groups is not None:
+            self._begin(named_groups(groups))
+            if not self._pairs.size:
+                raise ValueError(
+                    f"A monitor compares two groups or more, got {listed(self._names)}."
+                )
 
     def __repr__(self) -> str:
         read = f"{self.n_rows_:,} rows, {self.n_batches_:,} batches"
@@ -174,7 +186,8 @@ class DisparityMonitor(StoredMonitor):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
             The group of each row; with a limit for each attribute, named columns.
         batch : int, str, date or datetime, default=None
-            Number or time of the batch, larger than those before; None counts from 0.
+            Number or time of the batch, larger than those before; None counts from 0. A batch
+            without rows is counted.
 
         Returns
         -------
@@ -188,97 +201,25 @@ class DisparityMonitor(StoredMonitor):
             )
         if is_lazy(y_true, y_pred, sensitive_features):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
-        number = _checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
-        table = label_table(
-            y_true if self._spec.uses_y_true else None,
-            y_pred,
-            sensitive_features,
-            intersectional=not isinstance(self.max_disparity, Mapping),
-            pos_label=self.pos_label,
-        )
-        counts = self._placed(table)
+        number = checked_batch(self.n_batches_ if batch is None else batch, self._last_id)
+        if is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
+            counts = np.zeros((len(self._names), 2, 2))
+        else:
+            table = label_table(
+                y_true if self._spec.uses_y_true else None,
+                y_pred,
+                sensitive_features,
+                intersectional=not isinstance(self.max_disparity, Mapping),
+                pos_label=self.pos_label,
+            )
+            counts = self._placed(table, number)
         self._last_id = number
         self._first[self.n_batches_] = number
-        self._windows.start(self.n_batches_)
-        self._counts += counts
-        self.n_rows_ += round(counts.sum() / len(set(self._attributes)))
-        pairs = np.empty((len(self._pairs), 2, 2))
-        for p, (rate, i, j) in enumerate(self._pairs):
-            hits, rows = self._sums(counts, rate)
-            pairs[p] = [[hits[i], rows[i]], [hits[j], rows[j]]]
-        self._windows.add(pairs, self.min_rows)
+        if self._names:
+            self._add(counts)
         self.n_batches_ += 1
         self._look(number)
         return self.alarm_
-
-    def add_predictions(
-        self, ids: ColumnLike, y_pred: ColumnLike, sensitive_features: ColumnsLike
-    ) -> Self:
-        """Note decisions whose true labels are not known yet.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_pred : array-like of shape (n_samples,)
-            Decisions.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each row.
-
-        Returns
-        -------
-        self : DisparityMonitor
-            The monitor; it keeps these rows until their labels are added.
-        """
-        if isinstance(self.max_disparity, Mapping):
-            raise ValueError(
-                "add_predictions takes one attribute. With a limit for each of several, collect "
-                "the rows until their labels are known, and call update."
-            )
-        n_rows = len(one_dimensional(ids, "ids"))
-        columns = []
-        given = {"ids": ids, "y_pred": y_pred, "sensitive_features": sensitive_features}
-        for name, values in given.items():
-            check_labels(values, name, n_rows)  # a missing value would become a group
-            columns.append(one_dimensional(values, name).tolist())
-        known = [one for one, n in Counter(columns[0]).items() if n > 1 or one in self._pending]
-        if known:
-            raise ValueError(f"ids are noted already or twice: {listed(known)}.")
-        self._pending |= {i: (p, g) for i, p, g in zip(*columns, strict=True)}
-        return self
-
-    def add_labels(
-        self, ids: ColumnLike, y_true: ColumnLike, *, batch: Batch = None
-    ) -> Alarm | None:
-        """Read the true labels of rows that were noted before, as one batch.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_samples,)
-            What identifies each row.
-        y_true : array-like of shape (n_samples,)
-            Their true labels.
-        batch : int, str, date or datetime, default=None
-            Number or time of the batch.
-
-        Returns
-        -------
-        alarm : Alarm or None
-            The first alarm, if there has been one.
-        """
-        names = one_dimensional(ids, "ids").tolist()
-        strangers = [name for name in names if name not in self._pending]
-        if strangers:
-            raise ValueError(f"There are no predictions of ids {listed(strangers)}.")
-        if len(set(names)) < len(names):
-            twice = [name for name, n in Counter(names).items() if n > 1]
-            raise ValueError(f"ids has {listed(twice)} twice. Pass one label for each row.")
-        rows = [self._pending[name] for name in names]
-        groups = np.array([str(group) for _, group in rows])
-        alarm = self.update(y_true, np.array([one for one, _ in rows]), groups, batch=batch)
-        for name in names:
-            del self._pending[name]
-        return alarm
 
     def merge(self, other: DisparityMonitor) -> DisparityMonitor:
         """Return a monitor of the rows of both, which watched the same time side by side.
@@ -289,30 +230,36 @@ class DisparityMonitor(StoredMonitor):
         Parameters
         ----------
         other : DisparityMonitor
-            A monitor with the same settings and groups; batches of the same number belong together.
+            A monitor with the same settings; batches of the same number belong together. A group
+            that only one of them knows is compared with the rows of that one.
 
         Returns
         -------
         merged : DisparityMonitor
             A new monitor.
         """
-        mine, theirs = ((m._settings(), m._names, m._attributes) for m in (self, other))
-        if mine != theirs:
+        if self._settings() != other._settings():
             raise ValueError(
-                "Only monitors with the same settings and groups can be merged: "
-                f"{self._settings()} and {other._settings()}, {self._names} and {other._names}."
+                "Only monitors with the same settings can be merged: "
+                f"{self._settings()} and {other._settings()}."
             )
         both = [one for one in self._pending if one in other._pending]
         if both:
             raise ValueError(f"Both wait for labels of ids {listed(both)}. Add them first.")
         made = DisparityMonitor(**self._settings())
         made._pending = {**other._pending, **self._pending}
-        if not self._names:  # neither has read a batch
+        keys = list(dict.fromkeys([*self._keys, *other._keys]))
+        if not keys:  # neither has read a row
+            longer = max(self, other, key=lambda one: one.n_batches_)
+            made._first, made.n_batches_ = dict(longer._first), longer.n_batches_
+            made._last_id = longer._last_id
             return made
-        made._begin(self._names, self._attributes)
-        made._first, parts = aligned((self._windows, self._first), (other._windows, other._first))
+        made._begin(keys)
+        taken = [made._taken_over(one) for one in (self, other)]
+        pairs = [(taken[0][0], self._first), (taken[1][0], other._first)]
+        made._first, parts = aligned(*pairs)
         made._windows = parts[0].merged(parts[1])
-        made._counts = self._counts + other._counts
+        made._counts = taken[0][1] + taken[1][1]
         made.n_rows_ = self.n_rows_ + other.n_rows_
         made.n_batches_ = max(made._first, default=-1) + 1
         made._last_id = made._first.get(made.n_batches_ - 1)
@@ -320,116 +267,101 @@ class DisparityMonitor(StoredMonitor):
             made._look(made._last_id)
         return made
 
-    def _placed(self, table: LabelTable) -> FloatArray:
+    def _placed(self, table: LabelTable, number: Any) -> FloatArray:
         """Return the counts of a batch in the order of the monitor's groups."""
         cells = table.groups.cells
         names, attributes = list(cells.names), [""] * len(cells.names)
         if isinstance(self.max_disparity, Mapping):
             limits_of_attributes(self.max_disparity, cells)  # they are those of the batch
             attributes = np.repeat(cells.levels.attributes, np.diff(cells.offsets)).tolist()
-        if not self._names:
-            self._begin(names, attributes)
-        strangers = [name for name in names if name not in self._names]
+        keys = list(zip(attributes, names, strict=True))
+        strangers = list(dict.fromkeys(keys)) if not self._names else self._strangers(keys)
         if strangers:
-            raise ValueError(
-                f"The batch has rows of {listed(strangers)}, but the groups are "
-                f"{listed(self._names)}. Name all of them: DisparityMonitor(groups=[...])."
-            )
-        counts = np.zeros((len(self._names), 2, 2))
-        counts[[self._names.index(name) for name in names]] = table.counts
+            self._meet(strangers, number)
+        place = {key: k for k, key in enumerate(self._keys)}
+        counts = np.zeros((len(place), 2, 2))
+        counts[[place[key] for key in keys]] = table.counts
         return counts
+
+    def _strangers(self, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        known = set(self._keys)
+        return [key for key in keys if key not in known]
+
+    def _meet(self, strangers: list[tuple[str, str]], number: Any) -> None:
+        """Compare more groups from a batch on: against them there is no evidence yet."""
+        before, keys = copy(self), [*self._keys, *strangers]
+        check_keys(keys)  # before the warning
+        warn_of_groups(strangers, len(self._names), number)
+        self._begin(keys)
+        self._windows, self._counts = self._taken_over(before)
+
+    def _taken_over(self, other: DisparityMonitor) -> tuple[Windows, FloatArray]:
+        """Return what another monitor knows, about the groups and pairs of this one."""
+        counts = np.zeros_like(self._counts)
+        if not other._names:
+            windows = Windows(len(self._pairs), self.horizon, self.reference)
+            for number in other._first:
+                windows.start(number)
+            return windows, counts
+        place = {key: k for k, key in enumerate(self._keys)}
+        at = np.array([place[key] for key in other._keys])
+        counts[at] = other._counts
+        rate, i, j = other._pairs.T
+        numbers = np.full((len(self._spec.rates), len(place), len(place)), -1)
+        numbers[rate, at[i], at[j]] = np.arange(rate.size)
+        return other._windows.with_pairs(numbers[tuple(self._pairs.T)]), counts
+
+    def _add(self, counts: FloatArray) -> None:
+        """Add the counts of a batch, and a start before it."""
+        self._windows.start(self.n_batches_)
+        self._counts += counts
+        self.n_rows_ += round(counts.sum() / len(set(self._attributes)))
+        sums = np.array([self._sums(counts, rate) for rate in self._spec.rates])
+        rate, i, j = self._pairs.T
+        self._windows.add(np.stack([sums[rate, :, i], sums[rate, :, j]], axis=1), self.min_rows)
 
     def _look(self, number: Any) -> None:
         """Weigh the evidence after a batch."""
-        found = self._windows.log_total(self._limits)
-        self.evidence_, start, pair, sign = found
+        start, pair, sign = self._weigh()
         if self.alarm_ is None and self.evidence_ >= -np.log(1 - self.confidence):
-            rate, i, j = self._pairs[pair]
+            rate, i, j = self._pairs[pair].tolist()
             size, error = self._windows.estimate(start, pair)
             higher, lower = (i, j) if sign > 0 else (j, i)
             first = self._first[int(self._windows.starts[start])]
             names = self._names[higher], self._names[lower]
-            self.alarm_ = Alarm(number, first, rate, *names, float(sign * size), float(error))
+            rates = self._spec.rates
+            self.alarm_ = Alarm(
+                number, first, rates[rate], *names, float(sign * size), float(error)
+            )
+        limits = self._limits_by_attribute
         if (self.n_batches_ - 1) % self._stride == 0:
-            self.history_.append((number, *self._recent(), self.evidence_))
-        if len(self.history_) > _MOST_POINTS:
-            self.history_, self._stride = self.history_[::2], 2 * self._stride
-        kept = set(self._windows.starts.tolist())
-        self._first = {k: name for k, name in self._first.items() if k in kept}
+            points = {a: self._recent(a) for a in limits}
+            self.history_ += [(number, *one, self.evidence_, a) for a, one in points.items()]
+        if len(self.history_) > _MOST_POINTS * len(limits):
+            kept = range(0, len(self.history_), 2 * len(limits))
+            self.history_ = [one for k in kept for one in self.history_[k : k + len(limits)]]
+            self._stride *= 2
+        self._forget()
 
-    def _recent(self) -> tuple[float, float]:
-        """Return the largest difference of about the last ten blocks, and its standard error.
+    def _forget(self) -> None:
+        """Drop the batches that no start is kept of."""
+        if self._names:
+            kept = set(self._windows.starts.tolist())
+            self._first = {k: name for k, name in self._first.items() if k in kept}
+        elif len(self._first) > self.horizon + 1:
+            del self._first[list(self._first)[1]]
 
-        Differences count in units of their limits, times the loosest limit.
-        """
-        known = self._windows.known
+    def _recent(self, attribute: str) -> tuple[float, float]:
+        """Return the largest difference of about the last ten blocks, and its standard error."""
+        if not self._names:
+            return np.nan, np.nan
+        own = np.array(self._attributes)[self._pairs[:, 1]] == attribute
+        known = self._windows.known[own]
         rows = np.where(known[:, :, 1] > 0, known[:, :, 1], np.nan)
         rates = known[:, :, 0] / rows
-        units = self._limits.max() / self._limits
-        gaps = units * np.abs(rates[:, 0] - rates[:, 1])
+        gaps = np.abs(rates[:, 0] - rates[:, 1])
         if np.isnan(gaps).all():
             return np.nan, np.nan
         worst = int(np.nanargmax(gaps))
         error = np.sqrt((rates[worst] * (1 - rates[worst]) / rows[worst]).sum())
-        return float(gaps[worst]), float(units[worst] * error)
-
-
-def _check_limits(limit: Limit, groups: Any) -> None:
-    """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
-    if groups is not None and not isinstance(groups, Iterable):
-        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
-    if not isinstance(limit, Mapping):
-        check_number(limit, "max_disparity", 1e-6, 1)
-        if isinstance(groups, Mapping):
-            raise ValueError(
-                "groups is a dict by attribute, so max_disparity must have a limit for each, too."
-            )
-        return
-    if all(value is None for value in limit.values()):
-        raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
-    for name, value in limit.items():
-        if value is not None:
-            check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
-    if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
-        raise ValueError(
-            "With a limit for each attribute, groups must be None or a dict of the groups of each "
-            f"of {listed(list(limit))}; got {groups!r}."
-        )
-
-
-def _checked_batch(batch: Any, last: Any) -> Any:
-    """Return the number of a batch; raise if it has been read, or comes too late."""
-    if batch != batch:
-        raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
-    if isinstance(batch, np.datetime64):
-        batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
-    if isinstance(batch, np.generic):
-        batch = batch.item()
-    kind = _kind(batch)
-    if last is None:
-        return batch
-    try:
-        is_late = batch < last
-    except TypeError:  # such as times with and without a time zone
-        kind = None
-    if kind is not _kind(last):
-        raise TypeError(
-            f"batch={batch!r} cannot be compared with the last one, {last!r}. Use "
-            "numbers, or times of one kind."
-        )
-    if batch == last:
-        raise ValueError(f"batch={batch!r} has been read already.")
-    if is_late:
-        raise ValueError(
-            f"batch={batch!r} comes before the last one, {last!r}. Update in order, "
-            "or merge() a monitor of its own."
-        )
-    return batch
-
-
-def _kind(batch: Any) -> type | None:
-    """Return what numbers or times of a batch are compared with; raise for anything else."""
-    for kind in (Real, str, datetime, date):  # a datetime is a date as well
-        if isinstance(batch, kind):
-            return kind
-    raise TypeError(f"batch must be a number, text, a date or a datetime, got {batch!r}.")
+        return float(gaps[worst]), float(error)

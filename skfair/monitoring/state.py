@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime
-from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
 from skfair.metrics.label_rates import RATES
 from skfair.metrics.labels import LabelSpec
-from skfair.monitoring.windows import Windows
-from skfair.utils.text import listed
+from skfair.monitoring.batches import check_keys, checked_batch, kind_of
+from skfair.monitoring.windows import Windows, checked_numbers
+from skfair.utils.text import check_text
+from skfair.utils.validation import check_number
 
+# Of the stored state; raised when what it holds changes.
+_VERSION = 1
+# What a float counts exactly.
+_MOST = 2**53
+# What a damaged state makes fail, when it is read.
+_FAILURES = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 # How times are written in JSON; a datetime is a date as well.
 _TIMES: dict[str, type[date]] = {"ISO 8601 time": datetime, "ISO 8601 date": date}
 
@@ -63,39 +79,50 @@ class StoredMonitor(ABC):
     evidence_: float
     n_rows_: int
     n_batches_: int
-    history_: list[tuple[Any, float, float, float]]
+    history_: list[tuple[Any, float, float, float, str]]
     _spec: LabelSpec
     _stride: int
     _names: list[str]
     _attributes: list[str]
     _first: dict[int, Any]
     _last_id: Any
+    _pending: dict[Any, tuple[Any, dict[str, str]]]
 
     @abstractmethod
     def __init__(self, *args: Any, groups: Any = None, **kwargs: Any) -> None:
         """Take the settings that were stored."""
 
-    def _begin(self, names: list[str], attributes: Sequence[str] = ()) -> None:
-        """Start with groups, and the attribute of each if each attribute has its limit."""
-        of_names = list(attributes) or [""] * len(names)
-        limits = [
-            self.max_disparity.get(a)
-            if isinstance(self.max_disparity, Mapping)
-            else self.max_disparity
-            for a in of_names
-        ]
-        compared = [
-            (i, j)
-            for i, j in combinations(range(len(names)), 2)
-            if names[i] != names[j] and of_names[i] == of_names[j] and limits[i] is not None
-        ]
-        if not compared:
-            raise ValueError(f"A monitor compares two groups or more, got {listed(names)}.")
-        self._names, self._attributes = names, of_names
-        self._counts: FloatArray = np.zeros((len(names), 2, 2))
-        self._pairs = [(rate, i, j) for rate in self._spec.rates for i, j in compared]
-        self._limits = np.array([limits[i] for _, i, _ in self._pairs], np.float64)
+    def _begin(self, keys: list[tuple[str, str]]) -> None:
+        """Start with groups: (attribute, name), the attribute is empty if there is one limit."""
+        check_keys(keys)
+        self._attributes, self._names = [a for a, _ in keys], [name for _, name in keys]
+        limits = np.array([self._limits_by_attribute.get(a, np.nan) for a in self._attributes])
+        # Pairs are in the order of the names, so that those of two monitors are alike.
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+        i, j = (order[one] for one in np.triu_indices(order.size, 1))
+        attributes = np.array(self._attributes)
+        is_compared = (attributes[i] == attributes[j]) & np.isfinite(limits[i])
+        i, j = i[is_compared], j[is_compared]
+        n_rates = len(self._spec.rates)
+        # (n_pairs, 3): number of the rate, and of both groups
+        self._pairs: IntArray = np.stack(
+            [np.repeat(np.arange(n_rates), i.size), np.tile(i, n_rates), np.tile(j, n_rates)],
+            axis=1,
+        )
+        self._limits = limits[self._pairs[:, 1]]
+        self._counts: FloatArray = np.zeros((len(keys), 2, 2))
         self._windows = Windows(len(self._pairs), self.horizon, self.reference)
+
+    @property
+    def _keys(self) -> list[tuple[str, str]]:
+        return list(zip(self._attributes, self._names, strict=True))
+
+    @property
+    def _limits_by_attribute(self) -> dict[str, float]:
+        """The limit of each attribute that has one; that of the empty name if there is one."""
+        if not isinstance(self.max_disparity, Mapping):
+            return {"": self.max_disparity}
+        return {a: limit for a, limit in self.max_disparity.items() if limit is not None}
 
     @property
     def rates_(self) -> dict[str, dict[str, float]]:
@@ -117,22 +144,31 @@ class StoredMonitor(ABC):
         Returns
         -------
         text : str
-            What :meth:`from_json` reads; predictions without labels are not in it.
+            What :meth:`from_json` reads: everything, also predictions that wait for their labels.
         """
+        if any(isinstance(one, tuple) for one in self._pending):
+            raise ValueError("ids that are tuples cannot be stored as JSON. Use text or numbers.")
         state = {
             "settings": self._settings(),
-            "names": self._names,
-            "attributes": self._attributes,
+            "groups": self._keys if self._names else [],
             "n": [self.n_rows_, self.n_batches_, self._stride],
-            "evidence": self.evidence_,
             "alarm": self.alarm_,
-            "history": self.history_,
+            "history": [[None if x != x else x for x in point] for point in self.history_],
             "first": list(self._first.items()),
             "last_id": self._last_id,
+            "pending": [[one, *noted] for one, noted in self._pending.items()],
         }
         if self._names:
             state |= {"counts": self._counts.tolist(), "windows": self._windows.to_dict()}
-        return json.dumps(state, default=_plain)
+        try:
+            text = json.dumps(state, default=_plain, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "The monitor cannot be stored as JSON: ids, batches and labels must be text, "
+                f"finite numbers, or dates. {error}"
+            ) from error
+        check = _check_sum(json.loads(text, parse_int=float))
+        return f'{{"version": {_VERSION}, "check_sum": "{check}", "state": {text}}}'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -148,27 +184,100 @@ class StoredMonitor(ABC):
         monitor : DisparityMonitor
             It goes on where the other one stopped.
         """
+        state = _read(text)
         try:
-            state = json.loads(text, object_hook=_with_times)
             made = cls(**state["settings"])
-            if state["names"]:
-                made._begin(state["names"], state.get("attributes", ()))
-            made.n_rows_, made.n_batches_, made._stride = state["n"]
-            made.evidence_, made._last_id = state["evidence"], state["last_id"]
-            made.alarm_ = None if state["alarm"] is None else Alarm(*state["alarm"])
-            made.history_ = [tuple(point) for point in state["history"]]
-            made._first = dict(state["first"])
-            if state["names"]:
-                made._counts = np.asarray(state["counts"], np.float64)
-                n_pairs = len(made._pairs)
-                made._windows = Windows.from_dict(
-                    state["windows"], n_pairs, made.horizon, made.reference
-                )
-        except (TypeError, KeyError, json.JSONDecodeError) as error:
-            raise ValueError("This is not the text of a monitor: use what to_json returned.") from (
-                error
-            )
+            made._restore(state)
+        except _FAILURES as error:
+            raise ValueError(
+                f"The text is not the state of a monitor ({error!r:.200}). Pass what to_json "
+                "returned."
+            ) from error
         return made
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take over what was stored; raise for what no monitor can have seen."""
+        if state["settings"].keys() != self._settings().keys():
+            raise ValueError("The settings are not those of a monitor.")
+        for value, low in zip(state["n"], (0, 0, 1), strict=True):
+            check_number(value, "n", low, _MOST, kind=int)
+        self.n_rows_, self.n_batches_, self._stride = state["n"]
+        self._restore_batches(state["first"], state["last_id"])
+        self._restore_sums(state)
+        if state["alarm"] is not None:
+            self._restore_alarm(Alarm(*state["alarm"]))
+        self._restore_history(state["history"])
+        for one, label, groups in state["pending"]:
+            self._restore_pending(one, label, groups)
+
+    def _restore_batches(self, first: list[Any], last: Any) -> None:
+        """Take over the numbers or times of the batches that are kept, which are in order."""
+        for number, name in first:
+            low = max(self._first, default=-1) + 1
+            check_number(number, "The number of a batch", low, self.n_batches_ - 1, kind=int)
+            self._first[number] = self._last_id = checked_batch(name, self._last_id)
+        if max(self._first, default=-1) != self.n_batches_ - 1 or last != self._last_id:
+            raise ValueError(f"The state has read {self.n_batches_} batches, but not the last.")
+
+    def _restore_sums(self, state: dict[str, Any]) -> None:
+        """Take over what is known about groups, and weigh it."""
+        if not state["groups"]:
+            if self.n_rows_:
+                raise ValueError(f"There are {self.n_rows_} rows, but no groups.")
+            return
+        self._begin([_texts(key, 2) for key in state["groups"]])
+        self._counts = checked_numbers(state["counts"], "counts", self._counts.shape, 0)
+        for attribute in set(self._attributes):
+            own = np.array(self._attributes) == attribute
+            if self._counts[own].sum() != self.n_rows_:
+                raise ValueError(f"The counts are not those of {self.n_rows_} rows.")
+        self._windows = Windows.from_dict(
+            state["windows"], self._windows, self.n_rows_, self.n_batches_
+        )
+        if list(self._first) != self._windows.starts.tolist():
+            raise ValueError("The batches of the state are not those of its sums.")
+        with np.errstate(all="ignore"):
+            self._weigh()
+        if not np.isfinite(self.evidence_):
+            raise ValueError(f"The evidence of the state is {self.evidence_}.")
+
+    def _restore_alarm(self, alarm: Alarm) -> None:
+        """Take over an alarm about known groups and batches."""
+        checked_numbers(alarm[-2:], "alarm", (2,))
+        kind_of(alarm.since, "The batch of an alarm")
+        if not alarm.since <= alarm.batch <= self._last_id:
+            raise ValueError("The alarm is not about batches that were read.")
+        if alarm.rate not in self._spec.rates or not {alarm.higher, alarm.lower} <= {*self._names}:
+            raise ValueError("The alarm is not about rates and groups of the monitor.")
+        self.alarm_ = alarm
+
+    def _restore_history(self, points: list[Any]) -> None:
+        """Take over the history, which has a point of each attribute in turn."""
+        self.history_ = [_point(*point) for point in points]
+        limits = self._limits_by_attribute
+        for k in range(0, len(points), len(limits)):
+            if {point[4] for point in self.history_[k : k + len(limits)]} != set(limits):
+                raise ValueError(f"The history must have a point of each of {[*limits]}.")
+        if not all(point[0] <= self._last_id for point in self.history_):
+            raise ValueError("The history is not that of batches that were read.")
+
+    def _restore_pending(self, one: Any, label: Any, groups: Any) -> None:
+        """Take over a prediction that waits for its label."""
+        for value in (one, label):
+            kind_of(value, "A prediction that waits")
+        _texts([*groups, *groups.values()], 2 * len(groups))
+        limit = self.max_disparity
+        is_known = groups.keys() == limit.keys() if isinstance(limit, Mapping) else bool(groups)
+        if one in self._pending or not is_known:
+            raise ValueError(f"The prediction of id {one!r} is twice, or has other attributes.")
+        self._pending[one] = (label, dict(groups))
+
+    def _weigh(self) -> tuple[int, int, float]:
+        """Set the evidence; return where most of it is: start, pair and direction."""
+        if not self._names or not self._windows.watched.any():
+            return 0, 0, 1.0
+        self.evidence_, start, pair, sign = self._windows.log_total(self._limits)
+        return start, pair, sign
 
     def to_prometheus(self) -> str:
         """Return the state as text for Prometheus.
@@ -176,27 +285,22 @@ class StoredMonitor(ABC):
         Returns
         -------
         text : str
-            One gauge in a line.
+            One gauge in a line. With a limit for each attribute, ``skfair_disparity`` and
+            ``skfair_max_disparity`` have the label ``attribute``.
         """
         rule = f'constraint="{self.constraint}"'
-        limits = self.max_disparity
-        if isinstance(limits, Mapping):
-            bounds = [
-                f'skfair_max_disparity{{{rule},attribute="{_escaped(a)}"}} {limit}'
-                for a, limit in limits.items()
-                if limit is not None
-            ]
-        else:
-            bounds = [f"skfair_max_disparity{{{rule}}} {limits}"]
         lines = [
             f"skfair_rows_total{{{rule}}} {self.n_rows_}",
             f"skfair_batches_total{{{rule}}} {self.n_batches_}",
-            *bounds,
             f"skfair_evidence{{{rule}}} {self.evidence_}",
             f"skfair_alarm{{{rule}}} {int(self.alarm_ is not None)}",
         ]
-        if self.history_:
-            lines.append(f"skfair_disparity{{{rule}}} {self.history_[-1][1]}")
+        limits = self._limits_by_attribute
+        of_each = {a: f'{rule},attribute="{_escaped(a)}"' if a else rule for a in limits}
+        for a, limit in limits.items():
+            lines.append(f"skfair_max_disparity{{{of_each[a]}}} {limit}")
+        for _, disparity, _, _, a in self.history_[-len(limits) :]:
+            lines.append(f"skfair_disparity{{{of_each[a]}}} {disparity}")
         for rate, values in self.rates_.items():
             for name, value in values.items():
                 lines.append(
@@ -221,6 +325,55 @@ def _escaped(name: str) -> str:
     return str(name).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def _read(text: str) -> Any:
+    """Return the state in a text; raise unless it is as ``to_json`` wrote it."""
+    try:
+        plain = json.loads(text, parse_int=float)
+        is_whole = plain["check_sum"] == _check_sum(plain["state"])
+        found = json.loads(text, object_hook=_with_times)
+        version, state = found["version"], found["state"]
+    except _FAILURES as error:
+        raise ValueError(
+            f"This is not the text of a monitor ({error!r:.60}). Pass what to_json returned."
+        ) from error
+    if version != _VERSION:
+        raise ValueError(
+            f"The monitor was stored in version {version!r:.20}, but this release reads version "
+            f"{_VERSION}. Read it with the release that stored it."
+        )
+    if not is_whole:
+        raise ValueError(
+            "The text of the monitor was changed or damaged after it was stored: its check sum is "
+            "another one. Pass what to_json returned."
+        )
+    return state
+
+
+def _check_sum(state: Any) -> str:
+    """Return what tells a state from every other one, in whatever order a store keeps its keys."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def _point(
+    batch: Any, disparity: Any, error: Any, evidence: Any, attribute: Any
+) -> tuple[Any, float, float, float, str]:
+    """Return a point of the history; None was NaN."""
+    kind_of(batch, "The batch of the history")
+    given = [0.0 if one is None else one for one in (disparity, error)]
+    checked_numbers([*given, evidence], "history", (3,))
+    numbers = [np.nan if one is None else float(one) for one in (disparity, error)]
+    _texts([attribute], 1)
+    return batch, numbers[0], numbers[1], float(evidence), attribute
+
+
+def _texts(given: list[Any], n: int) -> tuple[Any, ...]:
+    """Return so many texts; raise for anything else."""
+    if len(given) != n or not all(isinstance(one, str) for one in given):
+        raise ValueError(f"Expected {n} texts, got {given!r:.100}.")
+    check_text(given, "The name")
+    return tuple(given)
+
+
 def _with_times(found: dict[str, Any]) -> Any:
     """Return an object of JSON, or the time that is written as one."""
     for name, kind in _TIMES.items():
@@ -237,4 +390,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         numbers: NDArray[Any] = np.asarray(value)
         return numbers.tolist()
-    return str(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}.")

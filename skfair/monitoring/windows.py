@@ -33,9 +33,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import BoolArray, FloatArray, IntArray
 
 # Shares of the weight: of the first start, and of later ones within the horizon; the rest is for
 # those beyond it.
@@ -48,6 +49,10 @@ _LEANING = 0.8
 _DECAY = 0.9
 # Share of the block itself in the variance of its difference.
 _OWN = 1 / 3
+# What is stored.
+_ARRAYS = ("starts", "sums", "before", "leaning", "watched", "waiting", "known")
+# Sums of floating point numbers are as exact as this.
+_ROUNDING = 1e-6
 
 
 def start_weights(starts: IntArray, horizon: int) -> FloatArray:
@@ -86,6 +91,8 @@ class Windows:
     before: FloatArray = field(default_factory=lambda: np.empty((0, 3, 0)))
     # (n_starts, n_pairs): share that is bet on the first group of a pair to have the higher rate
     leaning: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    # (n_starts, n_pairs): whether a pair was known before a start; one that came later bets nothing
+    watched: BoolArray = field(default_factory=lambda: np.empty((0, 0), bool))
     # (n_pairs, 2, 2): successes and rows of both groups that are not yet in a block
     waiting: FloatArray = field(default_factory=lambda: np.empty((0, 2, 2)))
     # (n_pairs, 2, 2): the same of earlier blocks, fading
@@ -95,6 +102,7 @@ class Windows:
         if not self.waiting.size:
             self.sums = self.before = np.empty((0, 3, self.n_pairs))
             self.leaning = np.empty((0, self.n_pairs))
+            self.watched = np.empty((0, self.n_pairs), bool)
             self.waiting = np.zeros((self.n_pairs, 2, 2))
             self.known = np.zeros((self.n_pairs, 2, 2))
 
@@ -112,12 +120,14 @@ class Windows:
             z = self.sums[0, 0] / np.sqrt(np.maximum(self.sums[0, 2], 1e-300))
             likely[0] = special.ndtr(z)
         self.leaning = np.concatenate([self.leaning, 1 - _LEANING + (2 * _LEANING - 1) * likely])
+        self.watched = np.concatenate([self.watched, np.ones((1, self.n_pairs), bool)])
         self.starts = np.append(self.starts, number)
         self.sums = np.concatenate([self.sums, nothing])
         if self.starts.size > self.horizon + 1:
             kept = np.delete(np.arange(self.starts.size), 1)
             self.starts, self.sums = self.starts[kept], self.sums[kept]
             self.before, self.leaning = self.before[kept], self.leaning[kept]
+            self.watched = self.watched[kept]
 
     def add(self, counts: FloatArray, min_rows: int) -> None:
         """Add successes and rows of both groups of each pair, shape (n_pairs, 2, 2)."""
@@ -165,7 +175,10 @@ class Windows:
 
     def log_total(self, limits: float | FloatArray) -> tuple[float, int, int, float]:
         """Return the log of the mean evidence, and where it is largest: start, pair, direction."""
-        both = self.log_bets(limits, np.arange(self.n_pairs)) - np.log(self.n_pairs)
+        both = self.log_bets(limits, np.arange(self.n_pairs))
+        # What a start has to bet is shared by the pairs of its time: later ones add nothing to it.
+        n_watched = self.watched.sum(axis=1, keepdims=True)
+        both = np.where(self.watched, both - np.log(np.maximum(n_watched, 1)), -np.inf)
         place = [int(one) for one in np.unravel_index(int(both.argmax()), both.shape)]
         return float(special.logsumexp(both)), place[1], place[2], 1.0 - 2.0 * place[0]
 
@@ -176,6 +189,24 @@ class Windows:
             return np.nan, np.nan
         return weighted / weight, np.sqrt(information) / weight
 
+    def with_pairs(self, places: IntArray) -> Windows:
+        """Return the sums of other pairs: the number that each has here, -1 for a new one."""
+
+        def taken(array: NDArray[Any], axis: int, new: float = 0.0) -> NDArray[Any]:
+            widths = [(0, int(k == axis)) for k in range(array.ndim)]
+            return np.pad(array, widths, constant_values=new).take(places, axis)
+
+        return replace(
+            self,
+            n_pairs=places.size,
+            sums=taken(self.sums, 2),
+            before=taken(self.before, 2),
+            leaning=taken(self.leaning, 1, 0.5),
+            watched=taken(self.watched, 1),
+            waiting=taken(self.waiting, 0),
+            known=taken(self.known, 0),
+        )
+
     def merged(self, other: Windows) -> Windows:
         """Return the sums over the rows of both, which were watched side by side."""
         starts = np.union1d(self.starts, other.starts)
@@ -183,12 +214,14 @@ class Windows:
         made.starts = starts
         made.sums, made.before = np.zeros((2, starts.size, 3, self.n_pairs))
         made.leaning = np.zeros((starts.size, self.n_pairs))
+        made.watched = np.zeros((starts.size, self.n_pairs), bool)
         of_each = np.zeros((starts.size, 1))
         for one in (self, other):
             at = np.searchsorted(starts, one.starts)
             made.sums[at] += one.sums
             made.before[at] += one.before
             made.leaning[at] += one.leaning
+            made.watched[at] |= one.watched
             of_each[at] += 1
         made.leaning /= of_each
         made.waiting, made.known = self.waiting + other.waiting, self.known + other.known
@@ -210,41 +243,70 @@ class Windows:
             sums=sums,
             before=before,
             leaning=more.leaning[places],
+            watched=more.watched[places],
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers."""
-        names = ("starts", "sums", "before", "leaning", "waiting", "known")
-        return {name: getattr(self, name).tolist() for name in names}
+        return {name: getattr(self, name).tolist() for name in _ARRAYS}
 
     @classmethod
     def from_dict(
-        cls, given: dict[str, Any], n_pairs: int, horizon: int, reference: int | None
+        cls, given: dict[str, Any], empty: Windows, n_rows: int, n_batches: int
     ) -> Windows:
-        """Return what was stored."""
-        if "sums" not in given:
-            given = _with_sums(given, n_pairs)
-        return cls(
-            n_pairs,
-            horizon,
-            reference,
-            np.asarray(given["starts"], np.int64),
-            np.asarray(given["sums"], np.float64).reshape(-1, 3, n_pairs),
-            np.asarray(given["before"], np.float64).reshape(-1, 3, n_pairs),
-            np.asarray(given["leaning"], np.float64).reshape(-1, n_pairs),
-            np.asarray(given["waiting"], np.float64).reshape(-1, 2, 2),
-            np.asarray(given["known"], np.float64).reshape(-1, 2, 2),
+        """Return what was stored of so many rows; raise for what no monitor can have seen."""
+        made, n_starts = replace(empty), len(given["starts"])
+        ranges = _ranges(n_rows, n_batches)
+        for name in _ARRAYS:
+            old = getattr(made, name)
+            is_whole = name in ("waiting", "known")
+            shape = old.shape if is_whole else (n_starts, *old.shape[1:])
+            found = checked_numbers(given[name], name, shape, *ranges[name])
+            if old.dtype.kind in "bi" and (found % 1).any():
+                raise ValueError(f"{name} must be integers.")
+            setattr(made, name, found.astype(old.dtype))
+        if (np.diff(made.starts) < 1).any() or n_starts > made.horizon + 1:
+            raise ValueError("starts are not the numbers of batches, in order.")
+        for name in ("waiting", "known"):
+            counts = getattr(made, name)
+            if (counts[:, :, 0] > counts[:, :, 1]).any():
+                raise ValueError(f"{name} has more successes than rows.")
+        if min(made.sums[:, 1:].min(initial=0), made.before[:, 1:].min(initial=0)) < 0:
+            raise ValueError("sums have negative weights.")
+        if (np.abs(made.sums[:, 0]) > (1 + _ROUNDING) * made.sums[:, 1]).any():
+            raise ValueError("sums have a difference of rates beyond 1.")
+        return made
+
+
+def checked_numbers(
+    given: Any, name: str, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
+) -> FloatArray:
+    """Return lists of numbers as an array; raise for another shape and for odd numbers."""
+    found: NDArray[Any] = np.asarray(given)
+    if not found.size and 0 in shape:
+        found = np.empty(shape)
+    if found.shape != shape or found.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be numbers of shape {shape}, got {found.dtype} of shape {found.shape}."
         )
+    if not np.isfinite(found).all() or (found < low).any() or (found > high).any():
+        raise ValueError(f"{name} has numbers that are not finite, or not in [{low}, {high}].")
+    return found.astype(np.float64)
 
 
-def _with_sums(given: dict[str, Any], n_pairs: int) -> dict[str, Any]:
-    """Return a text of earlier versions, where W was I, with the sums of this one."""
-    nothing = np.zeros((len(given["starts"]), 2, n_pairs))
-    before = np.asarray(given.get("before", nothing)).reshape(nothing.shape)
-    sums = np.stack([given["weighted"], given["information"]], axis=1).reshape(nothing.shape)
-    leaning = given.get("leaning", nothing[:, 0] + 0.5)
-    both = {"sums": sums[:, [0, 1, 1]], "before": before[:, [0, 1, 1]], "leaning": leaning}
-    return given | both
+def _ranges(n_rows: int, n_batches: int) -> dict[str, tuple[float, float]]:
+    """Return the smallest and the largest number of each array that so many rows can lead to."""
+    # The variance of a rate is judged as 1 / (4 (n + 1)) or more, so W <= 4 n (n + 1), I <= W^2.
+    largest = 16.0 * n_rows**2 * (n_rows + 1.0) ** 2
+    return {
+        "starts": (0, n_batches - 1),
+        "sums": (-largest, largest),
+        "before": (-largest, largest),
+        "leaning": (1 - _LEANING - _ROUNDING, _LEANING + _ROUNDING),
+        "watched": (0, 1),
+        "waiting": (0, n_rows),
+        "known": (0, n_rows),
+    }
 
 
 def _spread(counts: FloatArray) -> FloatArray:
@@ -270,8 +332,8 @@ def aligned(
     together: dict[int, Any] = {}
     for _, first in watched:
         together = {**first, **together}
-    if all(together[number] == name for _, first in watched for number, name in first.items()):
-        return dict(sorted(together.items())), [one for one, _ in watched]
+    together = dict(sorted(together.items()))
+    is_same = all(together[k] == name for _, first in watched for k, name in first.items())
     try:
         names = sorted({name for own in known for name in own})
     except TypeError as error:
@@ -279,6 +341,9 @@ def aligned(
             "The numbers of the batches of the two monitors cannot be compared: "
             f"{known[0][-1]!r} and {known[1][-1]!r}. Use numbers, or times of one kind."
         ) from error
+    most = watched[0][0].horizon + 1
+    if is_same and names == list(together.values()) and len(names) <= most:
+        return together, [one for one, _ in watched]
     every, n_batches = set(names), 0
     for (one, _), own in zip(watched, known, strict=True):
         if not own:

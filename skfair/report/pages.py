@@ -6,7 +6,6 @@ The texts are Jinja2 templates in the folder ``templates``; here is only what th
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from skfair.report.result import AuditTables
 from skfair.report.sentences import findings_of, is_beyond_chance, number
 from skfair.report.tasks import BEFORE
 from skfair.report.words import LIMITS, measure_words, metric_words
+from skfair.utils.files import replacing
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -60,7 +60,8 @@ def render(tables: AuditTables, template: str) -> str:
 def written(text: str, path: str | PathLike[str] | None) -> str:
     """Write a text to a file, if one was named."""
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        with replacing(path) as beside:
+            beside.write_text(text, encoding="utf-8")
     return text
 
 

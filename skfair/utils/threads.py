@@ -8,6 +8,7 @@ than its block.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import math
@@ -16,8 +17,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
@@ -39,10 +39,14 @@ BLOCK = 1 << 16
 FEW_VALUES = 4_000_000
 # And to so few with one thread at all.
 FEWER_VALUES = 100_000
+# Seconds after which a thread that waits for others looks by itself; they wake it before.
+_LONGEST_WAIT = 0.05
 # How many threads were allowed before the library was limited to one, in the thread that limits it.
 _allowed: contextvars.ContextVar[int | None] = contextvars.ContextVar("allowed", default=None)
 # The threads that help with the passes of a fit.
 _helpers: contextvars.ContextVar[_Helpers | None] = contextvars.ContextVar("helpers", default=None)
+# What went wrong elsewhere in the pass that this thread helps with.
+_errors: contextvars.ContextVar[list[BaseException]] = contextvars.ContextVar("errors")
 
 
 def _controller() -> ThreadpoolController:
@@ -78,7 +82,7 @@ def allowed_threads() -> int:
         return 1
     named = (os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OMP", "NUMBA"))
     limits = [int(number) for number in named if number.isdecimal()]
-    limits += [library.num_threads for library in _controller().lib_controllers]
+    limits += [_BLAS.given(library) for library in _controller().lib_controllers]
     return max(1, min([_n_processors(), *limits]))
 
 
@@ -97,11 +101,15 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     >>> over_blocks(lambda start, stop: float(values[start:stop].sum()), 10, block=4)
     [6.0, 22.0, 17.0]
     """
+    if _errors.get(()):
+        raise _AbandonedError
     starts = range(0, n_rows, block)
     n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
     if n_threads == 1:
         return [function(start, min(start + block, n_rows)) for start in starts]
-    return _made_by_threads(function, starts, n_rows, n_threads)
+    if _allowed.get() is not None:  # libraries are limited already
+        return _made_by_threads(function, starts, n_rows, n_threads)
+    return _inside(_Scope("blas"), _made_by_threads, function, starts, n_rows, n_threads)
 
 
 def added(function: Callable[[int, int], Number], n_rows: int, zero: Number) -> Number:
@@ -162,8 +170,8 @@ class _Helpers:
     def ask(self, tasks: list[Callable[[], None]]) -> None:
         """Give each task to a thread; nobody waits for one that does not begin in time."""
         for _ in range(len(tasks) - self._n_threads):
+            self._n_threads += 1  # before it starts: an interrupt may come while it does
             threading.Thread(target=self._work, daemon=True).start()
-            self._n_threads += 1
         for task in tasks:
             self._tasks.put(task)
 
@@ -179,24 +187,125 @@ class _Helpers:
         self._n_threads = 0
 
 
-@contextmanager
-def _helped() -> Iterator[_Helpers]:
-    """Let one set of threads help with all passes inside: those of a fit, or a single one.
+class _AbandonedError(BaseException):
+    """Ends what a thread does for a pass of which another part failed, or was interrupted."""
 
-    To start a thread takes 0.1 ms: with 16 that were started anew every pass took 1.5 ms longer, to
-    wake 16 takes 0.06. They wait without using a processor, and none is left at the end.
+
+def _set_threads(library: Any, number: int) -> None:
+    """Set the threads of a library, from any thread of Python.
+
+    threadpoolctl 3.8 lets only the first thread that sets them do so, as long as it lives. Here the
+    one that comes last has to put back what the first one set.
     """
-    helpers = _helpers.get()
-    if helpers is not None:
-        yield helpers
-        return
-    helpers = _Helpers()
-    token = _helpers.set(helpers)
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(number)
+
+
+class _BlasLimit:
+    """One thread of linear algebra, in the whole process, while anybody wants it.
+
+    The libraries have one limit for all threads. The first holder sets it, and the last one puts
+    back what was there, in whatever order they come and go.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._holders: dict[object, int] = {}  # and their threads
+        self._before: dict[str, tuple[Any, int]] = {}  # limits of libraries, by their files
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._stay_alone,
+            )
+
+    def given(self, library: Any) -> int:
+        """Return the threads that a library may use when nobody limits it here."""
+        known = self._before.get(library.filepath)
+        return int(library.num_threads if known is None else known[1])
+
+    def hold(self, holder: object) -> None:
+        """Limit the libraries until the holder releases them."""
+        with self._lock:
+            if not self._holders:
+                self._restore()
+            self._holders[holder] = threading.get_ident()
+            for library in _controller().lib_controllers:
+                if library.user_api == "blas" and library.filepath not in self._before:
+                    self._before[library.filepath] = library, library.num_threads
+                    _set_threads(library, 1)
+
+    def release(self, holder: object) -> None:
+        """Put limits back if nobody else holds them; once more does no harm."""
+        with self._lock:
+            self._holders.pop(holder, None)
+            if not self._holders:
+                self._restore()
+
+    def _restore(self) -> None:
+        while self._before:
+            path, (library, number) = next(iter(self._before.items()))
+            _set_threads(library, number)
+            del self._before[path]
+
+    def _stay_alone(self) -> None:
+        """Forget holders that are threads of the parent process."""
+        me = threading.get_ident()
+        self._holders = {one: thread for one, thread in self._holders.items() if thread == me}
+        if not self._holders:
+            self._restore()
+        self._lock.release()
+
+
+_BLAS = _BlasLimit()
+
+
+class _Scope:
+    """What holds while a function runs, and what was there before.
+
+    Libraries use one thread, of which OpenMP keeps the number by thread; one set of threads helps
+    with all passes inside. To start a thread takes 0.1 ms: with 16 that were started anew every
+    pass took 1.5 ms longer, to wake 16 takes 0.06. They wait without using a processor, and none is
+    left at the end.
+    """
+
+    def __init__(self, of: str | None) -> None:
+        self._allowed, self._helpers = _allowed.get(), _helpers.get()
+        self._own = _Helpers()
+        self._others: list[tuple[Any, int]] = []
+        if of is None:
+            libraries = _controller().lib_controllers
+            self._others = [(one, one.num_threads) for one in libraries if one.user_api != "blas"]
+
+    def enter(self) -> None:
+        """Limit libraries, and get threads that help."""
+        _allowed.set(allowed_threads())
+        if self._helpers is None:
+            _helpers.set(self._own)
+        for library, _ in self._others:
+            library.set_num_threads(1)
+        _BLAS.hold(self)
+
+    def leave(self) -> None:
+        """Restore all of it; once more does no harm."""
+        _BLAS.release(self)
+        for library, number in self._others:
+            library.set_num_threads(number)
+        self._own.dismiss()
+        _helpers.set(self._helpers)
+        _allowed.set(self._allowed)
+
+
+def _inside(scope: _Scope, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run a function in a scope, which is left even if an interrupt comes while it is left."""
     try:
-        yield helpers
+        scope.enter()
+        return function(*args, **kwargs)
     finally:
-        _helpers.reset(token)
-        helpers.dismiss()
+        try:
+            scope.leave()
+        except BaseException:
+            scope.leave()
+            raise
 
 
 def _made_by_threads(
@@ -209,9 +318,10 @@ def _made_by_threads(
     made: dict[int, R] = {}
     errors: list[BaseException] = []
     waiting, lock = iter(starts), threading.Lock()
-    # Blocks that others have begun, and those that they have ended.
+    # Blocks that others have begun, and those that they have ended, with a sign for each of these.
     begun: list[int] = []
-    ended: queue.SimpleQueue[None] = queue.SimpleQueue()
+    ended: list[int] = []
+    signs: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def next_block(taken: list[int]) -> int | None:
         with lock:
@@ -228,33 +338,37 @@ def _made_by_threads(
 
     def help_out() -> None:
         _allowed.set(1)
+        _errors.set(errors)
         while (start := next_block(begun)) is not None:
             make(start)
-            ended.put(None)
+            ended.append(start)
+            signs.put(None)
 
     def work() -> None:
         _allowed.set(1)
         while (start := next_block([])) is not None:
             make(start)
 
+    def wait() -> None:
+        while len(ended) < len(begun):
+            with contextlib.suppress(queue.Empty):
+                signs.get(timeout=_LONGEST_WAIT)
+
     # Each thread gets the settings of numpy's errors that hold here.
     own, *contexts = (contextvars.copy_context() for _ in range(n_threads))
-    is_limited = _allowed.get() is not None  # by one_blas_thread: to do it again takes 0.05 ms
-    limit = nullcontext() if is_limited else _controller().limit(limits=1, user_api="blas")
-    with _helped() as helpers, limit:
+    helpers = _helpers.get()
+    assert helpers is not None  # of the scope
+    try:
         helpers.ask([partial(one.run, help_out) for one in contexts])
         own.run(work)
-        for _ in begun:
-            ended.get()
+        wait()
+    except BaseException as error:  # an interrupt between two blocks: the others end theirs
+        with lock:
+            errors.append(error)
+        wait()
     if errors:
         raise errors[0]
     return [made[start] for start in starts]
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which libraries use one thread, so that sums do not depend on threads."""
-    context: AbstractContextManager[Any] = _controller().limit(limits=1)
-    return context
 
 
 def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
@@ -279,17 +393,24 @@ def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
     return _on_one_thread(function, "blas")
 
 
+def one_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function whose sums must not depend on threads: all libraries use one.
+
+    Examples
+    --------
+    >>> from skfair.utils.threads import one_thread
+    >>> one_thread(sum)([1.0, 2.0])
+    3.0
+    """
+    return _on_one_thread(function, None)
+
+
 def _on_one_thread(function: Callable[P, R], of: str | None) -> Callable[P, R]:
     """Limit some libraries, or all of them, while the function runs; passes keep their threads."""
 
     @functools.wraps(function)
     def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        token = _allowed.set(allowed_threads())
-        try:
-            with _helped(), _controller().limit(limits=1, user_api=of):
-                return function(*args, **kwargs)
-        finally:
-            _allowed.reset(token)
+        return _inside(_Scope(of), function, *args, **kwargs)
 
     return limited
 

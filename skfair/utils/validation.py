@@ -15,6 +15,9 @@ from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.text import listed, plural
 
+# Weights that are all smaller have sums of which 1 / sum may overflow.
+_SMALLEST = 1e-290
+
 
 def one_dimensional(values: Any, name: str) -> Any:
     """Return ``values`` as a 1-d array (or pandas extension array); raise for other shapes."""
@@ -174,8 +177,14 @@ def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> Float
         raise ValueError(
             f"sample_weight has negative values (smallest: {weights.min():g}). Pass weights >= 0."
         )
-    if are_all and not weights.any():
+    largest = float(weights.max())
+    if are_all and not largest:
         raise ValueError("sample_weight is zero for every row.")
+    if 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"sample_weight is at most {largest:g}, too small to be divided by. Multiply all of "
+            "it by the same number."
+        )
     return weights
 
 

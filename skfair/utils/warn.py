@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +26,10 @@ _ENTRANCES: set[CodeType] = set()
 _unwanted: contextvars.ContextVar[tuple[type[Warning], ...]] = contextvars.ContextVar(
     "unwanted", default=()
 )
-# How many threads hide warnings of other packages by each filter; the lock guards it.
+# How many threads hide warnings of other packages by each filter, and the lists that it was put
+# into; the lock guards both.
 _hiding: Counter[tuple[Any, ...]] = Counter()
+_lists: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(list)
 _LOCK = threading.Lock()
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -81,7 +83,8 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """Hide warnings of other packages that begin with a message, in any number of threads.
 
     Filters belong to the whole process. Where ``warnings.catch_warnings`` overlaps in two threads,
-    the filters of one stay behind; here the last thread takes away what the first has added.
+    the filters of one stay behind; here the last thread takes away what the first has added, also
+    from a list that code of others has set aside meanwhile.
 
     Examples
     --------
@@ -92,17 +95,20 @@ def hidden(message: str, category: type[Warning]) -> Iterator[None]:
     """
     entry = ("ignore", re.compile(message, re.IGNORECASE), category, None, 0)
     with _LOCK:
-        is_there = entry in warnings.filters and not _hiding[entry]  # the user's own
-        if not is_there:
+        is_ours = bool(_hiding[entry]) or entry not in warnings.filters  # or else the user's
+        if is_ours:
             _hiding[entry] += 1
-            warnings.filterwarnings(entry[0], message, category)
+            warnings.filterwarnings("ignore", message, category)
+            _lists[entry].append(warnings.filters)
     try:
         yield
     finally:
         with _LOCK:
-            _hiding[entry] -= not is_there
-            if not is_there and not _hiding[entry] and entry in warnings.filters:
-                warnings.filters.remove(entry)
+            _hiding[entry] -= is_ours
+            if is_ours and not _hiding[entry]:
+                for filters in (*_lists.pop(entry), warnings.filters):
+                    if entry in filters:
+                        filters.remove(entry)
 
 
 def _stack(frame: FrameType | None) -> list[CodeType]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cluster import KMeans, kmeans_plusplus
@@ -653,3 +654,42 @@ def test_a_sample_holds_the_rows_that_weigh_most():
         assert part.weights[drawn].sum() / total == pytest.approx(share)
     center = np.average(X, axis=0, weights=weights)
     assert_allclose(np.average(part.X, axis=0, weights=part.weights), center, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore")  # few rows, many clusters
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_a_row_alone_goes_where_it_goes_in_a_batch(seed, sparse, dtype):
+    """Duplicates, ties between centres, as many clusters as rows, and a mean far from 0."""
+    rng = np.random.default_rng(seed)
+    n, n_columns = int(rng.integers(6, 30)), 1 + seed % 3
+    X = np.round(rng.normal(size=(n, n_columns)))[rng.integers(0, n, n)] + 100 * (seed % 4 == 1)
+    X, sex = X.astype(dtype), np.arange(n) % 2
+    n_clusters = n if seed % 4 == 0 else int(rng.integers(2, 6))
+    balance = [0.5, 0.8, 0][seed % 3] if n_clusters < n / 2 else 0
+    model = FairKMeans(n_clusters, min_balance=balance, random_state=0)
+    model.fit(X, sensitive_features=sex)
+    rows = csr_array(X) if sparse else X
+    for groups in (None, sex):
+        own = [None if groups is None else groups[i : i + 1] for i in range(n)]
+        one = [model.predict(rows[i : i + 1], sensitive_features=own[i])[0] for i in range(n)]
+        assert np.array_equal(model.predict(rows, sensitive_features=groups), one)
+
+
+@pytest.mark.parametrize("size", [1e150, 1e160, 1e200])
+def test_the_inertia_of_huge_points_is_finite(size):
+    rng = np.random.default_rng(0)
+    X, sex = size * rng.normal(size=(80, 2)), np.arange(80) % 2
+    model = FairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    assert np.isfinite(model.inertia_)
+    assert np.isfinite(model.lower_bound_)
+
+
+def test_limits_that_swaps_miss_by_less_than_a_row_are_said():
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
+    model = FairKMeans(30, min_balance=1.0, solver="swap", random_state=0)
+    with pytest.warns(ConvergenceWarning, match="limits are missed"):
+        model.fit(X, sensitive_features=sex)
+    assert model.status_ == "infeasible"

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -438,6 +439,101 @@ def test_blocks_without_weight_are_read_over(frame, tmp_path, capsys):
     assert "weight' is 0 in every row" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zip"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "none of it"])
+def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
+    """Exit code 1 would say that a limit is exceeded."""
+    path = tmp_path / f"rows.csv.{kind}"
+    frame.to_csv(path, index=False)
+    content, half = path.read_bytes(), path.stat().st_size // 2
+    turned = content[:half] + bytes(255 - one for one in content[half : half + 40])
+    path.write_bytes(
+        {"cut": content[:half], "turned": turned + content[half + 40 :], "none of it": b"no"}[
+            damage
+        ]
+    )
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("skfair audit: ")
+    assert told.count("\n") == 1
+
+
+def test_a_damaged_parquet_file_is_bad_input(frame, tmp_path, capsys):
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path)
+    content = path.read_bytes()
+    for damaged in (
+        content[:200],
+        content[:-9] + b"x" * 9,
+        content[:8] + b"x" * 900 + content[908:],
+    ):
+        path.write_bytes(damaged)
+        assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_column_that_is_there_twice_is_refused(frame, tmp_path, capsys):
+    path = tmp_path / "rows.csv"
+    pd.concat([frame, frame[["sex"]]], axis=1).to_csv(path, index=False)
+    assert main(["audit", str(path), *USUAL, "--groups", "sex"]) == 2
+    assert "has the column 'sex' more than once" in capsys.readouterr().err
+    assert main(["audit", str(path), *USUAL, "--groups", "job"]) == 0
+
+
+def test_a_wrong_column_of_very_many_is_said_in_short(tmp_path, capsys):
+    path, names = tmp_path / "rows.csv", [f"column{k}" for k in range(20_000)]
+    path.write_text("\n".join([",".join(names), ",".join(["1"] * len(names))]))
+    assert main(["audit", str(path), "--prediction", "column77", "--groups", "colum5"]) == 2
+    told = capsys.readouterr().err
+    assert "'column5'" in told
+    assert "and 19,960 more" in told
+    assert len(told) < 2000
+
+
+@pytest.mark.parametrize("out", ["rows.md", "link.md"])
+def test_a_report_does_not_take_the_place_of_its_file(frame, tmp_path, capsys, out):
+    path = tmp_path / "rows.md"
+    frame.to_csv(path, index=False)
+    (tmp_path / "link.md").symlink_to(path)
+    before = path.read_bytes()
+    given = ["--out", str(tmp_path / out)]
+    assert main(["audit", str(path), *USUAL, "--groups", "sex", *given]) == 2
+    assert "is the file that is audited" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "json"])
+def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path, suffix):
+    """A full disk leaves the report that was there."""
+    resource = pytest.importorskip("resource")
+    out = tmp_path / f"report.{suffix}"
+    out.write_text("the last report")
+    code = (
+        "import resource, sys; from skfair.command.main import main; "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["audit", str(file), *USUAL, "--groups", "sex", "--out", str(out)]
+    told = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 2
+    assert told.stderr.count("\n") == 1
+    assert out.read_text() == "the last report"
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, out.name}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes")
+def test_a_closed_pipe_ends_the_command_without_a_word(file):
+    command = [sys.executable, "-m", "skfair", "audit", str(file), *USUAL, "--groups", "sex"]
+    read, write = os.pipe()
+    os.close(read)
+    found = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert found.returncode == -signal.SIGPIPE
+    assert found.stderr == ""
+
+
 def test_conditions():
     one = read_condition("sex x age: equal_opportunity_difference[a > b] >= 0.05")
     assert (one.view, one.metric) == ("sex x age", "equal_opportunity_difference[a > b]")
@@ -486,6 +582,43 @@ def test_warm_fills_the_folder(tmp_path):
     assert "Compiled when first used: " in result.stdout
     stored = {path.name.split("-")[0] for path in tmp_path.rglob("*.nbc")}
     assert stored == {"sorted_pairs.counting_sort", "sorted_pairs.areas_between"}
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="other permissions")
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_warm_makes_folders_that_others_read_and_do_not_write(tmp_path, umask):
+    """Also of folders that everybody could write to before."""
+    folders = [tmp_path / "open", tmp_path / "open" / "_kernels_0", tmp_path / "new" / "er"]
+    for folder in folders[:2]:
+        folder.mkdir()
+        folder.chmod(0o777)
+    code = (
+        "import os, sys; from skfair import metrics; from skfair.command import warm; "
+        "of = lambda X, sex: metrics.wasserstein_gap(None, X[:, 0], sensitive_features=sex); "
+        f"warm.TASKS = [of]; os.umask({umask}); warm.run_warm(); print(os.umask(0))"
+    )
+    for folder in (folders[0], folders[2]):
+        told = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        ).stdout
+        assert told.startswith("2 kernels are compiled and stored")
+        assert told.endswith(f"\n{umask}\n")
+        stored = list(folder.rglob("*"))
+        assert len([path for path in stored if path.suffix == ".nbc"]) == 2
+        for path in (folder, *stored):
+            assert path.stat().st_mode & 0o777 == (0o755 if path.is_dir() else 0o644)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid(), reason="files are given away")
+def test_warm_refuses_a_folder_of_somebody_else(tmp_path):
+    os.chown(tmp_path, 1234, 1234)
+    told = run("warm", tmp_path)
+    assert told.returncode == 2
+    assert "belongs to another user" in told.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_warm_compiles_every_kernel():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skfair.enforcement.range_maxima import RangeMaxima
+from skfair.enforcement.cuts import RangeMaxima
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])

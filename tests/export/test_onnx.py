@@ -126,6 +126,7 @@ def test_rows_that_are_even_are_decided_as_by_the_model(inner, dtype):
     assert np.array_equal(run(to_onnx(model, X), X)["label"], model.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:sensitive_features has a single group")
 @pytest.mark.parametrize("groups", [np.array(["a"]), np.array(["a", "b"])])
 def test_a_budget_without_limits_between_groups_is_in_the_graph(groups):
     X, y, _ = people()
@@ -278,7 +279,9 @@ def test_what_has_no_graph_is_said():
     strata.fit(X, y, sensitive_features=sex, control_features=X[:, 1] > 0)
     with pytest.raises(ValueError, match="within strata have no ONNX converter"):
         to_onnx(strata, X)
-    nested = clone(BLIND).set_params(estimator=ConstrainedERMClassifier())
+    nested = clone(BLIND).set_params(
+        estimator=ConstrainedERMClassifier(), group_estimator=LogisticRegression()
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingGroupsWarning)
         nested.fit(X, y, sensitive_features=sex)

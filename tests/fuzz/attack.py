@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from tests.fuzz.cases import Case
 from tests.fuzz.hard_fits import EXACT, FITS, Fit
@@ -38,6 +38,7 @@ PREFIX = "attack."
 N_FITS = 4
 # One case in so many is fitted in several threads at once, too.
 IN_THREADS = 10
+N_THREADS, N_STEPS = 3, 100
 # What every estimator refuses.
 WRONG = {"drop_sensitive": "nonsense"}
 Fault = tuple[str, str]  # its kind, and what was seen
@@ -157,10 +158,10 @@ def of_selected(index: int, answer: Callable[..., np.ndarray], front: Any, rows:
 
 def used_to_predict(fit: Fit, model: Any) -> dict[str, Any]:
     """What predictions look at besides X: a group-blind model ignores the groups."""
-    if not hasattr(model, "predict") or not getattr(model, "is_group_aware_", True):
-        return {}
-    known = inspect.signature(model.predict).parameters
-    return {name: fit.given[name] for name in known if name in fit.given}
+    known = inspect.signature(model.predict).parameters if hasattr(model, "predict") else ()
+    is_blind = not getattr(model, "is_group_aware_", True)
+    taken = [name for name in known if not (is_blind and name == "sensitive_features")]
+    return {name: fit.given[name] for name in taken if name in fit.given}
 
 
 def part(values: Any, rows: Any) -> Any:
@@ -364,23 +365,66 @@ def raising_at(number: int, error: type[BaseException]) -> Iterator[list[str]]:
 
 def check_threads(fit: Fit, model: Any) -> Iterator[Fault]:
     """Fits in threads are like fits in turn, and the linear algebra has its threads back."""
-    with threadpool_limits(2):
+    with threads_of_libraries(2):
         before = state_of_process()
-        with ThreadPoolExecutor(3) as pool:
-            others = list(pool.map(lambda _: fitted(fit), range(3)))
-        yield from changes(before, state_of_process(), "after threads ")
+        with ThreadPoolExecutor(N_THREADS) as pool:
+            others = list(pool.map(partial(fitted_in_steps, fit), range(N_THREADS)))
+        yield from changes(before, "after threads ")
     if found := {name for other in others for name in differences(model, other)}:
         yield "fits in threads differ", ", ".join(sorted(found))
+
+
+@contextmanager
+def threads_of_libraries(number: int) -> Iterator[None]:
+    """Let the linear algebra have some threads, whatever the tests have set.
+
+    A thread that has ended sets it: threadpoolctl lets none but the one that has set a number set
+    another, as long as it lives.
+    """
+    libraries = ThreadpoolController().lib_controllers
+    numbers = [library.num_threads for library in libraries]
+
+    def set_all(wanted: list[int]) -> None:
+        for library, one in zip(libraries, wanted, strict=True):
+            library.set_num_threads(one)
+
+    def in_a_thread(wanted: list[int]) -> None:
+        thread = threading.Thread(target=set_all, args=(wanted,))
+        thread.start()
+        thread.join()
+
+    in_a_thread([number] * len(libraries))
+    try:
+        yield
+    finally:
+        in_a_thread(numbers)
+
+
+def fitted_in_steps(fit: Fit, number: int) -> Any:
+    """Fit, and let the other threads go on at each of the first calls: fits are short."""
+    left = [N_STEPS + 20 * number]
+
+    def rest(frame: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            time.sleep(1e-4)
+
+    with watched_calls(rest):
+        return fitted(fit)
 
 
 def check_process(action: Callable[[], Iterator[Fault]]) -> Iterator[Fault]:
     """Do something, and compare the process with what it was before."""
     before = state_of_process()
     yield from action()
-    yield from changes(before, state_of_process())
+    yield from changes(before)
 
 
-def changes(before: dict[str, Any], after: dict[str, Any], when: str = "") -> Iterator[Fault]:
+def changes(before: dict[str, Any], when: str = "") -> Iterator[Fault]:
+    """Yield what the process is not any more."""
+    for thread in set(threading.enumerate()) - set(before["threads"]):
+        thread.join(1.0)  # one that has been dismissed needs a moment to end
+    after = state_of_process()
     for name, value in before.items():
         if value != after[name]:
             yield "the process is changed", f"{when}{name}: {changed(value, after[name])}"
@@ -402,7 +446,7 @@ def state_of_process() -> dict[str, Any]:
         "threads of libraries": [
             (one["filepath"], one["num_threads"]) for one in threadpool_info()
         ],
-        "threads": threading.active_count(),
+        "threads": threading.enumerate(),
         "open files": len(list(files.iterdir())) if files.exists() else 0,
         "errors of numpy": np.geterr(),
         "filters of warnings": [(one[0], one[2]) for one in warnings.filters],

@@ -29,7 +29,7 @@ from skfair.constraints import CONSTRAINTS, ConditionalOn
 from skfair.ranking import FairRanker
 from skfair.regression import ConstrainedERMRegressor
 from tests import naive
-from tests.fuzz.hard_rows import Rows, draw_rows, pick, with_numbers
+from tests.fuzz.hard_rows import OFTEN_TIED, Rows, draw_rows, pick, with_numbers
 from tests.naive import erm, ranking
 
 EXACT = 1e-9
@@ -222,7 +222,7 @@ def erm_regressor(rng: np.random.Generator) -> Fit:
 
 def fair_decisions(rng: np.random.Generator) -> Fit:
     n_classes = pick(rng, [2, 2, 3])
-    rows = draw_rows(rng, n_classes=n_classes)
+    rows = draw_rows(rng, n_classes=n_classes, ties=OFTEN_TIED)
     intersectional = bool(rng.integers(2))
     limited, settings, control = draw_several(rng, rows, ON_RATES, intersectional)
     inner = pick(
@@ -233,7 +233,7 @@ def fair_decisions(rng: np.random.Generator) -> Fit:
     estimator = FairDecisionClassifier(
         FrozenEstimator(inner.fit(rows.X, rows.y)) if is_fitted else inner,
         **settings,
-        group_aware=bool(rng.integers(2)),
+        group_aware=pick(rng, [True, False, False]),
         cv=pick(rng, [2, 3]),
         intersectional=intersectional,
         random_state=0,
@@ -420,7 +420,9 @@ def gaps_of_queries(rows: Rows, scores: Any, query_id: Any, intersectional: bool
 
 
 def draw_limit(rng: np.random.Generator, rows: Rows, intersectional: bool) -> dict[str, Any]:
-    """Draw a limit on the composition of clusters."""
+    """Draw a limit on the composition of clusters; most groups are too small for many clusters."""
+    if rng.random() < 0.1:
+        return {"min_balance": 0.0}
     if rng.random() < 0.3:
         return {"min_balance": None, "share_bounds": pick(rng, [0.5, 0.8, 0.95, 1.0])}
     wanted = pick(rng, [0.0, 0.5, 0.8, 0.8, 0.95, 1.0])
@@ -483,8 +485,9 @@ def cluster_count(model: Any, rows: Rows, n_clusters: int) -> Count:
 
 
 def fair_kmeans(rng: np.random.Generator) -> Fit:
-    rows, intersectional = draw_rows(rng), bool(rng.integers(2))
-    n_clusters = min(pick(rng, [1, 2, 2, 3, 4, rows.n if rows.n < 10 else 5]), rows.n)
+    rows, intersectional = draw_rows(rng, ties=OFTEN_TIED), bool(rng.integers(2))
+    few = rows.n if rows.n < 15 else 5
+    n_clusters = min(pick(rng, [1, 2, 2, 3, 4, few, few]), rows.n)
     estimator = FairKMeans(
         n_clusters,
         **draw_limit(rng, rows, intersectional),

@@ -13,6 +13,7 @@ import pandas as pd
 N_ROWS = [4, 6, 9, 14, 24, 24, 40, 40, 60, 90]
 LEVELS = [1, 2, 2, 2, 3, 4]
 TIES = ["none", "none", "rounded", "repeated rows", "constant column", "all rows equal"]
+OFTEN_TIED = [*TIES, "repeated rows", "repeated rows", "all rows equal"]
 SCALES = ["one", "one", "tiny", "large", "far away", "mixed"]
 WEIGHTS = ["none", "none", "equal", "uniform", "whole", "heavy", "tiny", "zeros"]
 NAMES = np.array(["f", "m", "x", "?"])
@@ -52,12 +53,16 @@ def pick(rng: np.random.Generator, options: Any) -> Any:
 
 
 def draw_rows(
-    rng: np.random.Generator, n_rows: Any = N_ROWS, n_classes: int = 2, has_weights: bool = True
+    rng: np.random.Generator,
+    n_rows: Any = N_ROWS,
+    n_classes: int = 2,
+    has_weights: bool = True,
+    ties: Any = TIES,
 ) -> Rows:
     """Draw rows with classes; :func:`with_numbers` gives them real targets."""
     n, d = pick(rng, n_rows), int(rng.integers(1, 5))
     attributes = [draw_groups(rng, n) for _ in range(pick(rng, [1, 1, 1, 2, 2, 3]))]
-    ties, scale = pick(rng, TIES), pick(rng, SCALES)
+    ties, scale = pick(rng, ties), pick(rng, SCALES)
     kind = pick(rng, WEIGHTS) if has_weights else "none"
     X = tied(rng, rng.normal(size=(n, d)) + (attributes[0] == "m")[:, None], ties)
     score = X[:, 0] - X[:, 0].mean() + 0.7 * (attributes[-1] == "f") + rng.normal(size=n)

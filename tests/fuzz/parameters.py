@@ -212,6 +212,8 @@ ARGUMENTS = {
     "n_certified": ([2, 0], [-1, 99]),
     "CertificateDisplay.from_estimator.estimator": (certified, MODELS),
     "standard_errors": (pairs(4), ODD_VECTORS),
+    "MonitorDisplay.attribute": ([None, "sex"], [3, ["sex"]]),
+    "MonitorDisplay.from_monitor.attribute": ([None, ""], ["sex", 3, ["sex"]]),
     "alarm_at": ([None, 2], [-1, 99]),
     "batches": ([None, [0, 2, 4, 6]], ODD_VECTORS),
     "monitor": (watched, MODELS),

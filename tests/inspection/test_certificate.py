@@ -91,9 +91,14 @@ def test_a_monitor_is_drawn_over_time():
         MonitorDisplay.from_monitor(3)
     both = DisparityMonitor(max_disparity={"sex": 0.05, "age": 0.1})
     both.update(None, [0, 1] * 200, {"sex": ["f", "m"] * 200, "age": ["old"] * 200 + ["new"] * 200})
-    display = MonitorDisplay.from_monitor(both)
-    assert display.max_disparity == 0.1  # the loosest
-    assert display.line_.get_ydata() == pytest.approx([2.0])  # a difference of 1, twice
+    with pytest.raises(ValueError, match="none of those with a limit, 'sex', 'age'"):
+        MonitorDisplay.from_monitor(both)
+    sex = MonitorDisplay.from_monitor(both, attribute="sex")
+    age = MonitorDisplay.from_monitor(both, attribute="age", ax=sex.ax_)
+    assert (sex.max_disparity, age.max_disparity) == (0.05, 0.1)
+    assert sex.line_.get_ydata() == pytest.approx([1.0])
+    assert age.line_.get_ydata() == pytest.approx([0.0])
+    assert {"sex: recent", "age: limit"} <= {line.get_label() for line in sex.ax_.lines}
 
 
 @pytest.mark.parametrize("reference", [None, 3])

@@ -31,6 +31,7 @@ def watched_by_two(is_read, **options):
     [
         lambda worker, number: worker == 0 or number >= 40,  # the second one came later
         lambda worker, number: worker == 0 or number not in (3, 4, 30),  # and had days off
+        lambda worker, number: worker == 0 or number < 48,  # and ended sooner
         lambda worker, number: (number < 50) if worker == 0 else number >= 20,
     ],
 )

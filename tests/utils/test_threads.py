@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,6 +57,147 @@ def test_one_thread_inside_and_as_many_as_before_outside(two_threads):
     with pytest.raises(ZeroDivisionError):
         one_blas_thread(lambda: 1 / 0)()
     assert threads() == {2}
+
+
+def mixed_work(i, overlap):
+    """Do what fits do: of both kinds, inside each other, with errors, and passes over rows."""
+    kinds = one_blas_thread, module.one_thread, lambda function: function
+    outer, inner = kinds[i % 3], kinds[i // 3 % 3]
+
+    def innermost():
+        overlap.wait(timeout=30)
+        assert i % 3 == i // 3 % 3 == 2 or threads() == {1}
+        over_blocks(lambda start, stop: np.ones((50, 50)) @ np.ones((50, 50)), 8, 2)
+        time.sleep(0.001 * (i * 7 % 5))
+        if i % 7 == 0:
+            raise ZeroDivisionError
+
+    try:
+        outer(inner(innermost))()
+    except ZeroDivisionError:
+        return i
+    return -1
+
+
+def test_fits_in_threads_leave_the_limits_as_they_were(two_threads):
+    """Fifty mixed runs, five at a time, which end in another order than they begin."""
+    limits = threads(), threads("openmp")
+    for first in range(0, 50, 5):
+        overlap = threading.Barrier(5)
+        with ThreadPoolExecutor(5) as pool:
+            found = list(pool.map(lambda i: mixed_work(i, overlap), range(first, first + 5)))  # noqa: B023
+        assert found == [i if i % 7 == 0 else -1 for i in range(first, first + 5)]
+        assert (threads(), threads("openmp")) == limits
+    assert not module._BLAS._holders
+
+
+def test_eight_fits_in_eight_threads_leave_the_limits_as_they_were(two_threads):
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda seed: FairKMeans(2, random_state=seed).fit(X, sensitive_features=sex),
+                range(8),
+            )
+        )
+    assert threads() == {2}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timers")
+@pytest.mark.parametrize("of", ["blas", None])
+def test_an_interrupt_leaves_the_limits_and_no_threads(of, two_threads):
+    """Ctrl+C comes between two steps of Python, also between those that set and restore."""
+    limits, n_threads = (threads(), threads("openmp")), threading.active_count()
+    limited = module._on_one_thread(lambda: over_blocks(lambda i, j: i, 8, 2), of)
+    limited()
+    start = time.perf_counter()
+    limited()
+    usual = time.perf_counter() - start
+    before, n_interrupted = signal.signal(signal.SIGALRM, signal.default_int_handler), 0
+    try:
+        for part in np.random.default_rng(0).uniform(0.01, 1.5, 400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, part * usual)
+                limited()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                n_interrupted += 1
+            assert (threads(), threads("openmp")) == limits
+            assert not module._BLAS._holders
+            assert module._allowed.get() is module._helpers.get() is None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert n_interrupted > 10
+    deadline = time.monotonic() + 30
+    while threading.active_count() > n_threads and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert threading.active_count() <= n_threads
+
+
+def test_an_interrupt_ends_what_other_threads_do(three_threads):
+    """Those that are in the middle of many passes give up at the next one."""
+    n_passes = []
+
+    def block(start, stop):
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(0.01)
+            raise KeyboardInterrupt
+        for _ in range(10_000):
+            over_blocks(lambda i, j: n_passes.append(time.sleep(0.001)), 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        over_blocks(block, 3, 1)
+    assert len(n_passes) < 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_fork_keeps_the_limits_of_its_own_thread_only(inside, two_threads):
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold():
+        held.set()
+        go_on.wait(30)
+
+    def in_child():
+        child = os.fork()
+        if not child:
+            os._exit(0 if threads() == ({1} if inside else {2}) else 1)
+        return os.waitpid(child, 0)[1]
+
+    other = threading.Thread(target=one_blas_thread(hold))
+    other.start()
+    held.wait(30)
+    try:
+        assert (one_blas_thread(in_child) if inside else in_child)() == 0
+        assert threads() == {1}
+    finally:
+        go_on.set()
+        other.join()
+    assert threads() == {2}
+
+
+def test_others_do_not_lower_what_a_pass_may_use(two_threads, monkeypatch):
+    monkeypatch.setattr(module, "_n_processors", lambda: 2)
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    seen = []
+
+    def hold():
+        held.set()
+        go_on.wait(30)
+
+    held, go_on = threading.Event(), threading.Event()
+    other = threading.Thread(target=one_blas_thread(hold))
+    other.start()
+    held.wait(30)
+    seen.append(allowed_threads())
+    go_on.set()
+    other.join()
+    assert seen == [allowed_threads()] == [2]
 
 
 class Watched:

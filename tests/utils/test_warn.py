@@ -28,7 +28,7 @@ from skfair.groups.encoding import encode_groups
 from skfair.metrics import demographic_parity_difference, make_fairness_scorer
 from skfair.model_selection import best_within
 from skfair.regression import ConstrainedERMRegressor
-from skfair.utils.warn import unwanted, warn_user
+from skfair.utils.warn import hidden, unwanted, warn_user
 from tests.prototypes import CentroidClassifier
 
 N = 240
@@ -215,6 +215,27 @@ def test_fits_in_threads_leave_the_filters_of_warnings(monkeypatch):
         first_is_done.set()
         second.result()
     assert list(warnings.filters) == before
+
+
+@pytest.mark.parametrize("is_ours_first", [True, False])
+def test_hiding_leaves_no_filter_behind(is_ours_first):
+    """Other code, such as scikit-learn's, sets filters aside between, and puts them back after."""
+    before = list(warnings.filters)
+    contexts = [hidden("Number of", UserWarning), warnings.catch_warnings()]
+    for one in contexts if is_ours_first else contexts[::-1]:
+        one.__enter__()
+    for one in contexts if is_ours_first else contexts[::-1]:
+        one.__exit__(None, None, None)
+    assert list(warnings.filters) == before
+
+
+def test_what_the_user_hides_stays_hidden():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Number of", UserWarning)
+        before = list(warnings.filters)
+        with hidden("Number of", UserWarning), hidden("Number of", UserWarning):
+            pass
+        assert list(warnings.filters) == before
 
 
 def test_what_is_unwanted_in_a_thread_is_not_so_in_others():

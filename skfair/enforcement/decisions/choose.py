@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +10,8 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.judge import ROUNDING, Judge, Verdict
 from skfair.enforcement.decisions.lines import Candidate
-from skfair.enforcement.decisions.mending import mended
+from skfair.enforcement.decisions.mending import mended, moved
 from skfair.enforcement.decisions.prices import PriceSearch
-from skfair.enforcement.decisions.starts import restarted
 from skfair.enforcement.decisions.windows import is_described, window_prices
 from skfair.utils.threads import one_blas_thread
 
@@ -40,9 +38,7 @@ class Chosen(NamedTuple):
 
 
 @one_blas_thread
-def choose(
-    search: PriceSearch, groups: IntArray | None, method: str, guessed: IntArray | None = None
-) -> Chosen:
+def choose(search: PriceSearch, groups: IntArray | None, method: str) -> Chosen:
     """Return the best decisions.
 
     Parameters
@@ -53,9 +49,6 @@ def choose(
         The groups of the rows if decisions may use them and they do not overlap.
     method : {"auto", "prices", "windows"}
         What is tried.
-    guessed : ndarray of shape (n_samples,), default=None
-        The groups that rows are most likely in, where that is nearly sure: the windows of these are
-        a further start for prices.
 
     Returns
     -------
@@ -82,16 +75,12 @@ def choose(
     if method != "windows" and not is_exact:
         one, tie_weight = _priced(search, groups is not None and search.judge.n_classes > 2)
         found.append(("prices", one))
-        if method == "auto" and guessed is not None and search.judge.n_classes == 2:
-            prices = window_prices(search.judge, search.features, guessed, search.values)
-            if prices is not None:
-                found.append(("prices", search.polished(search.candidate(prices))))
     name, best = found[0]
     for other, one in found[1:]:
         if one.verdict.is_better_than(best.verdict):
             name, best = other, one
     if method == "auto" and groups is None and search.judge.n_classes == 2:
-        best = restarted(search, best)
+        best = moved(search, best)
     return _chosen(best, free, name)._replace(tie_weight=tie_weight)
 
 
@@ -102,33 +91,37 @@ def _priced(search: PriceSearch, can_part: bool) -> tuple[Candidate, float]:
     give all of them to one side. Searches end when less than two standard errors are lost.
     """
     if not can_part:
-        return _thorough(search, search.run()), 0.0
+        return _searched(search), 0.0
     goal, tied = search.outlook()
     goal -= 2 / np.sqrt(search.kinds.size)
     found: list[tuple[Candidate, float]] = []
     for weight in _TIE_WEIGHTS if tied < _MOST_TIED else (*_TIE_WEIGHTS[1:], 0.0):
         parted = search.parted(weight) if weight else search
-        one = plain = parted.run()
-        if _loses_much(parted, plain):
-            one = mended(parted, parted.soft(), plain)
+        one = _searched(parted)
         if not found or one.verdict.is_better_than(found[0][0].verdict):
             found = [(one, weight)]
-        is_enough = one is plain or not _loses_much(parted, one)
-        if is_enough and found[0][0].verdict.is_feasible and found[0][0].verdict.worth > goal:
+        if (
+            not _loses_much(parted, one)
+            and found[0][0].verdict.is_feasible
+            and found[0][0].verdict.worth > goal
+        ):
             break
     return found[0]
 
 
-def _thorough(search: PriceSearch, best: Candidate) -> Candidate:
-    """Return what a thorough search finds where much was lost, if that is better.
+def _searched(search: PriceSearch) -> Candidate:
+    """Return the best prices of rounds, mended where these lose much.
 
-    Prices of estimated groups end after few steps, which is mostly better on new rows. With many
-    prices they may then be far from keeping the rules, and what brings them there costs a lot.
+    Where limits are tighter than what chance does to the rows, rounds may end where hardly anybody
+    is selected. Decisions that miss the limits by little are near: soft ones, or those without
+    constraints.
     """
-    if not (search.is_estimated and _loses_much(search, best)):
-        return best
-    other = replace(search, is_thorough=True).run()
-    return other if other.verdict.is_better_than(best.verdict) else best
+    best = search.run()
+    for start in (search.soft, search.free):
+        if not _loses_much(search, best):
+            break
+        best = mended(search, start(), best)
+    return best
 
 
 def _loses_much(search: PriceSearch, best: Candidate) -> bool:

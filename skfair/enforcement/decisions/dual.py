@@ -9,7 +9,7 @@ the prices ``L = C' lam`` minimise
 over multipliers :math:`\lambda = \lambda^+ - \lambda^-`, both at least 0. The centres are then
 ``1/2 + Z' lam / kappa``; for small kappa that is nearly as good as free ones. One evaluation is a
 pass over the rows. For known groups it gives the curvature, too, and steps are those of Newton's
-method. For estimated groups, and for very many prices, steps are those of L-BFGS-B, and the last
+method. For estimated groups, and for very many prices, steps are those of L-BFGS, and the last
 two terms make way for ``T sum log(1 + exp(Z' lam / T))``: centres between 0 and 1.
 """
 
@@ -21,22 +21,23 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.rows import LinearRows
 from skfair.enforcement.decisions.shares import Shares
+from skfair.solvers.above_zero import minimised_above_zero
 
 # How much centres are drawn to 1/2, per squared distance.
 _KAPPA = 0.004
 # With more prices the curvature costs more than it saves.
 _MOST_PRICES = 500
-# Fewest iterations of L-BFGS-B for known groups. Estimated ones are less exact, and prices that
+# Fewest iterations of L-BFGS for known groups. Estimated ones are less exact, and prices that
 # follow tight limits on them closely lose more accuracy than prices that are not found quite.
 _LBFGS = 60
-# A thorough search runs so many times at most, until rules are missed by less in expectation.
-_MOST_RUNS, _MISSED = 10, 0.02
+# Limits that contradict each other have multipliers without end; in units of worth, which is at
+# most 1, larger ones only round the others away.
+_LARGEST = 1e4
 # Newton's method ends at smaller slopes or gains, and moves multipliers by at most this much.
 _FLAT, _SMALL_GAIN, _LARGEST_STEP = 1e-6, 1e-7, 0.5
 _RIDGES = (1e-4, 1e-2, 1e6)  # smallest, first, and largest
@@ -148,10 +149,6 @@ class _Dual:
         """Return the point of multipliers."""
         return np.asarray(np.maximum((multipliers * self.scale)[self.which] * self.signs, 0.0))
 
-    def missed(self, slope: FloatArray) -> float:
-        """Return by how much a rate is expected to be beyond its bound, where the slope is this."""
-        return float((-slope * self.scale[self.which]).max(initial=0.0))
-
     def multipliers(self, point: FloatArray) -> FloatArray:
         """Return the multipliers of a point."""
         found = np.zeros(self.scale.size)
@@ -185,8 +182,6 @@ def solve_dual(
     start: FloatArray,
     temperature: float,
     max_iter: int,
-    *,
-    is_thorough: bool = False,
 ) -> FloatArray:
     """Return the multipliers.
 
@@ -202,8 +197,6 @@ def solve_dual(
         The softer the decisions, the larger.
     max_iter : int
         Most steps.
-    is_thorough : bool, default=False
-        Whether L-BFGS-B runs again where these were too few.
 
     Returns
     -------
@@ -220,23 +213,9 @@ def solve_dual(
         return there.value, there.slope
 
     is_dense = isinstance(data.shares, np.ndarray)
-    for _ in range(_MOST_RUNS if is_thorough else 1):
-        found = minimize(
-            slope_at,
-            point,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * point.size,
-            options={
-                "maxiter": max_iter if is_dense else max(max_iter, _LBFGS),
-                "ftol": 1e-9,
-                "gtol": 1e-6,
-            },
-        )
-        point = found.x
-        if dual.missed(found.jac) < _MISSED:
-            break
-    return dual.multipliers(point)
+    most = max_iter if is_dense else max(max_iter, _LBFGS)
+    found = minimised_above_zero(slope_at, point, max_iter=most, least_gain=1e-9, tol=1e-6)
+    return dual.multipliers(np.minimum(found, _LARGEST))
 
 
 def _newton(dual: _Dual, point: FloatArray, max_iter: int) -> FloatArray:

@@ -5,6 +5,8 @@ does to few rows, rounds of soft prices come near the limits and do not arrive, 
 found first that keep all limits are next to constant. So missed limits are weighed against worth
 here. A step is aimed by a linear programme, which goes by the rows near the borders between
 classes, or it is random; exact line searches follow it, and what is worse after fines is dropped.
+The same is done where decisions without the group lose much. Few rows of three groups and more are
+moved at random besides.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from scipy.optimize import linprog
 from scipy.special import softmax
 
 from skfair._typing import FloatArray
-from skfair.enforcement.decisions.lines import Candidate, lines
+from skfair.enforcement.decisions.lines import Candidate, lines, offsets
 from skfair.enforcement.decisions.prices import PriceSearch
 from skfair.enforcement.decisions.rows import rows_of_cells
+from skfair.enforcement.random_moves import random_moves
 
 # Rows that line searches may judge, and steps; more prices make linear programmes slow.
-_JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 40, 500
+_JUDGED_ROWS, _MOST_STEPS, _MOST_PRICES = 6e6, 100, 500
 # Fines are at least this, and take so much of what is lost if limits are just kept.
 _LEAST_FINE, _LARGEST_FINE, _SHARE = 1.0, 1000.0, 0.5
 # Lengths of steps, and what they are as multiples of what is missed.
@@ -28,6 +31,14 @@ _LENGTHS, _MULTIPLES = (5e-4, 0.05), (0.3, 10.0)
 # Softness of the decisions that steps go by, and how far within the limits they aim, as multiples
 # of what is missed.
 _TEMPERATURES, _AIMS = (0.01, 0.02, 0.05), (0.0, 0.5, 1.0)
+
+# Rows for which random moves are made, rows that those from one start may judge, and moves.
+_FEW, _MOVED_ROWS, _MOST_MOVES = 10_000, 500_000, 150
+# Lengths of moves, in spreads of what one decision is worth more than the other.
+_LONGEST, _SHORTEST = 0.2, 2e-3
+# What a rate beyond its limit costs on the way to the limits, in units of worth; and what it costs
+# to keep them not at all, which no gain makes up for.
+_STEEP, _BARRED = 5.0, 1e6
 
 
 def mended(search: PriceSearch, start: Candidate, best: Candidate) -> Candidate:
@@ -144,3 +155,53 @@ def local_slopes(here: Candidate, temperature: float) -> tuple[FloatArray, list[
             slopes[:, :, label] = rows @ of_cells
         of_rows.append(slopes.reshape(rows.shape[0], -1))
     return of_worth, of_rows
+
+
+def moved(search: PriceSearch, best: Candidate) -> Candidate:
+    """Return better decisions by random moves, or the given ones.
+
+    Where limits are tighter than what chance does to few rows, soft prices rise and rise. Moves go
+    on from the decisions without constraints, which miss little, and from the best ones found.
+    With four groups they gain .004 to .006 of accuracy on new rows (COMPAS, demographic parity and
+    equalized odds, 6 splits; standard error .002). The best of many is in part best by chance, so a
+    gain counts only if it is larger than half a standard error of accuracy. Two groups are not
+    moved if their limits are satisfied: on new rows the disparities grew by more than was gained
+    (COMPAS, demographic parity, 40 splits: .002 less accurate at equal disparities).
+    """
+    chance = 1 / np.sqrt(search.kinds.size)
+    lost = search.free().verdict.worth - best.verdict.worth
+    is_pair = search.features.n_groups == 2 == search.features.everyone.size
+    if search.kinds.size > _FEW or (best.verdict.is_feasible and (is_pair or lost <= chance)):
+        return best
+    for k in range(2):
+        start = best if k else search.candidate(search.free().prices)
+        best = _better(_moved(search, start, np.random.RandomState(k)), best, chance / 4)
+    return best
+
+
+def _better(one: Candidate, other: Candidate, least: float) -> Candidate:
+    """Return the first of two if it is better, and gains so much if both satisfy the limits."""
+    is_gain = not other.verdict.is_feasible or one.verdict.worth > other.verdict.worth + least
+    return one if is_gain and one.verdict.is_better_than(other.verdict) else other
+
+
+def _moved(search: PriceSearch, start: Candidate, rng: np.random.RandomState) -> Candidate:
+    """Move prices at random as long as that loses nothing; the offset follows each move."""
+    steep, goal = _STEEP * float(np.ptp(search.judge.worth)), search.free().verdict.worth
+
+    def missed(one: Candidate) -> float:
+        lost = goal - one.verdict.worth
+        return lost if one.verdict.is_feasible else _BARRED + lost + steep * one.verdict.excess
+
+    def move(one: Candidate, length: float) -> Candidate:
+        step = np.zeros_like(one.prices)
+        step[:, 1] = rng.standard_normal(step.shape[0])
+        change = float(np.std(search.shares @ step[:, 1])) or 1.0
+        there = search.candidate(one.prices + length * one.spread() / change * step)
+        for label, which in offsets(search.judge, search.features):
+            there.improve(label, which, search.kinds.size)
+        return there
+
+    most = min(_MOST_MOVES, _MOVED_ROWS // search.kinds.size)
+    there = random_moves(start, missed, move, most=most, longest=_LONGEST, shortest=_SHORTEST)
+    return search.polished(there)

@@ -66,9 +66,6 @@ class PriceSearch:
         Weight of v log v for expected worth v, which is part of the values.
     start : tuple, default=None
         Rules, sampled rows and multipliers to begin at.
-    is_thorough : bool, default=False
-        Whether soft prices of estimated groups take up to ten times the steps where rules are
-        missed in expectation.
     """
 
     judge: Judge
@@ -79,7 +76,6 @@ class PriceSearch:
     rng: np.random.RandomState
     tie_weight: float = 0.0
     start: tuple[LinearRows, SoftRows, FloatArray] | None = None
-    is_thorough: bool = False
 
     def candidate(self, prices: FloatArray) -> Candidate:
         """Return prices with their decisions."""
@@ -151,14 +147,13 @@ class PriceSearch:
         rows = self._rows_near(self.free(), data)
         multipliers, first = np.zeros(rows.upper.size), FIRST_STEPS[self.is_estimated]
         for temperature, some in zip(TEMPERATURES, (few, few, data), strict=True):
-            args = some, rows, multipliers, temperature, first
-            multipliers = solve_dual(*args, is_thorough=self.is_thorough)
+            multipliers = solve_dual(some, rows, multipliers, temperature, first)
         return rows, data, multipliers
 
     def _resolved(self, data: SoftRows, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
         """Return the multipliers of other bounds, begun at given ones."""
-        args = data, rows, multipliers, TEMPERATURES[-1], STEPS[self.is_estimated]
-        return solve_dual(*args, is_thorough=self.is_thorough)
+        steps = STEPS[self.is_estimated]
+        return solve_dual(data, rows, multipliers, TEMPERATURES[-1], steps)
 
     @property
     def is_estimated(self) -> bool:
@@ -212,9 +207,10 @@ class PriceSearch:
         return linear_rows(self.judge, self.features, self.kinds, means, totals)
 
     def _prices(self, rows: LinearRows, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(rows.matrix.T @ multipliers).reshape(
-            self.features.size, self.judge.n_classes
-        )
+        """Return the prices relative to those of the first class: what all cost changes nothing."""
+        shape = self.features.size, self.judge.n_classes
+        prices = np.asarray(rows.matrix.T @ multipliers).reshape(shape)
+        return prices - prices[:, :1]
 
     def _missed(self, rows: LinearRows, found: Candidate, data: SoftRows) -> FloatArray:
         """Return by how much the decisions themselves exceed what is expected of the sample."""

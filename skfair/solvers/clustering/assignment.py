@@ -28,8 +28,8 @@ from skfair.problems.clustering.counts import GroupedRows
 from skfair.problems.clustering.placement import Placement
 from skfair.problems.clustering.points import RepresentationProblem
 from skfair.problems.clustering.whole_rows import nearest_feasible_counts
+from skfair.solvers.above_zero import minimised_above_zero
 from skfair.solvers.base import Status
-from skfair.solvers.clustering.above_zero import minimised_above_zero
 from skfair.solvers.clustering.base import Clustering
 from skfair.utils.history import History
 from skfair.utils.threads import one_blas_thread

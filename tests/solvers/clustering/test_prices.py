@@ -584,3 +584,17 @@ def test_where_nothing_binds_all_prices_stay_zero(monkeypatch):
     monkeypatch.setattr(assignment, "MANY", 0)
     found = maximise_dual(problem, problem.distances(centers), problem.no_multipliers())
     assert not found.any()
+
+
+@pytest.mark.parametrize("nearest", [kernels.nearest, as_python(kernels.nearest)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_first_of_the_nearest_clusters_is_taken_whatever_rounding_says(nearest, dtype):
+    rng = np.random.default_rng(0)
+    exact = rng.integers(0, 4, (300, 5)).astype(dtype)
+    expected = exact.argmin(axis=1)
+    eps = np.finfo(dtype).eps
+    noisy = exact + eps * rng.uniform(-4, 4, exact.shape).astype(dtype)
+    labels = np.empty(300, np.int32)
+    nearest(noisy.astype(dtype), 1.0, 64 * eps, labels)
+    assert np.array_equal(labels, expected)
+    assert not np.array_equal(noisy.argmin(axis=1), expected)

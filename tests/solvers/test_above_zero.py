@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import fmin_l_bfgs_b, nnls
 
 from skfair._kernels import above_zero as kernels
-from skfair.solvers.clustering.above_zero import _between, minimised_above_zero
+from skfair.solvers.above_zero import _between, minimised_above_zero
 from tests.python_kernels import compiled_and_python
 
 

@@ -1,0 +1,142 @@
+"""What a monitor is given: groups and limits, rows without any, numbers and times of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from skfair._typing import ColumnsLike
+from skfair.groups.attributes import MAX_LEVELS, read_columns
+from skfair.groups.limits import Limit
+from skfair.utils.text import check_text, listed
+from skfair.utils.validation import check_labels, check_number
+from skfair.utils.warn import warn_user
+
+# Number or time of a batch; None counts from 0.
+Batch: TypeAlias = int | str | date | np.datetime64 | None
+
+
+def named_groups(groups: Sequence[Any] | Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:
+    """Return the attribute and the name of each group, each once."""
+    if isinstance(groups, Mapping):
+        pairs = [(a, name) for a, names in groups.items() for name in names]
+        keys = [(a, f"{a}={name}" if len(groups) > 1 else str(name)) for a, name in pairs]
+    else:
+        keys = [("", str(name)) for name in groups]
+    return list(dict.fromkeys(keys))
+
+
+def check_keys(keys: Sequence[tuple[str, str]]) -> None:
+    """Raise unless attributes and names are those of groups, each once and not too many."""
+    check_text((one for key in keys for one in key), "The name")
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"A group is named twice: {listed([name for _, name in keys])}.")
+    if len(keys) > MAX_LEVELS:
+        raise ValueError(
+            f"The monitor would have {len(keys)} groups (at most {MAX_LEVELS}), which looks "
+            "like an identifier. Merge levels into groups."
+        )
+
+
+def warn_of_groups(strangers: Sequence[tuple[str, str]], n_known: int, number: Any) -> None:
+    """Warn of groups that were not expected, and of a first batch that has one group only."""
+    names, attribute = listed([name for _, name in strangers]), strangers[0][0]
+    hint = f"{{{attribute!r}: [...], ...}}" if attribute else "[...]"
+    if n_known:
+        found = f"{names}, which the monitor did not know. They are compared from this batch on."
+    elif len(strangers) == 1:
+        found = f"{names} only. Nothing is compared until another group comes."
+    else:
+        return
+    warn_user(
+        f"Batch {number!r} has rows of {found} Groups that are expected can be named when the "
+        f"monitor is made: DisparityMonitor(groups={hint})."
+    )
+
+
+def is_empty(*given: Any) -> bool:
+    """Whether no argument has a row."""
+    columns = [c for one in given for c in (one.values() if isinstance(one, Mapping) else [one])]
+    is_sized = all(hasattr(c, "__len__") and getattr(c, "shape", None) != () for c in columns)
+    return is_sized and not any(isinstance(c, str) or len(c) for c in columns)
+
+
+def names_of_rows(sensitive_features: ColumnsLike, n_rows: int) -> dict[str, list[str]]:
+    """Return the name of the group of each row, by attribute."""
+    found = {}
+    for k, (name, values) in enumerate(read_columns(sensitive_features)):
+        column = "sensitive_features" if name is None else f"sensitive_features[{name!r}]"
+        codes, levels = check_labels(values, column, n_rows)
+        names = [str(level) for level in levels]
+        found[f"sensitive_feature_{k}" if name is None else name] = [names[c] for c in codes]
+    return found
+
+
+def check_limits(limit: Limit, groups: Any) -> None:
+    """Raise unless limits are numbers that can be watched, and groups are given in the same way."""
+    if groups is not None and not isinstance(groups, Iterable):
+        raise TypeError(f"groups must name all groups, as a list or a dict; got {groups!r}.")
+    if not isinstance(limit, Mapping):
+        check_number(limit, "max_disparity", 1e-6, 1)
+        if isinstance(groups, Mapping):
+            raise ValueError(
+                "groups is a dict by attribute, so max_disparity must have a limit for each, too."
+            )
+        return
+    if all(value is None for value in limit.values()):
+        raise ValueError(f"max_disparity={limit!r} has no limit: give one attribute a number.")
+    check_text(limit, "The attribute")
+    for name, value in limit.items():
+        if value is not None:
+            check_number(value, f"max_disparity[{name!r}]", 1e-6, 1)
+    if groups is not None and (not isinstance(groups, Mapping) or set(groups) != set(limit)):
+        raise ValueError(
+            "With a limit for each attribute, groups must be None or a dict of the groups of each "
+            f"of {listed(list(limit))}; got {groups!r}."
+        )
+
+
+def checked_batch(batch: Any, last: Any) -> Any:
+    """Return the number of a batch; raise if it has been read, or comes too late."""
+    if batch != batch:  # NaT, before it becomes None
+        raise ValueError(f"batch={batch!r} has no place among the others. Use a number.")
+    if isinstance(batch, np.datetime64):
+        batch = batch.astype("datetime64[us]")  # those of nanoseconds become numbers
+    if isinstance(batch, np.generic):
+        batch = batch.item()
+    kind: type | None = kind_of(batch, "batch")
+    if last is None:
+        return batch
+    try:
+        is_late = batch < last
+    except TypeError:  # such as times with and without a time zone
+        kind = None
+    if kind is not kind_of(last, "batch"):
+        raise TypeError(
+            f"batch={batch!r} cannot be compared with the last one, {last!r}. Use "
+            "numbers, or times of one kind."
+        )
+    if batch == last:
+        raise ValueError(f"batch={batch!r} has been read already.")
+    if is_late:
+        raise ValueError(
+            f"batch={batch!r} comes before the last one, {last!r}. Update in order, "
+            "or merge() a monitor of its own."
+        )
+    return batch
+
+
+def kind_of(value: Any, what: str) -> type:
+    """Return what a number, text or time is compared with; raise for anything else."""
+    value = value.item() if isinstance(value, np.generic) else value
+    for kind in (Real, str, datetime, date):  # a datetime is a date as well
+        if isinstance(value, kind):
+            if value != value or value in (np.inf, -np.inf):
+                raise ValueError(f"{what}={value!r} has no place among the others. Use a number.")
+            check_text([value], what)
+            return kind
+    raise TypeError(f"{what} must be a number, text, a date or a datetime, got {value!r}.")

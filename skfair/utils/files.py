@@ -1,0 +1,80 @@
+"""Files that are written as a whole or not at all, and files that nobody else can have written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[Path]:
+    """Give a file to write, which takes the place of ``path`` as soon as it is complete.
+
+    If the writing fails or is interrupted, what was there before stays there.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to replace. A device or a pipe is written directly.
+    anew : bool, default=False
+        Whether a link is replaced, not followed, and permissions of the old file are not kept.
+    """
+    place = Path(path)
+    if place.exists() and not place.is_file():
+        yield place
+        return
+    place = place if anew else place.resolve()
+    beside = place.with_name(f".{uuid4().hex}{place.suffix}")  # the suffix may choose a format
+    try:
+        yield beside
+        if place.exists() and not anew:
+            shutil.copymode(place, beside)
+        os.replace(beside, place)
+    except OSError as error:
+        if error.filename == str(beside):
+            error.filename = str(path)
+        raise
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def is_safe(status: os.stat_result) -> bool:
+    """Return whether only root, the user, and who may change this package can have written it."""
+    if not hasattr(os, "getuid"):  # permissions are other ones, as on Windows
+        return True
+    return _other_writers(status) <= _other_writers(os.stat(_PACKAGE))
+
+
+def _other_writers(status: os.stat_result) -> set[tuple[str, int]]:
+    """Return who may write besides root and the user.
+
+    In a folder with the sticky bit only the owner of a file may replace it.
+    """
+    mode = status.st_mode
+    writers = set() if status.st_uid in (0, os.getuid()) else {("user", status.st_uid)}
+    if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
+        return writers
+    if mode & stat.S_IWGRP and not _is_private(status.st_gid):
+        writers.add(("group", status.st_gid))
+    if mode & stat.S_IWOTH:
+        writers.add(("everybody", 0))
+    return writers
+
+
+def _is_private(number: int) -> bool:
+    """Return whether a group has the name of the user, as on many desktops, and no other member."""
+    import grp  # not on Windows
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}

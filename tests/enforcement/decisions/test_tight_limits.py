@@ -1,0 +1,74 @@
+"""Limits that are tighter than chance: what searches of prices without the group make of them."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from skfair.classification import FairDecisionClassifier
+from skfair.constraints import DemographicParity, EqualizedOdds
+from skfair.enforcement.decisions.mending import moved
+from skfair.enforcement.decisions.prices import PriceSearch
+from tests.enforcement.decisions.test_decisions import small
+
+
+def search_of(rule, limit, n=900, n_classes=2, names=("a", "b")):
+    """A search whose groups are known by halves."""
+    judge, features, groups, chances, _ = small(rule, limit, n, n_classes, names=names)
+    of_group = np.where(groups[:, None] == names, 0.8, 0.2 / (len(names) - 1))
+    joint = of_group[:, :, None] * chances[:, None, :]
+    rng = np.random.RandomState(0)
+    return PriceSearch(judge, features, judge.classes, chances, joint.reshape(n, -1), rng)
+
+
+def test_small_gains_are_left_to_chance():
+    search = search_of(EqualizedOdds(), 0.1, names=("a", "b", "c"))
+    best = search.run()
+    worse = search.candidate(best.prices)
+    assert moved(search, worse) is worse
+    infeasible = search.free()
+    assert not infeasible.verdict.is_feasible
+    assert moved(search, infeasible).verdict.is_feasible
+
+
+@pytest.mark.parametrize(
+    ("n", "names", "is_moved"), [(900, "abc", True), (900, "ab", False), (10_050, "abc", False)]
+)
+def test_prices_of_many_rows_or_two_groups_are_not_moved_at_random(n, names, is_moved):
+    search = search_of(DemographicParity(), 0.05, n, names=tuple(names))
+    nobody = np.zeros((search.features.size, 2))
+    nobody[:, 1] = 10.0
+    poor = search.candidate(nobody)
+    found = moved(search, poor)
+    assert found.verdict.is_feasible
+    assert (found.verdict.worth > poor.verdict.worth) == is_moved
+
+
+@pytest.mark.parametrize("seed", [0, 3, 4])
+def test_limits_below_chance_cost_little_where_groups_are_alike(seed):
+    """Groups drawn by lot differ by chance only, but more than a quarter of the rows were lost."""
+    rng = np.random.default_rng(seed)
+    n, group = 1500, rng.integers(0, 3, 1500)
+    X = rng.normal(size=(n, 6))
+    y = (X.sum(axis=1) + rng.normal(size=n) > 0).astype(int)
+    model = FairDecisionClassifier(None, EqualizedOdds(), 0.01, group_aware=False, random_state=0)
+    decided = model.fit(X, y, sensitive_features=group).train_predictions_
+    rates = [[decided[(group == g) & (y == c)].mean() for g in range(3)] for c in range(2)]
+    assert np.ptp(rates, axis=1).max() <= 0.01
+    free = cross_val_predict(LogisticRegression(), X, y)
+    assert np.mean(decided == y) > np.mean(free == y) - 0.1
+
+
+@pytest.mark.parametrize("n_rows", [900, 300])
+def test_a_part_of_the_rows_stands_for_all(n_rows):
+    judge = search_of(EqualizedOdds(), 0.1).judge
+    rows = np.random.default_rng(0).permutation(900)[:n_rows]
+    part = judge.part(rows)
+    everybody = np.ones(n_rows, dtype=np.int64)
+    for found, expected in zip(part.means(everybody), judge.means(np.ones(900, int)), strict=True):
+        assert np.allclose(found, expected)
+    assert part.weights.sum() == pytest.approx(1)
+    if n_rows == 900:
+        some = (np.arange(900) % 3 == 0).astype(np.int64)
+        assert part(some[rows]).excess == pytest.approx(judge(some).excess)
+        assert part(some[rows]).worth == pytest.approx(judge(some).worth)

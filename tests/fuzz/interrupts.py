@@ -1,0 +1,136 @@
+"""``python -m tests.fuzz.interrupts --moments 200``: Ctrl+C at random moments of every fit.
+
+The interrupt has to reach Python soon, and leave the estimator, the threads and the limits of the
+libraries as they were. A kernel or a library that runs for long holds it up.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import is_clusterer
+from sklearn.naive_bayes import GaussianNB
+from threadpoolctl import threadpool_info
+
+from skfair.utils.threads import allowed_threads
+from tests.house import discover_estimators
+
+# An interrupt that takes longer than this is felt.
+SOON = 0.3
+# Rows: enough that a fit takes tenths of a second, so that passes over them have several blocks.
+N_ROWS, N_DENSE = 20_000, 1500
+SETTINGS = {
+    "FairDecisionClassifier": {"estimator": GaussianNB(), "group_aware": False},
+    "PartialParityClassifier": {"max_disparity": 0.2},
+    "FairKMeans": {"n_clusters": 5},
+    "ParetoFairKMeans": {"n_clusters": 4},
+    "FairSpectralClustering": {"n_clusters": 4},
+}
+
+
+class Interrupted(NamedTuple):
+    """What an interrupt did."""
+
+    latency: float | None  # seconds until Python heard of it; None if the fit was over
+    is_whole: bool  # whether the estimator is as before
+    n_threads: int  # threads that are left over
+    has_limits: bool  # whether the libraries have their threads back
+
+    @property
+    def fault(self) -> str:
+        """What is wrong, if anything is."""
+        if self.latency is not None and self.latency > SOON:
+            return f"took {self.latency:.2f} s"
+        if not self.is_whole:
+            return "the estimator has changed"
+        if self.n_threads > 0:
+            return f"{self.n_threads} threads are left"
+        return "" if self.has_limits else "libraries have another number of threads"
+
+
+def prepared(name: str, rng: np.random.Generator) -> tuple[object, tuple, dict]:
+    """Return an estimator and what its fit is given."""
+    estimator = discover_estimators()[name](**SETTINGS.get(name, {}))
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    n = N_DENSE if name in ("FairSpectralClustering", "PartialParityClassifier") else N_ROWS
+    X, sex = rng.normal(size=(n, 6)), rng.integers(0, 3, n).astype(str)
+    y = (X[:, 0] + (sex == "0") + rng.normal(size=n) > 0).astype(int)
+    given = {"sensitive_features": sex}
+    if name == "FairRanker":
+        given["query_id"] = np.repeat(np.arange(n // 20), 20)
+    return estimator, (X,) if is_clusterer(estimator) else (X, y), given
+
+
+def library_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info()]
+
+
+def interrupted(estimator, rows: tuple, given: dict, after: float) -> Interrupted:
+    """Fit, and interrupt that ``after`` so many seconds."""
+    before, threads, limits = vars(estimator).copy(), threading.active_count(), library_threads()
+    handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    latency, start = None, time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, after)
+        estimator.fit(*rows, **given)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        latency = time.perf_counter() - start - after
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    now = vars(estimator)
+    is_whole = latency is None or (
+        now.keys() == before.keys() and all(now[name] is before[name] for name in before)
+    )
+    deadline = time.monotonic() + 2
+    while threading.active_count() > threads and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = threading.active_count() - threads
+    return Interrupted(latency, is_whole, left, library_threads() == limits)
+
+
+def run(name: str, n_moments: int, seed: int) -> list[Interrupted]:
+    """Interrupt fits of an estimator at random moments."""
+    rng = np.random.default_rng([seed, n_moments])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator, rows, given = prepared(name, rng)
+        estimator.fit(*rows, **given)
+        start = time.perf_counter()
+        estimator.fit(*rows, **given)
+        usual = time.perf_counter() - start
+        moments = rng.uniform(0.001, 0.9 * usual, n_moments)
+        return [interrupted(estimator, rows, given, moment) for moment in moments]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.interrupts", description=__doc__)
+    parser.add_argument("--moments", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    names = sorted(discover_estimators())
+    n_faults, each = 0, -(-options.moments // len(names))
+    print(f"{allowed_threads()} threads")
+    for name in names:
+        found = run(name, each, options.seed)
+        heard = [one.latency for one in found if one.latency is not None]
+        faults = [one.fault for one in found if one.fault]
+        n_faults += len(faults)
+        print(
+            f"{name}: {len(heard)} of {each} fits interrupted, heard after "
+            f"{np.median(heard or [0]):.3f} s, at most {max(heard, default=0):.3f} s. "
+            + "; ".join(faults),
+            flush=True,
+        )
+    return int(n_faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

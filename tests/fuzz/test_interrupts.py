@@ -1,0 +1,45 @@
+"""Ctrl+C: a few moments of every fit, and a process of its own that it ends."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.fuzz.interrupts import run
+from tests.house import discover_estimators
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(discover_estimators()))
+def test_an_interrupt_leaves_everything_as_it_was(name):
+    """``make fuzz`` runs 200 moments, ``python -m tests.fuzz.interrupts`` any number."""
+    found = run(name, 4, seed=0)
+    assert [one.fault for one in found if one.fault] == []
+
+
+def test_an_interrupt_ends_a_process_as_python_ends_and_loses_no_output():
+    code = (
+        "import warnings, numpy as np; warnings.simplefilter('ignore')\n"
+        "from skfair.cluster import FairKMeans\n"
+        "rng = np.random.default_rng(0); X = rng.normal(size=(20_000, 5))\n"
+        "sex, weight = rng.integers(0, 2, 20_000), rng.random(20_000)\n"
+        "print('before', flush=True)\n"
+        "try:\n"
+        "    while True: FairKMeans(4, n_init=3).fit(\n"
+        "        X, sensitive_features=sex, sample_weight=weight)\n"
+        "finally: print('after')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "before\n"
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert out == "after\n"
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert process.returncode == -signal.SIGINT
